@@ -1,0 +1,20 @@
+//! Sealgate: an identity-aware proxy and OpenID Connect provider in one process.
+
+pub mod admin;
+pub mod ambient;
+pub mod audit;
+pub mod cli;
+pub mod config;
+pub mod edge;
+pub mod endpoint;
+pub mod gateway;
+pub mod issuer;
+pub mod limiter;
+pub mod metrics;
+pub mod page;
+pub mod password;
+pub mod protocol;
+pub mod sealgate;
+pub mod server;
+pub mod signer;
+pub mod store;

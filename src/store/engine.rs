@@ -1,0 +1,83 @@
+//! The border between the store and whatever keeps its bytes: four operations, no words of OAuth.
+
+use async_trait::async_trait;
+
+/// A key. Its first byte names the table; order is bytewise.
+pub type Key = Vec<u8>;
+/// A record's bytes.
+pub type Value = Vec<u8>;
+
+/// What must hold for a commit to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// No record has the key.
+    Absent(Key),
+    /// The record with the key has exactly these bytes.
+    Value(Key, Value),
+}
+
+/// One atomic step: if every expectation holds, every put and delete happens; otherwise nothing does.
+/// A key stands in `put` or `delete` at most once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// What must hold.
+    pub expect: Vec<Expect>,
+    /// Records to write.
+    pub put: Vec<(Key, Value)>,
+    /// Records to remove; removing an absent one is no fault.
+    pub delete: Vec<Key>,
+}
+
+/// How a commit ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Applied, and durable.
+    Committed,
+    /// An expectation did not hold; nothing was written. Load and decide again.
+    Conflict,
+}
+
+/// Why the engine could not do its work. The caller answers 503 and names none of it to a stranger.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// The queue of commits is full: shed load.
+    #[error("the store's queue is full")]
+    Busy,
+    /// The commit did not return within its deadline; whether it happened is not known.
+    #[error("the store did not answer in time")]
+    Timeout,
+    /// Writes are refused for now (disk full or read-only); reads go on.
+    #[error("the store cannot write: {0}")]
+    Unwritable(String),
+    /// The engine has stopped or its files are broken.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// Keeps bytes, orders commits, and makes them durable.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// The record with this key. May be newer than what is durable by at most one flush in progress.
+    ///
+    /// # Errors
+    /// `Unavailable` when the bytes cannot be read.
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError>;
+
+    /// Up to `limit` records whose keys start with `prefix`, in key order, strictly after the key `after`.
+    ///
+    /// # Errors
+    /// `Unavailable` when the bytes cannot be read.
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError>;
+
+    /// Applies `changes` if what they expect holds. `Ok(Committed)` means durable: it survives a power loss.
+    ///
+    /// # Errors
+    /// `Busy`, `Timeout`, `Unwritable`, `Unavailable`.
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
+
+    /// Whether commits would be taken now.
+    ///
+    /// # Errors
+    /// The error that a commit would meet.
+    async fn ping(&self) -> Result<(), EngineError>;
+}

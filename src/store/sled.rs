@@ -1,0 +1,1 @@
+//! The sled engine: one writer thread, one batch and one flush a drained queue.
