@@ -1,5 +1,162 @@
-//! The store: domain operations, each atomic and durable when it returns, written once over a small engine.
+//! The store: operations in the domain's words, each atomic and durable when it returns, written once over a small
+//! [`engine::Engine`]. Nothing of any engine leaks out of here, and nothing of HTTP comes in.
+//!
+//! A rule that must hold under races (a code is used once, a refresh token rotates once) is one commit that expects the
+//! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
+pub mod barrier;
 pub mod engine;
+mod grants;
 pub mod memory;
+mod registry;
+mod sessions;
 pub mod sled;
+mod sweep;
+mod table;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use serde::de::DeserializeOwned;
+
+use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
+
+pub use registry::AddOutcome;
+pub use sessions::SignInAttempt;
+pub use sweep::Swept;
+pub use table::Loaded;
+
+/// The format of the whole store, kept in it.
+const FORMAT: u32 = 1;
+
+/// How many conflicts in a row a change may meet before it gives up: each means that somebody else got through.
+const MOST_CONFLICTS: usize = 64;
+
+/// How many records an operation on many looks at in one step.
+const PAGE: usize = 256;
+
+/// Why the store could not do what was asked. A stranger sees 503 and none of it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A record cannot be read or written: damage, or a bug.
+    #[error("the store is damaged: {0}")]
+    Broken(String),
+    /// Too many people have started to sign in and not finished.
+    #[error("too many sign-ins are open")]
+    TooManyInteractions,
+    /// The store was written by a newer program.
+    #[error("the store has format {found}, this program knows {FORMAT}: use the program that wrote it, or a newer one")]
+    Newer {
+        /// The format found.
+        found: u32,
+    },
+    /// Others changed the same record again and again.
+    #[error("the record is contended")]
+    Contended,
+}
+
+/// How a change that decided on loaded records ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Committed {
+    /// Done and durable.
+    Yes,
+    /// A record had changed: load and decide again.
+    Conflict,
+}
+
+/// The store.
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    /// Grows with each change that can take access away: whoever caches a positive decision keeps the number beside it
+    /// and asks again once it has moved.
+    epoch: AtomicU64,
+    /// Interactions that are open, and how many may be.
+    interactions: AtomicUsize,
+    most_interactions: usize,
+}
+
+impl Store {
+    /// The store over this engine.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], or when the engine cannot be read or written.
+    pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
+        let store = Self { engine, epoch: AtomicU64::new(1), interactions: AtomicUsize::new(0), most_interactions };
+        store.check_format().await?;
+        let open = store.count(table::all(table::Table::Interaction)).await?;
+        store.interactions.store(open, Ordering::Relaxed);
+        Ok(store)
+    }
+
+    async fn check_format(&self) -> Result<(), StoreError> {
+        match self.load::<u32>(table::format()).await? {
+            Some(found) if found.value > FORMAT => Err(StoreError::Newer { found: found.value }),
+            Some(_) => Ok(()),
+            None => self.write(table::create(table::format(), &FORMAT)?).await,
+        }
+    }
+
+    /// Whether writes would be taken now.
+    ///
+    /// # Errors
+    /// What a write would meet.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(self.engine.ping().await?)
+    }
+
+    /// The number that grows whenever access may have been taken away.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    fn access_changed(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    async fn load<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Loaded<T>>, StoreError> {
+        let bytes = self.engine.get(&key).await?;
+        bytes.map(|bytes| table::decode(&key, bytes)).transpose()
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
+        Ok(match self.engine.commit(changes).await? {
+            Outcome::Committed => Committed::Yes,
+            Outcome::Conflict => Committed::Conflict,
+        })
+    }
+
+    /// A commit that expects nothing and so cannot conflict.
+    async fn write(&self, changes: Changes) -> Result<(), StoreError> {
+        match self.commit(changes).await? {
+            Committed::Yes => Ok(()),
+            Committed::Conflict => Err(StoreError::Contended),
+        }
+    }
+
+    /// One page of a table: up to `limit` records after the key of the last one.
+    async fn page<T: DeserializeOwned>(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Loaded<T>>, StoreError> {
+        let rows = self.engine.scan(prefix, after, limit).await?;
+        rows.into_iter().map(|(key, bytes)| table::decode(&key, bytes)).collect()
+    }
+
+    async fn count(&self, prefix: Key) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        loop {
+            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
+            count += rows.len();
+            match rows.into_iter().next_back() {
+                Some((last, _)) => after = Some(last),
+                None => return Ok(count),
+            }
+        }
+    }
+}

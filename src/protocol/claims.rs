@@ -1,0 +1,136 @@
+//! What tokens and UserInfo say (OpenID Connect Core §2, §5; RFC 9068 §2.2).
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::scope::{Scope, ScopeValue};
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::User;
+
+/// What a scope lets a client learn about a person (OpenID Connect Core §5.4). Absent data is left out, never null.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserClaims {
+    /// Full name: `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Image: `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<String>,
+    /// Last change of the profile: `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<UnixTime>,
+    /// Address: `email`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// Whether it was verified: `email`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email_verified: Option<bool>,
+    /// Number: `phone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number: Option<String>,
+}
+
+impl UserClaims {
+    /// The claims of this person that the scope covers.
+    pub fn of(user: &User, scope: Scope) -> Self {
+        let mut claims = Self::default();
+        if scope.contains(ScopeValue::Profile) {
+            claims.name = Some(user.name.clone()).filter(|name| !name.is_empty());
+            claims.picture.clone_from(&user.picture);
+            claims.updated_at = Some(user.updated_at);
+        }
+        if scope.contains(ScopeValue::Email) {
+            claims.email = Some(user.email.as_str().to_owned());
+            claims.email_verified = Some(user.email_verified);
+        }
+        if scope.contains(ScopeValue::Phone) {
+            claims.phone_number.clone_from(&user.phone_number);
+        }
+        claims
+    }
+}
+
+/// The UserInfo response (OpenID Connect Core §5.3.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserInfo {
+    /// The person.
+    pub sub: String,
+    /// What the scope covers.
+    #[serde(flatten)]
+    pub claims: UserClaims,
+}
+
+/// The claims of an ID token (OpenID Connect Core §2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdTokenClaims {
+    /// The issuer.
+    pub iss: String,
+    /// The person.
+    pub sub: String,
+    /// The client.
+    pub aud: String,
+    /// When it stops being valid.
+    pub exp: UnixTime,
+    /// When it was issued.
+    pub iat: UnixTime,
+    /// When the person signed in.
+    pub auth_time: UnixTime,
+    /// The `nonce` of the authorization request; absent after a refresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+    /// The context class reached.
+    pub acr: String,
+    /// The methods used.
+    pub amr: Vec<String>,
+    /// What the scope covers.
+    #[serde(flatten)]
+    pub claims: UserClaims,
+}
+
+/// The claims of an access token (RFC 9068 §2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessTokenClaims {
+    /// The issuer.
+    pub iss: String,
+    /// The person.
+    pub sub: String,
+    /// For whom the token is: the issuer itself, whose UserInfo endpoint and gate take it.
+    pub aud: Audience,
+    /// When it stops being valid.
+    pub exp: UnixTime,
+    /// When it was issued.
+    pub iat: UnixTime,
+    /// Its identifier.
+    pub jti: String,
+    /// The client that it was issued to.
+    pub client_id: String,
+    /// What it allows.
+    pub scope: String,
+    /// When the person signed in.
+    pub auth_time: UnixTime,
+    /// The context class reached.
+    pub acr: String,
+    /// The methods used.
+    pub amr: Vec<String>,
+    /// The grant that it belongs to: our own claim, so that ending the grant ends the token.
+    pub grant_id: String,
+}
+
+/// One audience or several (RFC 7519 §4.1.3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Audience {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+impl Audience {
+    /// Whether this audience is named.
+    pub fn contains(&self, wanted: &str) -> bool {
+        match self {
+            Self::One(only) => only == wanted,
+            Self::Many(list) => list.iter().any(|one| one == wanted),
+        }
+    }
+}

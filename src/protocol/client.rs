@@ -1,0 +1,234 @@
+//! Registered clients (RFC 6749 §2): who may ask for tokens, how they prove who they are, and where browsers return.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::redirect_uri::RedirectUri;
+use crate::protocol::scope::Scope;
+use crate::protocol::secret::{Secret, SecretHash};
+use crate::protocol::time::UnixTime;
+
+/// A client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`, so that it is the same in every encoding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ClientId(String);
+
+impl ClientId {
+    /// Reads an identifier; `None` when a character or the length is not allowed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+        ((1..=100).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self(text.to_owned()))
+    }
+
+    /// The identifier on the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ClientId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("a client id has 1 to 100 letters, digits, '-', '.', '_' or '~'")
+    }
+}
+
+impl From<ClientId> for String {
+    fn from(id: ClientId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a client can keep a secret (RFC 6749 §2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientType {
+    /// It cannot: a mobile or single-page application. PKCE is its only proof.
+    Public,
+    /// It can.
+    Confidential,
+}
+
+/// How a client says that it authenticates at the token endpoint (RFC 7591 §2). A confidential client may use either
+/// of the two ways to send its secret, whichever it registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMethod {
+    /// Public clients.
+    None,
+    /// HTTP Basic.
+    ClientSecretBasic,
+    /// In the form body.
+    ClientSecretPost,
+}
+
+impl AuthMethod {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ClientSecretBasic => "client_secret_basic",
+            Self::ClientSecretPost => "client_secret_post",
+        }
+    }
+}
+
+/// The grants that the token endpoint serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantType {
+    /// RFC 6749 §4.1.
+    AuthorizationCode,
+    /// RFC 6749 §6.
+    RefreshToken,
+}
+
+/// Whether people are asked before the client learns who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsentRule {
+    /// They are.
+    Ask,
+    /// The operator has decided for them: the applications behind the gate.
+    Implied,
+}
+
+/// Whether the client may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientState {
+    /// It may.
+    Enabled,
+    /// It is refused everywhere, and its tokens with it.
+    Disabled,
+}
+
+/// A secret of a confidential client, as kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientSecret {
+    /// SHA-256 of the secret.
+    pub hash: SecretHash,
+    /// When it was made.
+    pub created_at: UnixTime,
+    /// When it stops working: set on the old one when a new one is made.
+    pub expires_at: Option<UnixTime>,
+}
+
+/// Optional metadata that people and other programs may want to see (RFC 7591 §2, OpenID Registration §2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientDetails {
+    /// What the client is, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its home page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_uri: Option<String>,
+    /// Where a sign-in can be started from outside (OpenID Connect Core §4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initiate_login_uri: Option<String>,
+    /// `max_age` of requests that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_max_age: Option<u64>,
+}
+
+/// How a client came in through the registration endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfRegistration {
+    /// SHA-256 of its registration access token (RFC 7592 §3).
+    pub access_token: SecretHash,
+}
+
+/// A registered client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Its identifier.
+    pub id: ClientId,
+    /// Its name, for people.
+    pub name: String,
+    /// Whether it can keep a secret.
+    pub client_type: ClientType,
+    /// How it says that it authenticates.
+    pub auth_method: AuthMethod,
+    /// Its secrets; more than one while a rotation overlaps.
+    #[serde(default)]
+    pub secrets: Vec<ClientSecret>,
+    /// Where codes may be sent.
+    pub redirect_uris: Vec<RedirectUri>,
+    /// Where browsers may be sent after a logout.
+    #[serde(default)]
+    pub post_logout_redirect_uris: Vec<RedirectUri>,
+    /// The scopes that it may ask for.
+    pub scope: Scope,
+    /// The grants that it may use.
+    pub grant_types: Vec<GrantType>,
+    /// Whether people are asked.
+    pub consent: ConsentRule,
+    /// Whether it may be used.
+    pub state: ClientState,
+    /// When it was registered.
+    pub created_at: UnixTime,
+    /// Optional metadata.
+    #[serde(default)]
+    pub details: ClientDetails,
+    /// Set when it came in through the registration endpoint.
+    #[serde(default)]
+    pub registration: Option<SelfRegistration>,
+}
+
+impl Client {
+    /// Whether it may be used.
+    pub fn is_enabled(&self) -> bool {
+        self.state == ClientState::Enabled
+    }
+
+    /// Whether it cannot keep a secret.
+    pub fn is_public(&self) -> bool {
+        self.client_type == ClientType::Public
+    }
+
+    /// Whether it may use this grant.
+    pub fn may_use(&self, grant: GrantType) -> bool {
+        self.grant_types.contains(&grant)
+    }
+
+    /// Whether the presented secret is one of its live ones. Every secret is compared, so that the time tells nothing.
+    pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
+        let hash = presented.hash();
+        self.secrets.iter().fold(false, |known, secret| {
+            let live = secret.expires_at.is_none_or(|end| now < end);
+            known | (live & (secret.hash == hash))
+        })
+    }
+
+    /// Whether a browser may be sent here with a code.
+    pub fn redirects_to(&self, uri: &str) -> bool {
+        self.redirect_uris.iter().any(|registered| registered.matches(uri))
+    }
+
+    /// Whether a browser may be sent here after a logout. Byte for byte (RP-Initiated Logout §3).
+    pub fn logs_out_to(&self, uri: &str) -> bool {
+        self.post_logout_redirect_uris.iter().any(|registered| registered.as_str() == uri)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_same_in_every_encoding() {
+        assert!(ClientId::parse("wiki-1.test_~").is_some());
+        for wrong in ["", "a b", "a:b", "a%20b", "ı", "a/b", &"x".repeat(101)] {
+            assert!(ClientId::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Redirect URIs (specification, "Redirect URI rules"; RFC 6749 §3.1.2, RFC 8252 §7.3, RFC 9700 §4.1).
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::{Host, Url};
+
+/// The longest that is registered; more is abuse of the store.
+const LONGEST: usize = 2000;
+
+/// A registered URI to which a browser may be sent: https, or http on this very device; no fragment, no user name,
+/// no wildcard. Compared byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RedirectUri(String);
+
+impl RedirectUri {
+    /// Reads a URI for registration.
+    ///
+    /// # Errors
+    /// A sentence that names the rule it breaks.
+    pub fn parse(text: &str) -> Result<Self, RedirectUriFault> {
+        if text.len() > LONGEST {
+            return Err(RedirectUriFault::TooLong);
+        }
+        // A URL parser strips tabs and newlines and turns backslashes round; what is compared is the raw text.
+        if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f || matches!(byte, b'\\' | b'"' | b'<' | b'>')) {
+            return Err(RedirectUriFault::Characters);
+        }
+        let url = Url::parse(text).map_err(|_| RedirectUriFault::NotAbsolute)?;
+        if text.contains('*') {
+            return Err(RedirectUriFault::Wildcard);
+        }
+        if text.contains('#') {
+            return Err(RedirectUriFault::Fragment);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(RedirectUriFault::UserName);
+        }
+        match (url.scheme(), url.host()) {
+            ("https", Some(_)) => Ok(Self(text.to_owned())),
+            ("http", Some(host)) if is_this_device(&host) => Ok(Self(text.to_owned())),
+            _ => Err(RedirectUriFault::Scheme),
+        }
+    }
+
+    /// The URI as registered.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a requested URI is this one. Byte for byte, with one exception: a URI registered with a loopback IP
+    /// literal and no port matches any port (RFC 8252 §7.3), because a native application cannot choose its port.
+    pub fn matches(&self, requested: &str) -> bool {
+        if self.0 == requested {
+            return true;
+        }
+        ["http://127.0.0.1", "http://[::1]"].iter().any(|origin| {
+            let (Some(rest), Some(asked)) = (self.0.strip_prefix(origin), requested.strip_prefix(origin)) else {
+                return false;
+            };
+            if rest.starts_with(':') {
+                return false;
+            }
+            let Some(asked) = asked.strip_prefix(':') else { return false };
+            let digits = asked.bytes().take_while(u8::is_ascii_digit).count();
+            let (port, asked_rest) = asked.split_at(digits);
+            asked_rest == rest && !port.starts_with('0') && port.parse::<u16>().is_ok()
+        })
+    }
+}
+
+/// `localhost` and the two loopback addresses, and nothing else: not 127.0.0.2, not a name that resolves to them.
+fn is_this_device(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost",
+        Host::Ipv4(address) => address.octets() == [127, 0, 0, 1],
+        Host::Ipv6(address) => address.is_loopback(),
+    }
+}
+
+/// The origin (`scheme://host[:port]`) of a URI that matched a registered one; for the `form-action` of a page whose
+/// form ends in a redirect to it.
+pub fn origin(uri: &str) -> Option<String> {
+    let url = Url::parse(uri).ok()?;
+    url.has_host().then(|| url.origin().ascii_serialization())
+}
+
+/// Why a URI cannot be registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RedirectUriFault {
+    /// Over 2000 bytes.
+    #[error("a redirect URI has at most 2000 characters")]
+    TooLong,
+    /// Spaces, control characters, non-ASCII, quotes, backslashes.
+    #[error("a redirect URI has no spaces, quotes, backslashes or non-ASCII characters")]
+    Characters,
+    /// Relative or not a URI.
+    #[error("a redirect URI is an absolute URI")]
+    NotAbsolute,
+    /// Holds `*`.
+    #[error("a redirect URI has no wildcard")]
+    Wildcard,
+    /// Holds `#`.
+    #[error("a redirect URI has no fragment")]
+    Fragment,
+    /// Holds a user name or password.
+    #[error("a redirect URI has no user name")]
+    UserName,
+    /// Neither https nor http on this device.
+    #[error("a redirect URI is https, or http on localhost, 127.0.0.1 or [::1]")]
+    Scheme,
+}
+
+impl fmt::Display for RedirectUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for RedirectUri {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for RedirectUri {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn https_and_this_device_are_allowed() {
+        for uri in [
+            "https://rp.test/cb",
+            "https://rp.test/cb?a=b",
+            "http://localhost:3000/cb",
+            "http://127.0.0.1/cb",
+            "http://[::1]:9/cb",
+        ] {
+            assert!(RedirectUri::parse(uri).is_ok(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for uri in [
+            "http://rp.test/cb",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "/relative",
+            "https://*.rp.test/cb",
+            "com.example.app:/cb",
+            "https://rp.test/cb#f",
+            "https://rp.test/cb#",
+            "https://u:p@rp.test/",
+            "https://",
+            "http://localhost.evil.test/",
+            "http://127.0.0.2/",
+            "http://127.0.0.1.evil.test/",
+            "https://rp.test/\ncb",
+            "https:\\\\rp.test/",
+            "https://ğ.test/cb",
+        ] {
+            assert!(RedirectUri::parse(uri).is_err(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn comparison_is_byte_for_byte() {
+        let registered = RedirectUri::parse("https://rp.test/cb").unwrap();
+        for other in ["https://rp.test/cb/", "HTTPS://rp.test/cb", "https://rp.test:443/cb", "https://rp.test/cb?x=1"] {
+            assert!(!registered.matches(other), "{other}");
+        }
+        assert!(!RedirectUri::parse("http://localhost/cb").unwrap().matches("http://localhost:3001/cb"));
+    }
+
+    #[test]
+    fn a_loopback_literal_without_a_port_matches_any_port() {
+        let registered = RedirectUri::parse("http://127.0.0.1/cb").unwrap();
+        assert!(registered.matches("http://127.0.0.1:51004/cb"));
+        for other in [
+            "http://127.0.0.1:51004/cb2",
+            "http://127.0.0.1:/cb",
+            "http://127.0.0.1:99999/cb",
+            "http://127.0.0.1:080/cb",
+            "http://127.0.0.1:80@evil.test/cb",
+            "http://127.0.0.1.evil.test/cb",
+            "https://127.0.0.1:51004/cb",
+        ] {
+            assert!(!registered.matches(other), "{other}");
+        }
+        assert!(!RedirectUri::parse("http://127.0.0.1:80/cb").unwrap().matches("http://127.0.0.1:81/cb"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_matches_has_the_registered_host(requested in "http://127\\.0\\.0\\.1[:@./a-z0-9]{0,20}") {
+            let registered = RedirectUri::parse("http://127.0.0.1/cb").unwrap();
+            if registered.matches(&requested) {
+                let url = Url::parse(&requested).unwrap();
+                prop_assert_eq!(url.host_str(), Some("127.0.0.1"));
+                prop_assert_eq!(url.path(), "/cb");
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Scopes (RFC 6749 §3.3): the five that the provider knows, as a set.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A scope value that the provider knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScopeValue {
+    /// Activates OpenID Connect.
+    OpenId,
+    /// `name`, `picture`, `updated_at`.
+    Profile,
+    /// `email`, `email_verified`.
+    Email,
+    /// `phone_number`.
+    Phone,
+    /// A refresh token may be issued.
+    OfflineAccess,
+}
+
+impl ScopeValue {
+    /// Every value, in the order of the discovery document.
+    pub const ALL: [Self; 5] = [Self::OpenId, Self::Profile, Self::Email, Self::Phone, Self::OfflineAccess];
+
+    /// The value on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenId => "openid",
+            Self::Profile => "profile",
+            Self::Email => "email",
+            Self::Phone => "phone",
+            Self::OfflineAccess => "offline_access",
+        }
+    }
+
+    fn bit(self) -> u8 {
+        1 << (self as u8)
+    }
+}
+
+/// A set of scope values; written space-separated, always in the same order.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Scope(u8);
+
+impl Scope {
+    /// The empty set.
+    pub const EMPTY: Self = Self(0);
+
+    /// Every value that the provider knows.
+    pub fn all() -> Self {
+        ScopeValue::ALL.into_iter().collect()
+    }
+
+    /// Reads a space-separated list (RFC 6749 §3.3). Repeated values count once.
+    ///
+    /// # Errors
+    /// [`UnknownScope`] when a value is not one that the provider knows.
+    pub fn parse(text: &str) -> Result<Self, UnknownScope> {
+        text.split(' ')
+            .filter(|value| !value.is_empty())
+            .map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value).ok_or(UnknownScope))
+            .collect()
+    }
+
+    /// Whether the set has this value.
+    pub fn contains(self, value: ScopeValue) -> bool {
+        self.0 & value.bit() != 0
+    }
+
+    /// Whether every value of this set is in `other`.
+    pub fn is_subset_of(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// What both sets have.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What either set has.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The set without this value.
+    #[must_use]
+    pub fn without(self, value: ScopeValue) -> Self {
+        Self(self.0 & !value.bit())
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The values, in the order of the discovery document.
+    pub fn values(self) -> impl Iterator<Item = ScopeValue> {
+        ScopeValue::ALL.into_iter().filter(move |value| self.contains(*value))
+    }
+}
+
+/// A scope list names a value that the provider does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the scopes are openid, profile, email, phone and offline_access")]
+pub struct UnknownScope;
+
+impl FromIterator<ScopeValue> for Scope {
+    fn from_iter<I: IntoIterator<Item = ScopeValue>>(values: I) -> Self {
+        Self(values.into_iter().fold(0, |bits, value| bits | value.bit()))
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, value) in self.values().enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            f.write_str(value.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scope({self})")
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scope {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_in_any_order_and_written_in_one() {
+        let scope = Scope::parse("email  openid email").unwrap();
+        assert_eq!(scope.to_string(), "openid email");
+    }
+
+    #[test]
+    fn an_unknown_value_is_refused() {
+        assert_eq!(Scope::parse("openid foo:bar"), Err(UnknownScope));
+        assert_eq!(Scope::parse("OpenID"), Err(UnknownScope));
+    }
+
+    #[test]
+    fn sets_compare() {
+        let narrow = Scope::parse("openid").unwrap();
+        let wide = Scope::parse("openid email").unwrap();
+        assert!(narrow.is_subset_of(wide) && !wide.is_subset_of(narrow));
+    }
+}

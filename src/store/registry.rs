@@ -1,0 +1,228 @@
+//! Clients and people.
+
+use crate::protocol::client::{Client, ClientId};
+use crate::protocol::consent::Consent;
+use crate::protocol::grant::EndReason;
+use crate::protocol::secret::SecretHash;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::{Email, Subject, User};
+use crate::store::engine::{Changes, Expect, Key};
+use crate::store::table::{self, Loaded, Table};
+use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+
+/// How adding a record ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum AddOutcome {
+    /// It was added.
+    Added,
+    /// One with that id or address is there already; nothing changed.
+    Exists,
+}
+
+impl Store {
+    /// The client with this id, enabled or not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
+    }
+
+    /// Adds a client.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn add_client(&self, client: &Client) -> Result<AddOutcome, StoreError> {
+        Ok(match self.commit(table::create(table::client(&client.id), client)?).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Changes a client, whatever races with it. Yields its new state, or `None` when there is no such client.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn change_client(
+        &self,
+        id: &ClientId,
+        change: impl Fn(&mut Client) + Send,
+    ) -> Result<Option<Client>, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(None) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+                self.access_changed();
+                return Ok(Some(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Removes a client and ends its grants, so that a later client of the same id inherits nothing.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
+        let existed = self.client(id).await?.is_some();
+        // The record goes first: without it no new grant can come while the old ones are being ended.
+        self.write(Changes { delete: vec![table::client(id)], ..Changes::default() }).await?;
+        self.end_grants_of_client(id, EndReason::Administrator, now).await?;
+        self.access_changed();
+        Ok(existed)
+    }
+
+    /// Up to `limit` clients in the order of their ids, after `after`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn clients(&self, after: Option<&ClientId>, limit: usize) -> Result<Vec<Client>, StoreError> {
+        let after = after.map(table::client);
+        let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// How many clients came in through the registration endpoint, counted up to `most`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn self_registered_clients(&self, most: usize) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        loop {
+            let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(count) };
+            after = Some(last.key().clone());
+            count += page.iter().filter(|loaded| loaded.value.registration.is_some()).count();
+            if count >= most {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// The person with this `sub`, enabled or not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn user(&self, subject: Subject) -> Result<Option<User>, StoreError> {
+        Ok(self.load(table::user(subject)).await?.map(|loaded| loaded.value))
+    }
+
+    /// The person with this address, enabled or not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
+        match self.load::<Subject>(table::email(&email.lookup_key())).await? {
+            Some(found) => self.user(found.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Adds a person.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
+        let mut changes = table::create(table::user(user.sub), user)?;
+        let address = table::email(&user.email.lookup_key());
+        changes.expect.push(Expect::Absent(address.clone()));
+        changes.put.push((address, table::encode(&user.sub)?));
+        Ok(match self.commit(changes).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Changes a person, whatever races with it; their `sub` and address stay. Yields the new state.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn change_user(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut User) + Send,
+    ) -> Result<Option<User>, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(None) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            next.sub = loaded.value.sub;
+            next.email = loaded.value.email.clone();
+            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+                self.access_changed();
+                return Ok(Some(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Removes a person with their sessions, grants and consents.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
+        let Some(user) = self.user(subject).await? else { return Ok(false) };
+        let delete = vec![table::user(subject), table::email(&user.email.lookup_key())];
+        self.write(Changes { delete, ..Changes::default() }).await?;
+        self.end_sessions_of_user(subject).await?;
+        self.end_grants_of_user(subject, EndReason::Administrator, now).await?;
+        let consents: Vec<Loaded<Consent>> = self.page(&table::consents(subject), None, PAGE).await?;
+        let delete = consents.into_iter().map(|loaded| loaded.key().clone()).collect();
+        self.write(Changes { delete, ..Changes::default() }).await?;
+        self.access_changed();
+        Ok(true)
+    }
+
+    /// Up to `limit` people in the order of their `sub`, after `after`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn users(&self, after: Option<Subject>, limit: usize) -> Result<Vec<User>, StoreError> {
+        let after = after.map(table::user);
+        let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// Keeps the hash of an initial access token (RFC 7591 §3) until it is used or too old.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
+        let key = table::once(hash);
+        let mut changes = table::create(key.clone(), &expires_at)?;
+        changes.put.push((table::expiry(expires_at, &key), Vec::new()));
+        self.write(changes).await
+    }
+
+    /// Whether an initial access token works, without using it up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
+        let loaded = self.load::<UnixTime>(table::once(hash)).await?;
+        Ok(loaded.is_some_and(|loaded| now < loaded.value))
+    }
+
+    /// Adds a client and uses up the initial access token in the same step; `Exists` when either was there or gone.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn register_client(
+        &self,
+        client: &Client,
+        initial_token: Option<&SecretHash>,
+    ) -> Result<AddOutcome, StoreError> {
+        let mut changes = table::create(table::client(&client.id), client)?;
+        if let Some(hash) = initial_token {
+            let Some(token) = self.load::<UnixTime>(table::once(hash)).await? else { return Ok(AddOutcome::Exists) };
+            changes.expect.push(token.unchanged());
+            changes.delete.push(token.key().clone());
+        }
+        Ok(match self.commit(changes).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+}

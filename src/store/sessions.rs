@@ -1,0 +1,258 @@
+//! Browser sessions, the applications' sessions that hang on them, interactions, and sign-ins that the gate has started.
+
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::next_step::Interaction;
+use crate::protocol::secret::SecretHash;
+use crate::protocol::session::{AppSession, Session, SessionId};
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
+use crate::store::engine::{Changes, Key};
+use crate::store::table::{self, Indexed, Loaded};
+use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+
+/// Sign-ins that one browser may have open, one a tab; the oldest gives way.
+const MOST_TABS: usize = 8;
+
+/// A sign-in that the gate has started for a browser that wanted a page of an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInAttempt {
+    /// Of the browser's binding cookie.
+    pub browser: SecretHash,
+    /// The application.
+    pub app: String,
+    /// Path and query that were wanted, byte for byte.
+    pub wanted: String,
+    /// Proves at the redemption that we asked (RFC 7636). Opens nothing by itself: the code goes to the browser only.
+    pub verifier: String,
+    /// When it is too late.
+    pub expires_at: UnixTime,
+}
+
+impl Store {
+    /// The session with this id, live or not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
+        self.load(table::session(id)).await
+    }
+
+    /// Keeps a new session.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn begin_session(&self, session: &Session) -> Result<(), StoreError> {
+        let key = table::session(session.id);
+        let mut changes = table::create(key.clone(), session)?;
+        changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+        changes.put.extend(entries(session).map(|entry| (entry, Vec::new())));
+        self.write(changes).await
+    }
+
+    /// Puts the next state of a session in the place of the loaded one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
+        let mut changes = table::replace(loaded, next)?;
+        changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
+        self.commit(changes).await
+    }
+
+    /// Ends a session; the applications' sessions that hang on it are dead with it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.session(id).await? else { return Ok(false) };
+            let mut delete = vec![loaded.key().clone()];
+            delete.extend(entries(&loaded.value));
+            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+            if self.commit(changes).await? == Committed::Yes {
+                self.access_changed();
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Ends every session in which this person is signed in. Yields how many.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn end_sessions_of_user(&self, user: Subject) -> Result<usize, StoreError> {
+        let prefix = table::of_user(user, Indexed::Session);
+        let (mut ended, mut after) = (0, None::<Key>);
+        loop {
+            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(ended) };
+            after = Some(last.clone());
+            for (entry, _) in &rows {
+                if let Some(id) = table::entry_id(entry).map(SessionId::from_random)
+                    && self.end_session(id).await?
+                {
+                    ended += 1;
+                }
+            }
+        }
+    }
+
+    /// The application session with this id, live or not; whoever asks must look at its parent too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
+        self.load(table::app_session(id)).await
+    }
+
+    /// Keeps a new application session.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn begin_app_session(&self, session: &AppSession) -> Result<(), StoreError> {
+        let key = table::app_session(session.id);
+        let mut changes = table::create(key.clone(), session)?;
+        changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+        self.write(changes).await
+    }
+
+    /// Ends an application session alone.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
+        self.write(Changes { delete: vec![table::app_session(id)], ..Changes::default() }).await?;
+        self.access_changed();
+        Ok(())
+    }
+
+    /// Keeps a request that waits for a person. The browser's oldest one gives way when it has too many.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManyInteractions`] when too many are open in all; when the store fails.
+    pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
+        // Strangers make these: without a bound they could fill the disk.
+        if self.interactions.fetch_add(1, Ordering::AcqRel) >= self.most_interactions {
+            self.interactions.fetch_sub(1, Ordering::AcqRel);
+            return Err(StoreError::TooManyInteractions);
+        }
+        let written = self.write_interaction(id, interaction).await;
+        if written.is_err() {
+            self.interactions.fetch_sub(1, Ordering::AcqRel);
+        }
+        written
+    }
+
+    async fn write_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
+        let mut open: Vec<Loaded<Interaction>> =
+            self.page(&table::interactions(&interaction.browser), None, MOST_TABS * 2).await?;
+        open.sort_by_key(|loaded| loaded.value.created_at);
+        for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
+            // A conflict means that the other tab has just finished with it: gone either way.
+            let _ = self.drop_interaction(oldest).await?;
+        }
+        let key = table::interaction(&interaction.browser, id);
+        let mut changes = table::create(key.clone(), interaction)?;
+        changes.put.push((table::expiry(interaction.expires_at, &key), Vec::new()));
+        self.write(changes).await
+    }
+
+    /// The request that waits under this id in this browser.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn interaction(
+        &self,
+        browser: &SecretHash,
+        id: &SecretHash,
+    ) -> Result<Option<Loaded<Interaction>>, StoreError> {
+        self.load(table::interaction(browser, id)).await
+    }
+
+    /// Notes what the person did for it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn update_interaction(
+        &self,
+        loaded: &Loaded<Interaction>,
+        next: &Interaction,
+    ) -> Result<Committed, StoreError> {
+        self.commit(table::replace(loaded, next)?).await
+    }
+
+    /// Forgets a request that was answered. Only one of two racing answers wins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
+        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete: vec![loaded.key().clone()] };
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.interaction_gone();
+        }
+        Ok(committed)
+    }
+
+    pub(super) fn interaction_gone(&self) {
+        // Never below zero: the counter may have been read while one was being made.
+        let _ = self.interactions.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+    }
+
+    /// How many requests wait for a person.
+    pub fn open_interactions(&self) -> usize {
+        self.interactions.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a sign-in that the gate has started. It counts as an interaction: strangers make these too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn begin_attempt(&self, state: &SecretHash, attempt: &SignInAttempt) -> Result<(), StoreError> {
+        if self.interactions.load(Ordering::Acquire) >= self.most_interactions {
+            return Err(StoreError::TooManyInteractions);
+        }
+        let key = table::sign_in_attempt(state);
+        let mut changes = table::create(key.clone(), attempt)?;
+        changes.put.push((table::expiry(attempt.expires_at, &key), Vec::new()));
+        self.write(changes).await?;
+        self.interactions.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// The sign-in that the gate has started with this state.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn attempt(&self, state: &SecretHash) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
+        self.load(table::sign_in_attempt(state)).await
+    }
+
+    /// Uses up a started sign-in. Only one of two racing callbacks wins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
+        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete: vec![loaded.key().clone()] };
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.interaction_gone();
+        }
+        Ok(committed)
+    }
+}
+
+/// The index entries of a session.
+pub(super) fn entries(session: &Session) -> impl Iterator<Item = Key> {
+    let id = *session.id.as_bytes();
+    session
+        .sign_ins
+        .iter()
+        .map(move |sign_in| table::entry(table::of_user(sign_in.subject, Indexed::Session), &id))
+        .collect::<Vec<_>>()
+        .into_iter()
+}

@@ -1,0 +1,87 @@
+//! Sweeping: removes what has expired, a bounded amount a pass. Only hygiene: every read checks the time itself.
+
+use serde::Deserialize;
+
+use crate::protocol::grant::Grant;
+use crate::protocol::session::Session;
+use crate::protocol::time::UnixTime;
+use crate::store::engine::{Changes, Expect};
+use crate::store::table::{self, Table};
+use crate::store::{Committed, Store, StoreError, grants, sessions};
+
+/// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer.
+const GRACE_MINUTES: u64 = 10;
+
+/// What one pass did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Records that were removed.
+    pub removed: usize,
+    /// Records that live longer than was known when they were made, and were entered again.
+    pub kept: usize,
+    /// Whether there may be more to do.
+    pub more: bool,
+}
+
+/// Any record that says when it expires.
+#[derive(Deserialize)]
+struct Expires {
+    expires_at: UnixTime,
+}
+
+impl Store {
+    /// Removes up to `most` expired records.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
+        let due = u32::try_from((now.seconds() / 60).saturating_sub(GRACE_MINUTES)).unwrap_or(u32::MAX);
+        let rows = self.engine.scan(&table::all(Table::Expiry), None, most).await?;
+        let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
+        for (entry, _) in rows {
+            let Some((minute, record)) = table::expiry_of(&entry) else { continue };
+            if minute >= due {
+                swept.more = false;
+                break;
+            }
+            let removed = self.sweep_one(&entry, record, now).await?;
+            swept.removed += usize::from(removed);
+            swept.kept += usize::from(!removed);
+        }
+        Ok(swept)
+    }
+
+    async fn sweep_one(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<bool, StoreError> {
+        let Some(bytes) = self.engine.get(record).await? else {
+            self.write(Changes { delete: vec![entry.to_owned()], ..Changes::default() }).await?;
+            return Ok(true);
+        };
+        let unchanged = Expect::Value(record.to_owned(), bytes.clone());
+        let table = record.first().copied().unwrap_or_default();
+        let is = |wanted: Table| table == wanted as u8;
+        let mut delete = vec![entry.to_owned(), record.to_owned()];
+        let expires_at = if is(Table::Grant) {
+            let grant = table::decode::<Grant>(record, bytes)?.value;
+            delete.extend(grants::entries(&grant));
+            grant.expires_at
+        } else if is(Table::Session) {
+            let session = table::decode::<Session>(record, bytes)?.value;
+            delete.extend(sessions::entries(&session));
+            session.expires_at
+        } else if is(Table::RevokedToken) || is(Table::Once) {
+            table::decode::<UnixTime>(record, bytes)?.value
+        } else {
+            table::decode::<Expires>(record, bytes)?.value.expires_at
+        };
+        if expires_at > now {
+            let put = vec![(table::expiry(expires_at, record), Vec::new())];
+            self.write(Changes { put, delete: vec![entry.to_owned()], expect: Vec::new() }).await?;
+            return Ok(false);
+        }
+        let removed = self.commit(Changes { expect: vec![unchanged], put: Vec::new(), delete }).await?;
+        if removed == Committed::Yes && (is(Table::Interaction) || is(Table::SignInAttempt)) {
+            self.interaction_gone();
+        }
+        Ok(removed == Committed::Yes)
+    }
+}

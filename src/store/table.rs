@@ -1,0 +1,230 @@
+//! How records are laid out in the engine: keys, encoding, the indexes by person and client, the expiry index.
+//!
+//! One key space, one leading byte a table. A record is one version byte and JSON: fields can be added with a default,
+//! and an export is made of the very same objects. Secrets never stand here in clear, only their hashes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::protocol::client::ClientId;
+use crate::protocol::grant::GrantId;
+use crate::protocol::secret::SecretHash;
+use crate::protocol::session::SessionId;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
+use crate::store::StoreError;
+use crate::store::engine::{Changes, Expect, Key, Value};
+
+/// The version that new records are written in.
+const VERSION: u8 = 1;
+
+/// The tables. The byte is part of the file format: never reuse one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Table {
+    AppSession = b'a',
+    Code = b'c',
+    Expiry = b'e',
+    Grant = b'g',
+    Interaction = b'i',
+    Client = b'l',
+    Meta = b'm',
+    Consent = b'n',
+    Once = b'o',
+    RevokedToken = b'r',
+    Session = b's',
+    SignInAttempt = b't',
+    User = b'u',
+    Email = b'v',
+    Index = b'x',
+}
+
+fn key(table: Table, parts: &[&[u8]]) -> Key {
+    let mut key = vec![table as u8];
+    for part in parts {
+        key.extend_from_slice(part);
+    }
+    key
+}
+
+pub(super) fn all(table: Table) -> Key {
+    key(table, &[])
+}
+
+pub(super) fn code(hash: &SecretHash) -> Key {
+    key(Table::Code, &[hash.as_bytes()])
+}
+
+pub(super) fn grant(id: GrantId) -> Key {
+    key(Table::Grant, &[id.as_bytes()])
+}
+
+pub(super) fn session(id: SessionId) -> Key {
+    key(Table::Session, &[id.as_bytes()])
+}
+
+pub(super) fn app_session(id: SessionId) -> Key {
+    key(Table::AppSession, &[id.as_bytes()])
+}
+
+/// All interactions of a browser.
+pub(super) fn interactions(browser: &SecretHash) -> Key {
+    key(Table::Interaction, &[&browser.as_bytes()[..16]])
+}
+
+pub(super) fn interaction(browser: &SecretHash, id: &SecretHash) -> Key {
+    key(Table::Interaction, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
+}
+
+pub(super) fn sign_in_attempt(state: &SecretHash) -> Key {
+    key(Table::SignInAttempt, &[state.as_bytes()])
+}
+
+pub(super) fn client(id: &ClientId) -> Key {
+    key(Table::Client, &[id.as_str().as_bytes()])
+}
+
+pub(super) fn user(subject: Subject) -> Key {
+    key(Table::User, &[subject.as_bytes()])
+}
+
+pub(super) fn email(lookup: &SecretHash) -> Key {
+    key(Table::Email, &[lookup.as_bytes()])
+}
+
+/// All consents of a person.
+pub(super) fn consents(subject: Subject) -> Key {
+    key(Table::Consent, &[subject.as_bytes()])
+}
+
+pub(super) fn consent(subject: Subject, client: &ClientId) -> Key {
+    key(Table::Consent, &[subject.as_bytes(), client.as_str().as_bytes()])
+}
+
+pub(super) fn revoked_token(jti: &str) -> Key {
+    key(Table::RevokedToken, &[SecretHash::of(jti.as_bytes()).as_bytes()])
+}
+
+/// Something that may happen once, such as the use of an initial access token.
+pub(super) fn once(hash: &SecretHash) -> Key {
+    key(Table::Once, &[hash.as_bytes()])
+}
+
+/// The format of the store.
+pub(super) fn format() -> Key {
+    key(Table::Meta, &[b"format"])
+}
+
+/// What an index leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Indexed {
+    Grant = b'g',
+    Session = b's',
+}
+
+/// The entries of one kind for a person.
+pub(super) fn of_user(subject: Subject, kind: Indexed) -> Key {
+    key(Table::Index, &[b"u", subject.as_bytes(), &[kind as u8]])
+}
+
+/// The entries of one kind for a client. The zero byte ends the id, so that `wiki` does not match `wiki2`.
+pub(super) fn of_client(client: &ClientId, kind: Indexed) -> Key {
+    key(Table::Index, &[b"c", client.as_str().as_bytes(), &[0, kind as u8]])
+}
+
+/// An index entry: the prefix of its person or client, and the id it leads to.
+pub(super) fn entry(mut prefix: Key, id: &[u8; 16]) -> Key {
+    prefix.extend_from_slice(id);
+    prefix
+}
+
+/// The id at the end of an index entry.
+pub(super) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
+    entry.get(entry.len().checked_sub(16)?..)?.try_into().ok()
+}
+
+/// The expiry index: the minute after which the record may go, and its key. Written once, when the record is made; a
+/// record that lives longer by then is entered again by the sweeper, so that rotations rewrite no index.
+pub(super) fn expiry(at: UnixTime, record: &[u8]) -> Key {
+    let minute = u32::try_from(at.seconds() / 60).unwrap_or(u32::MAX);
+    key(Table::Expiry, &[&minute.to_be_bytes(), record])
+}
+
+/// Minute and record of an expiry entry.
+pub(super) fn expiry_of(entry: &[u8]) -> Option<(u32, &[u8])> {
+    let (minute, record) = entry.get(1..)?.split_at_checked(4)?;
+    Some((u32::from_be_bytes(minute.try_into().ok()?), record))
+}
+
+/// A record with the bytes it was read from: committing over it expects exactly those, so that two writers cannot both
+/// decide on the same state.
+#[derive(Debug, Clone)]
+pub struct Loaded<T> {
+    /// The record.
+    pub value: T,
+    key: Key,
+    bytes: Value,
+}
+
+impl<T> Loaded<T> {
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(super) fn unchanged(&self) -> Expect {
+        Expect::Value(self.key.clone(), self.bytes.clone())
+    }
+}
+
+pub(super) fn encode(record: &impl Serialize) -> Result<Value, StoreError> {
+    let mut bytes = vec![VERSION];
+    serde_json::to_writer(&mut bytes, record).map_err(|error| StoreError::Broken(error.to_string()))?;
+    Ok(bytes)
+}
+
+pub(super) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Loaded<T>, StoreError> {
+    let json = match bytes.split_first() {
+        Some((&VERSION, json)) => json,
+        Some((version, _)) => {
+            return Err(StoreError::Broken(format!("a record of version {version}; this program knows {VERSION}")));
+        }
+        None => return Err(StoreError::Broken("an empty record".to_owned())),
+    };
+    let table = key.first().copied().map_or('?', char::from);
+    let value = serde_json::from_slice(json)
+        .map_err(|error| StoreError::Broken(format!("a record of table {table} cannot be read: {error}")))?;
+    Ok(Loaded { value, key: key.to_owned(), bytes })
+}
+
+/// A step that makes one record that does not exist yet.
+pub(super) fn create(key: Key, record: &impl Serialize) -> Result<Changes, StoreError> {
+    let bytes = encode(record)?;
+    Ok(Changes { expect: vec![Expect::Absent(key.clone())], put: vec![(key, bytes)], delete: Vec::new() })
+}
+
+/// A step that puts another record in the place of one that was loaded.
+pub(super) fn replace<T: Serialize>(loaded: &Loaded<T>, record: &T) -> Result<Changes, StoreError> {
+    let put = vec![(loaded.key.clone(), encode(record)?)];
+    Ok(Changes { expect: vec![loaded.unchanged()], put, delete: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_index_does_not_cover_a_longer_name() {
+        let short = of_client(&ClientId::parse("wiki").unwrap(), Indexed::Grant);
+        let long = entry(of_client(&ClientId::parse("wiki2").unwrap(), Indexed::Grant), &[1; 16]);
+        assert!(!long.starts_with(&short));
+    }
+
+    #[test]
+    fn expiry_entries_sort_by_time() {
+        let soon = expiry(UnixTime::from_seconds(120), b"z");
+        let late = expiry(UnixTime::from_seconds(180), b"a");
+        assert!(soon < late);
+        assert_eq!(expiry_of(&soon), Some((2, b"z".as_slice())));
+    }
+}
