@@ -1,1 +1,132 @@
-//! ./issuer.
+//! The issuer: turns an [`Authorization`] into tokens, and judges tokens that come back. Knows claims, keys and
+//! signatures; knows no store, so "revoked" is not its business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::protocol::claims::{AccessTokenClaims, Audience, IdTokenClaims, UserClaims};
+use crate::protocol::jwt::{self, Unverified};
+use crate::protocol::time::UnixTime;
+use crate::protocol::token::Authorization;
+use crate::protocol::user::User;
+use crate::signer::{SignError, Signer};
+
+/// Mints tokens and recognises its own.
+pub struct Issuer {
+    name: String,
+    access_token: Duration,
+    signer: Arc<dyn Signer>,
+}
+
+/// What a grant becomes.
+#[derive(Debug)]
+pub struct Tokens {
+    /// The access token.
+    pub access_token: String,
+    /// The ID token, where the scope has `openid`.
+    pub id_token: Option<String>,
+    /// The access token's lifetime.
+    pub lifetime: Duration,
+}
+
+impl Issuer {
+    /// The issuer of this name, whose access tokens and ID tokens live this long.
+    pub fn new(name: String, access_token: Duration, signer: Arc<dyn Signer>) -> Self {
+        Self { name, access_token, signer }
+    }
+
+    /// What signs.
+    pub fn signer(&self) -> &dyn Signer {
+        self.signer.as_ref()
+    }
+
+    /// Mints the tokens of a grant; both signatures are asked for at once. `jti` names the access token.
+    ///
+    /// # Errors
+    /// When the token device does not sign; nothing has been used up by then.
+    pub async fn mint(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        jti: String,
+        now: UnixTime,
+    ) -> Result<Tokens, SignError> {
+        let keys = self.signer.key_set();
+        let kid = keys.active().kid();
+        let write = |error: serde_json::Error| SignError::Bug(format!("claims cannot be written: {error}"));
+        let mut inputs = vec![
+            jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, jti, now))
+                .map_err(write)?,
+        ];
+        if authorization.has_id_token() {
+            let claims = self.id_claims(authorization, user, now);
+            inputs.push(jwt::signing_input(jwt::ID_TOKEN, kid.as_str(), &claims).map_err(write)?);
+        }
+        let signing = inputs.iter().map(|input| input.clone().into_bytes()).collect();
+        let signatures = self.signer.sign(kid, signing).await?;
+        let mut tokens = inputs.iter().zip(&signatures).map(|(input, signature)| jwt::assemble(input, signature.as_bytes()));
+        let access_token = tokens.next().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
+        Ok(Tokens { access_token, id_token: tokens.next(), lifetime: self.access_token })
+    }
+
+    fn access_claims(&self, authorization: &Authorization, jti: String, now: UnixTime) -> AccessTokenClaims {
+        AccessTokenClaims {
+            iss: self.name.clone(),
+            sub: authorization.subject.to_string(),
+            aud: Audience::One(self.name.clone()),
+            exp: now.plus(self.access_token),
+            iat: now,
+            jti,
+            client_id: authorization.client.to_string(),
+            scope: authorization.scope.to_string(),
+            auth_time: authorization.auth_time,
+            acr: authorization.acr.clone(),
+            amr: authorization.amr.clone(),
+            grant_id: authorization.grant.to_string(),
+        }
+    }
+
+    fn id_claims(&self, authorization: &Authorization, user: &User, now: UnixTime) -> IdTokenClaims {
+        IdTokenClaims {
+            iss: self.name.clone(),
+            sub: authorization.subject.to_string(),
+            aud: authorization.client.to_string(),
+            exp: now.plus(self.access_token),
+            iat: now,
+            auth_time: authorization.auth_time,
+            nonce: authorization.nonce.clone(),
+            acr: authorization.acr.clone(),
+            amr: authorization.amr.clone(),
+            claims: UserClaims::of(user, authorization.scope),
+        }
+    }
+
+    /// The claims of an access token that we signed and that has not expired (RFC 9068 §4, without the audience, which
+    /// is the resource's to check). `None` for every other text.
+    pub fn access_token(&self, token: &str, now: UnixTime) -> Option<AccessTokenClaims> {
+        let token = self.verified(token)?;
+        if !token.is(jwt::ACCESS_TOKEN) {
+            return None;
+        }
+        let claims: AccessTokenClaims = token.claims()?;
+        (claims.iss == self.name && now < claims.exp).then_some(claims)
+    }
+
+    /// The claims of an ID token that we signed, expired or not: a hint (OpenID Connect Core §3.1.2.1, RP-Initiated
+    /// Logout §2). `None` for every other text, access tokens included.
+    pub fn id_token_hint(&self, token: &str) -> Option<IdTokenClaims> {
+        let token = self.verified(token)?;
+        if !token.is(jwt::ID_TOKEN) {
+            return None;
+        }
+        let claims: IdTokenClaims = token.claims()?;
+        (claims.iss == self.name).then_some(claims)
+    }
+
+    fn verified<'a>(&self, token: &'a str) -> Option<Unverified<'a>> {
+        let token = Unverified::parse(token)?;
+        let keys = self.signer.key_set();
+        let key = keys.find(&token.kid)?;
+        key.verify(token.signing_input.as_bytes(), &token.signature).then_some(token)
+    }
+}

@@ -3,14 +3,17 @@
 pub mod admin;
 pub mod ambient;
 pub mod audit;
+pub mod bearer;
 pub mod cli;
 pub mod config;
+pub mod cookie;
 pub mod edge;
 pub mod endpoint;
 pub mod gateway;
 pub mod issuer;
 pub mod limiter;
 pub mod metrics;
+pub mod origin;
 pub mod page;
 pub mod password;
 pub mod protocol;

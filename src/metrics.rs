@@ -1,1 +1,242 @@
-//! ./metrics.
+//! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
+
+use prometheus::{
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+};
+
+/// The series.
+pub struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    request_seconds: HistogramVec,
+    rate_limits: IntCounterVec,
+    tokens: IntCounterVec,
+    sign_ins: IntCounterVec,
+    replays: IntCounterVec,
+    gate: IntCounterVec,
+    upstream_requests: IntCounterVec,
+    upstream_seconds: HistogramVec,
+    /// Seconds that a signature took in the token.
+    pub sign_seconds: Histogram,
+    /// Signatures that wait.
+    pub sign_queue: IntGauge,
+    sign_errors: IntCounterVec,
+    /// Batches that were made durable.
+    pub store_batches: IntCounter,
+    /// Commits in them.
+    pub store_commits: IntCounter,
+    /// Seconds from the start of a batch until it was durable.
+    pub store_batch_seconds: Histogram,
+    /// Commits that wait.
+    pub store_queue: IntGauge,
+    /// Client connections that are open.
+    pub connections: IntGauge,
+    /// Sign-ins that were begun and not finished.
+    pub interactions: IntGauge,
+    /// Expired records that were removed.
+    pub swept: IntCounter,
+}
+
+/// What a token was issued as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// For resources.
+    Access,
+    /// For the client.
+    Id,
+    /// For renewal.
+    Refresh,
+    /// Authorization code.
+    Code,
+}
+
+/// How an attempt to sign in ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInOutcome {
+    /// Signed in.
+    Succeeded,
+    /// Wrong address or password.
+    Failed,
+    /// Too many failures.
+    Throttled,
+}
+
+/// What was presented a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replayed {
+    /// An authorization code.
+    Code,
+    /// A refresh token.
+    RefreshToken,
+}
+
+/// Buckets from a fifth of a millisecond to ten seconds.
+const SECONDS: [f64; 14] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0];
+
+impl Metrics {
+    /// The series, all at zero.
+    ///
+    /// # Errors
+    /// When two series share a name: a bug that every start would show.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(counters.clone()))?;
+            Ok(counters)
+        };
+        let counter = |name: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok(counter)
+        };
+        let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
+            let gauge = IntGauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
+        let histogram = |name: &str, help: &str| -> Result<Histogram, prometheus::Error> {
+            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()))?;
+            registry.register(Box::new(histogram.clone()))?;
+            Ok(histogram)
+        };
+        let histograms = |name: &str, help: &str, label: &str| -> Result<HistogramVec, prometheus::Error> {
+            let opts = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
+            let histograms = HistogramVec::new(opts, &[label])?;
+            registry.register(Box::new(histograms.clone()))?;
+            Ok(histograms)
+        };
+        let build = IntGauge::with_opts(
+            Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
+                .const_label("version", env!("CARGO_PKG_VERSION")),
+        )?;
+        build.set(1);
+        registry.register(Box::new(build))?;
+        Ok(Self {
+            requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
+            request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
+            rate_limits: counters(
+                "sealgate_rate_limit_decisions_total",
+                "Decisions of the rate limits.",
+                &["endpoint", "decision"],
+            )?,
+            tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
+            sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
+            replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
+            gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
+            upstream_requests: counters(
+                "sealgate_upstream_requests_total",
+                "Requests answered by an application, or by us in its place when it could not.",
+                &["app", "status"],
+            )?,
+            upstream_seconds: histograms("sealgate_upstream_seconds", "Time of a proxied request.", "app")?,
+            sign_seconds: histogram("sealgate_sign_seconds", "Time of one signature in the token.")?,
+            sign_queue: gauge("sealgate_sign_queue_length", "Signatures that wait for a session.")?,
+            sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
+            store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
+            store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
+            store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,
+            store_queue: gauge("sealgate_store_queue_length", "Commits that wait.")?,
+            connections: gauge("sealgate_connections", "Client connections that are open.")?,
+            interactions: gauge("sealgate_interactions", "Sign-ins begun and not finished.")?,
+            swept: counter("sealgate_store_swept_total", "Expired records removed.")?,
+            registry,
+        })
+    }
+
+    /// The text exposition format.
+    pub fn text(&self) -> String {
+        let mut text = Vec::new();
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+            tracing::error!(%error, "metrics cannot be written");
+        }
+        String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// A request of the provider was answered.
+    pub fn answered(&self, endpoint: &str, status: u16, seconds: f64) {
+        self.requests.with_label_values(&[endpoint, status_text(status)]).inc();
+        self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
+    }
+
+    /// A rate limit decided.
+    pub fn rate_limited(&self, endpoint: &str, allowed: bool) {
+        let decision = if allowed { "allowed" } else { "limited" };
+        self.rate_limits.with_label_values(&[endpoint, decision]).inc();
+    }
+
+    /// A token was issued.
+    pub fn issued(&self, kind: TokenKind) {
+        let kind = match kind {
+            TokenKind::Access => "access_token",
+            TokenKind::Id => "id_token",
+            TokenKind::Refresh => "refresh_token",
+            TokenKind::Code => "code",
+        };
+        self.tokens.with_label_values(&[kind]).inc();
+    }
+
+    /// Somebody tried to sign in.
+    pub fn signed_in(&self, outcome: SignInOutcome) {
+        let outcome = match outcome {
+            SignInOutcome::Succeeded => "succeeded",
+            SignInOutcome::Failed => "failed",
+            SignInOutcome::Throttled => "throttled",
+        };
+        self.sign_ins.with_label_values(&[outcome]).inc();
+    }
+
+    /// A used code or a rotated refresh token came again.
+    pub fn replayed(&self, what: Replayed) {
+        let kind = match what {
+            Replayed::Code => "code",
+            Replayed::RefreshToken => "refresh_token",
+        };
+        self.replays.with_label_values(&[kind]).inc();
+    }
+
+    /// The gate decided about a request for an application. `decision` is a fixed word.
+    pub fn decided(&self, app: &str, decision: &'static str) {
+        self.gate.with_label_values(&[app, decision]).inc();
+    }
+
+    /// A proxied request ended.
+    pub fn proxied(&self, app: &str, status: u16, seconds: f64) {
+        self.upstream_requests.with_label_values(&[app, status_text(status)]).inc();
+        self.upstream_seconds.with_label_values(&[app]).observe(seconds);
+    }
+
+    /// A signature failed. `class` is a fixed word.
+    pub fn sign_failed(&self, class: &'static str) {
+        self.sign_errors.with_label_values(&[class]).inc();
+    }
+}
+
+/// The status as a label; an upstream can answer any number, and a label may not grow with it.
+fn status_text(status: u16) -> &'static str {
+    match status {
+        200 => "200",
+        201 => "201",
+        204 => "204",
+        302 => "302",
+        303 => "303",
+        304 => "304",
+        400 => "400",
+        401 => "401",
+        403 => "403",
+        404 => "404",
+        405 => "405",
+        408 => "408",
+        413 => "413",
+        429 => "429",
+        500 => "500",
+        502 => "502",
+        503 => "503",
+        504 => "504",
+        100..=199 => "1xx",
+        200..=299 => "2xx",
+        300..=399 => "3xx",
+        400..=499 => "4xx",
+        _ => "5xx",
+    }
+}

@@ -1,1 +1,84 @@
-//! ./sealgate.
+//! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond finding a client.
+
+use std::sync::Arc;
+
+use crate::ambient::{Clock, Entropy};
+use crate::bearer::Bearers;
+use crate::config::{App, Config};
+use crate::issuer::Issuer;
+use crate::limiter::Limiter;
+use crate::metrics::Metrics;
+use crate::page::Pages;
+use crate::password::Passwords;
+use crate::protocol::client::{
+    AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
+};
+use crate::protocol::redirect_uri::RedirectUri;
+use crate::protocol::scope::ScopeValue;
+use crate::protocol::time::UnixTime;
+use crate::store::{Store, StoreError};
+
+/// The prefix of the client ids that belong to protected applications; nobody can register one.
+pub const INTERNAL_CLIENT: &str = "sealgate-app-";
+
+/// Where a protected application's sign-in comes back to, on its own host.
+pub const CALLBACK: &str = "/.sealgate/callback";
+
+/// Everything that a request may need.
+pub struct Sealgate {
+    /// The settings.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// State.
+    pub store: Store,
+    /// Tokens.
+    pub issuer: Issuer,
+    /// Access tokens that were found to stand.
+    pub bearers: Bearers,
+    /// Rate limits.
+    pub limiter: Limiter,
+    /// Password checks.
+    pub passwords: Passwords,
+    /// The pages' templates and words.
+    pub pages: Pages,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Sealgate {
+    /// The client with this id: a protected application's own, or a registered one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        match id.as_str().strip_prefix(INTERNAL_CLIENT) {
+            Some(name) => Ok(self.config.apps.iter().find(|app| app.name == name).and_then(|app| self.of_app(app))),
+            None => self.store.client(id).await,
+        }
+    }
+
+    /// The client through which people sign in to a protected application: first-party, so nobody is asked for consent,
+    /// and known to the authorization endpoint only.
+    fn of_app(&self, app: &App) -> Option<Client> {
+        let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&self.config.issuer)));
+        Some(Client {
+            id: ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?,
+            name: app.name.clone(),
+            client_type: ClientType::Public,
+            auth_method: AuthMethod::None,
+            secrets: Vec::new(),
+            redirect_uris: vec![redirect_uri],
+            post_logout_redirect_uris: Vec::new(),
+            scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
+            grant_types: vec![GrantType::AuthorizationCode],
+            consent: ConsentRule::Implied,
+            state: ClientState::Enabled,
+            created_at: UnixTime::from_seconds(0),
+            details: ClientDetails::default(),
+            registration: None,
+        })
+    }
+}

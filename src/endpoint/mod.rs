@@ -1,1 +1,220 @@
-//! endpoint/mod.
+//! The provider's endpoints: the table of routes, and the way of every request through it.
+//!
+//! An endpoint is a function of a [`Call`] that yields a response or a [`Failure`]; what a failure looks like on the wire
+//! is decided in `failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
+//! that count by client or token are charged by the endpoint once it knows who that is, with [`Call::charge`].
+
+mod account_chooser;
+mod authorize;
+mod call;
+mod client_auth;
+mod consent;
+mod discovery;
+mod failure;
+mod interaction;
+mod jwks;
+mod login;
+mod logout;
+mod register;
+mod response;
+mod revoke;
+mod stylesheet;
+mod token;
+mod userinfo;
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+
+pub use call::{Bucket, Call};
+pub use failure::Failure;
+pub use response::Response;
+
+use crate::config::Config;
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::sealgate::Sealgate;
+
+/// What the provider answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    Discovery,
+    Jwks,
+    Authorize,
+    Resume,
+    Login,
+    Consent,
+    AccountChooser,
+    Token,
+    UserInfo,
+    Revoke,
+    Logout,
+    ConfirmLogout,
+    SignedOut,
+    Register,
+    Registration,
+    Stylesheet,
+}
+
+/// How an endpoint shows that something went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// To programs.
+    Json,
+    /// To people.
+    Page,
+}
+
+/// A row of the table.
+struct Route {
+    /// Below the issuer's own path; a trailing `*` stands for one more segment.
+    path: &'static str,
+    endpoint: Endpoint,
+    /// The name in metrics.
+    name: &'static str,
+    methods: &'static [Method],
+    style: Style,
+    /// Whether scripts of other origins may call it; never with cookies.
+    cors: bool,
+    /// Charged by address before the endpoint runs; `None` where the endpoint charges by client or token itself.
+    charged: Option<Bucket>,
+    /// Largest body, bytes.
+    body: usize,
+}
+
+const GET: &[Method] = &[Method::GET, Method::HEAD];
+const POST: &[Method] = &[Method::POST];
+const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
+const MANAGE: &[Method] = &[Method::GET, Method::PUT, Method::DELETE];
+const FORM: usize = 64 * 1024;
+
+#[rustfmt::skip]
+const ROUTES: &[Route] = &[
+    json("/.well-known/openid-configuration",       Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
+    json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
+    json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
+    json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
+    json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
+    json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
+    json("/oauth/register",                         Endpoint::Register,     "register",     POST,     Some(Bucket::Register)),
+    json("/oauth/register/*",                       Endpoint::Registration, "registration", MANAGE,   Some(Bucket::Register)),
+    page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
+    page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
+    page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
+    page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
+    page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
+    page("/oauth/logout",                           Endpoint::Logout,       "logout",       GET_POST, Bucket::Logout),
+    page("/oauth/logout/confirm",                   Endpoint::ConfirmLogout, "confirm_logout", GET_POST, Bucket::Pages),
+    page("/oauth/signed-out",                       Endpoint::SignedOut,    "signed_out",   GET,      Bucket::Pages),
+    page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
+];
+
+const fn json(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    charged: Option<Bucket>,
+) -> Route {
+    Route { path, endpoint, name, methods, style: Style::Json, cors: true, charged, body: FORM }
+}
+
+const fn page(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    bucket: Bucket,
+) -> Route {
+    Route { path, endpoint, name, methods, style: Style::Page, cors: false, charged: Some(bucket), body: FORM }
+}
+
+impl Route {
+    /// The row for a path below the issuer's own. Byte for byte: another spelling of a path is another path, so no
+    /// second way in exists that other rules might overlook.
+    fn find(path: &str) -> Option<&'static Self> {
+        ROUTES.iter().find(|route| match route.path.strip_suffix('*') {
+            Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
+            None => route.path == path,
+        })
+    }
+}
+
+/// A request's path below the issuer's own; `None` when it lies elsewhere.
+fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
+    path.strip_prefix(config.issuer.path_prefix()).or_else(|| {
+        // RFC 8414 §3.1 puts its well-known path in front of the issuer's.
+        let metadata = "/.well-known/oauth-authorization-server";
+        (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata)
+    })
+}
+
+/// Whether a path on the issuer's host is the provider's own; everything else belongs to an application that shares the
+/// host, where there is one.
+pub fn owns(config: &Config, path: &str) -> bool {
+    below_issuer(config, path).is_some_and(|path| {
+        Route::find(path).is_some()
+            || ["/oauth/", "/.sealgate/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
+    })
+}
+
+/// The largest body that a request for this path may have, bytes.
+pub fn body_limit(config: &Config, path: &str) -> usize {
+    below_issuer(config, path).and_then(Route::find).map_or(0, |route| route.body)
+}
+
+/// Answers a request for the provider.
+pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
+    let started = Instant::now();
+    let route = below_issuer(&sealgate.config, request.uri().path()).and_then(Route::find);
+    let style = route.map_or(Style::Json, |route| route.style);
+    let call = Call::new(sealgate, &request, style);
+    let mut response = match answer(&call, route).await {
+        Ok(response) => response,
+        Err(failure) => failure.into_response(&call),
+    };
+    if route.is_some_and(|route| route.cors) {
+        response.allow_every_origin();
+    }
+    response.rate_limit(&call.reading());
+    let response = response.finish(sealgate.config.issuer.is_https());
+    let name = route.map_or("other", |route| route.name);
+    sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
+    response
+}
+
+async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Failure> {
+    let Some(route) = route else {
+        call.charge_address(Bucket::Pages)?;
+        return Err(Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here.")));
+    };
+    if route.cors && call.request.method() == Method::OPTIONS {
+        call.charge_address(Bucket::Pages)?;
+        return Ok(Response::preflight(route.methods));
+    }
+    if !route.methods.contains(call.request.method()) {
+        call.charge_address(Bucket::Pages)?;
+        return Err(Failure::Method(route.methods));
+    }
+    if let Some(bucket) = route.charged {
+        call.charge_address(bucket)?;
+    }
+    match route.endpoint {
+        Endpoint::Discovery => discovery::answer(call),
+        Endpoint::Jwks => jwks::answer(call),
+        Endpoint::Authorize => authorize::answer(call).await,
+        Endpoint::Resume => authorize::resume(call).await,
+        Endpoint::Login => login::answer(call).await,
+        Endpoint::Consent => consent::answer(call).await,
+        Endpoint::AccountChooser => account_chooser::answer(call).await,
+        Endpoint::Token => token::answer(call).await,
+        Endpoint::UserInfo => userinfo::answer(call).await,
+        Endpoint::Revoke => revoke::answer(call).await,
+        Endpoint::Logout => logout::answer(call).await,
+        Endpoint::ConfirmLogout => logout::confirm(call).await,
+        Endpoint::SignedOut => logout::signed_out(call),
+        Endpoint::Register => register::answer(call).await,
+        Endpoint::Registration => register::manage(call).await,
+        Endpoint::Stylesheet => Ok(stylesheet::answer()),
+    }
+}

@@ -241,12 +241,13 @@ impl Grant {
         Presented::Replayed
     }
 
-    /// The grant after its refresh token was rotated.
+    /// The grant after its refresh token was rotated: the next one lives for `lifetime`, the access token that comes with
+    /// it for `access_token`.
     #[must_use]
-    pub fn rotated(&self, next: &RefreshToken, now: UnixTime, lifetime: Duration) -> Self {
-        let expires_at = now.plus(lifetime);
-        let refresh = Refresh { generation: next.generation, current: next.hash(), expires_at };
-        Self { refresh: Some(refresh), expires_at: self.expires_at.max(expires_at), ..self.clone() }
+    pub fn rotated(&self, next: &RefreshToken, now: UnixTime, lifetime: Duration, access_token: Duration) -> Self {
+        let refresh = Refresh { generation: next.generation, current: next.hash(), expires_at: now.plus(lifetime) };
+        let expires_at = self.expires_at.max(refresh.expires_at).max(now.plus(access_token));
+        Self { refresh: Some(refresh), expires_at, ..self.clone() }
     }
 
     /// The grant, ended. An ended one keeps its first reason.
@@ -301,7 +302,7 @@ mod tests {
         let client = ClientId::parse("c1").unwrap();
         let second = first().next([5; 32]);
         let third = second.next([6; 32]);
-        let grant = grant(&first()).rotated(&second, NOW, MONTH).rotated(&third, NOW, MONTH);
+        let grant = grant(&first()).rotated(&second, NOW, MONTH, MONTH).rotated(&third, NOW, MONTH, MONTH);
         assert_eq!(grant.judge(&third, &client, NOW), Presented::Current);
         assert_eq!(grant.judge(&first(), &client, NOW), Presented::Replayed);
         assert_eq!(grant.judge(&second, &client, NOW), Presented::Replayed);

@@ -43,6 +43,12 @@ impl RedirectUri {
         }
     }
 
+    /// The callback of a protected application, whose host the operator has configured: any name, http too when the
+    /// issuer itself runs on this device.
+    pub fn of_application(callback: &str) -> Self {
+        Self(callback.to_owned())
+    }
+
     /// The URI as registered.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,0 +1,111 @@
+//! Access tokens that come back to us: at UserInfo and at the gate. What the signature says is checked once a token;
+//! whether the token still stands is known at every use.
+//!
+//! The cache is keyed by the token's SHA-256, so it holds no credentials. An entry carries the store's epoch from before
+//! its checks: once anything was revoked anywhere, the epoch has moved and the entry's standing is looked up again
+//! (a few reads, no signature). So a cached token never outlives a revocation.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+
+use crate::protocol::claims::AccessTokenClaims;
+use crate::protocol::client::ClientId;
+use crate::protocol::grant::GrantId;
+use crate::protocol::scope::Scope;
+use crate::protocol::secret::SecretHash;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::{Subject, User};
+use crate::sealgate::Sealgate;
+use crate::store::{Store, StoreError};
+
+/// Tokens that are remembered.
+const REMEMBERED: usize = 16_384;
+
+/// An access token that stands.
+#[derive(Debug)]
+pub struct Bearer {
+    /// What it says.
+    pub claims: AccessTokenClaims,
+    /// What it allows.
+    pub scope: Scope,
+    /// About whom.
+    pub user: Arc<User>,
+}
+
+/// Why a token is not taken.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BearerFault {
+    /// Forged, expired, revoked, of another issuer, or no token at all.
+    #[error("the access token does not stand")]
+    Invalid,
+    /// Nobody knows: the store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Tokens that were found to stand.
+pub struct Bearers(Cache<[u8; 32], Entry>);
+
+#[derive(Clone)]
+struct Entry {
+    bearer: Arc<Bearer>,
+    epoch: u64,
+}
+
+impl Default for Bearers {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+/// Judges a presented access token.
+///
+/// # Errors
+/// [`BearerFault::Invalid`] for every token that does not stand; [`BearerFault::Store`] when that cannot be known.
+pub async fn verify(sealgate: &Sealgate, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
+    if token.len() > crate::protocol::jwt::LONGEST {
+        return Err(BearerFault::Invalid);
+    }
+    let key = *SecretHash::of(token.as_bytes()).as_bytes();
+    // Before any lookup: a revocation that comes after this line moves the epoch past what the entry will carry.
+    let epoch = sealgate.store.epoch();
+    let cached = sealgate.bearers.0.get(&key);
+    let claims = match cached {
+        Some(entry) if now >= entry.bearer.claims.exp => {
+            sealgate.bearers.0.remove(&key);
+            return Err(BearerFault::Invalid);
+        }
+        Some(entry) if entry.epoch == epoch => return Ok(entry.bearer),
+        Some(entry) => entry.bearer.claims.clone(),
+        None => sealgate.issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
+    };
+    let Some(bearer) = standing(sealgate, claims).await? else {
+        sealgate.bearers.0.remove(&key);
+        return Err(BearerFault::Invalid);
+    };
+    let bearer = Arc::new(bearer);
+    sealgate.bearers.0.insert(key, Entry { bearer: Arc::clone(&bearer), epoch });
+    Ok(bearer)
+}
+
+/// Whether everything that the token rests on still stands: its grant, its client, its person, itself.
+async fn standing(sealgate: &Sealgate, claims: AccessTokenClaims) -> Result<Option<Bearer>, StoreError> {
+    let store: &Store = &sealgate.store;
+    let (Some(grant), Some(subject), Some(client), Ok(scope)) = (
+        GrantId::parse(&claims.grant_id),
+        Subject::parse(&claims.sub),
+        ClientId::parse(&claims.client_id),
+        Scope::parse(&claims.scope),
+    ) else {
+        return Ok(None);
+    };
+    let grant_stands = store.grant(grant).await?.is_some_and(|grant| grant.value.is_active());
+    let client_stands = sealgate.client(&client).await?.is_some_and(|client| client.is_enabled());
+    let user = store.user(subject).await?.filter(User::is_enabled);
+    let Some(user) = user.filter(|_| grant_stands && client_stands) else { return Ok(None) };
+    if store.is_token_revoked(&claims.jti).await? {
+        return Ok(None);
+    }
+    Ok(Some(Bearer { claims, scope, user: Arc::new(user) }))
+}

@@ -1,0 +1,122 @@
+//! Our cookies: their names, and reading, setting and removing them (RFC 6265).
+//!
+//! All are `__Host-`: bound to one host, sent over TLS only, set by no other subdomain. On an http issuer (a loopback
+//! host, for development) browsers refuse that prefix, so the plain names are used there.
+
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
+
+use crate::config::Issuer;
+
+/// The names in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// The session: at the provider, and on an application's host the application's.
+    pub session: &'static str,
+    /// Names the browser while it signs in, so that nobody else can go on with what it began. One, however many tabs.
+    pub browser: &'static str,
+    /// The language that the person chose.
+    pub language: &'static str,
+    /// Whether cookies carry `Secure`.
+    pub secure: bool,
+}
+
+impl Names {
+    /// The names under this issuer.
+    pub fn of(issuer: &Issuer) -> Self {
+        if issuer.is_https() {
+            Self {
+                session: "__Host-sealgate",
+                browser: "__Host-sealgate-browser",
+                language: "__Host-sealgate-language",
+                secure: true,
+            }
+        } else {
+            Self {
+                session: "sealgate",
+                browser: "sealgate-browser",
+                language: "sealgate-language",
+                secure: false,
+            }
+        }
+    }
+}
+
+/// Each name-value pair of every Cookie header: HTTP/2 clients may send several (RFC 9113 §8.2.3).
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|header| header.to_str().ok())
+        .flat_map(|header| header.split(';'))
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty())
+}
+
+/// The value of the first cookie with this name.
+pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    pairs(headers).find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// The Cookie header without our cookies, under either of their names; `None` when nothing is left.
+pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
+    let theirs: Vec<&[u8]> = headers
+        .get_all(COOKIE)
+        .iter()
+        .flat_map(|header| header.as_bytes().split(|byte| *byte == b';'))
+        .map(<[u8]>::trim_ascii)
+        .filter(|pair| !pair.is_empty() && !is_ours(pair))
+        .collect();
+    (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
+}
+
+fn is_ours(pair: &[u8]) -> bool {
+    let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+    let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
+    matches!(bare, b"sealgate" | b"sealgate-browser" | b"sealgate-language" | b"sealgate-rounds")
+}
+
+/// A Set-Cookie that lives until the browser closes. `value` is of our own making: base64url or a plain word.
+pub fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
+    attributes(name, value, secure, "")
+}
+
+/// A Set-Cookie that lives this long.
+pub fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
+    attributes(name, value, secure, &format!("; Max-Age={seconds}"))
+}
+
+/// A Set-Cookie that removes the cookie.
+pub fn expire(name: &str, secure: bool) -> HeaderValue {
+    attributes(name, "", secure, "; Max-Age=0")
+}
+
+fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue {
+    let secure = if secure { "; Secure" } else { "" };
+    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{life}");
+    // Names and values hold letters, digits, '-' and '_' only.
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_cookie_is_found_in_any_header_by_its_whole_name() {
+        let headers = headers(&["a=1; xsealgate=2", "sealgate-browser=3; sealgate=4"]);
+        assert_eq!(find(&headers, "sealgate"), Some("4"));
+        assert_eq!(find(&headers, "b"), None);
+    }
+
+    #[test]
+    fn ours_are_taken_out_and_theirs_stay_byte_for_byte() {
+        let headers = headers(&["a=\"x y\"; __Host-sealgate=s", "sealgate-browser=b; c=d=e"]);
+        assert_eq!(without_ours(&headers).unwrap(), "a=\"x y\"; c=d=e");
+        assert_eq!(without_ours(&self::headers(&["sealgate=1"])), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, where the pages of the sign-in come
+//! back to. What happens next is decided by [`next_step`] alone; this file does it.
+
+use http::StatusCode;
+
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::interaction::{self, Waiting};
+use crate::endpoint::response::Response;
+use crate::metrics::TokenKind;
+use crate::page::Problem;
+use crate::protocol::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
+use crate::protocol::client::{Client, ConsentRule};
+use crate::protocol::code::{Code, CodeState};
+use crate::protocol::consent::Consent;
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::next_step::{Interaction, NextStep, Progress, next_step};
+use crate::protocol::scope::Scope;
+use crate::protocol::secret::{Secret, SecretHash};
+use crate::protocol::session::{Session, SignIn};
+use crate::protocol::user::{Subject, User};
+use crate::store::{Committed, StoreError};
+
+/// A new request of a client.
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let params = call.params()?;
+    call.speak(params.one("ui_locales").ok().flatten());
+    // Client and redirect URI before all else: until they are known to belong together, nothing may leave by a redirect.
+    let no_way_back = |fault| match fault {
+        NoWayBack::Client => Failure::page(Problem::UnknownClient),
+        NoWayBack::RedirectUri => Failure::page(Problem::RedirectUri),
+    };
+    let id = ReturnTo::client_id(&params).map_err(no_way_back)?;
+    let client = call.sealgate.client(&id).await?.filter(Client::is_enabled);
+    let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+    let return_to = ReturnTo::resolve(&params, &client).map_err(no_way_back)?;
+
+    let begun = begin(call, &params, &client, return_to.clone()).await;
+    begun.map_err(|failure| failure.returning_to(&return_to))
+}
+
+async fn begin(
+    call: &Call<'_>,
+    params: &crate::protocol::params::Params,
+    client: &Client,
+    return_to: ReturnTo,
+) -> Result<Response, Failure> {
+    let request = AuthorizationRequest::parse(params, client, return_to)?;
+    let expected = match &request.id_token_hint {
+        Some(hint) => Some(hinted(call, hint)?),
+        None => None,
+    };
+    let (browser, new_cookie) = interaction::browser(call);
+    let interaction = Interaction {
+        browser: SecretHash::of(browser.as_bytes()),
+        request,
+        expected,
+        progress: Progress::default(),
+        created_at: call.now,
+        expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
+    };
+    let page = match decide(call, &interaction, client).await? {
+        Decision::Answered(response) => return Ok(response),
+        Decision::Page(page) => page,
+    };
+    let id = Secret::from_random(&call.random::<16>());
+    call.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
+    let response = Response::see_other(&interaction::address(call, page, id.expose()));
+    Ok(match new_cookie {
+        Some(cookie) => response.with_cookie(cookie),
+        None => response,
+    })
+}
+
+/// A waiting request goes on, after a page has done its part.
+pub(super) async fn resume(call: &Call<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(call).await?;
+    let interaction = waiting.interaction();
+    let decided = decide(call, interaction, &waiting.client).await;
+    match decided.map_err(|failure| failure.returning_to(&interaction.request.return_to))? {
+        Decision::Page(page) => Ok(Response::see_other(&waiting.address(call, page))),
+        Decision::Answered(response) => {
+            // Of two tabs that finish the same request at once, one gives the code to the client.
+            match call.sealgate.store.drop_interaction(&waiting.loaded).await? {
+                Committed::Yes => Ok(response),
+                Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
+            }
+        }
+    }
+}
+
+enum Decision {
+    /// The client has its answer.
+    Answered(Response),
+    /// The person sees this page.
+    Page(&'static str),
+}
+
+async fn decide(call: &Call<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
+    let session = match call.session().await? {
+        Some(session) => without_gone_accounts(call, session.value).await?,
+        None => None,
+    };
+    let consents = consents(call, session.as_ref(), client).await?;
+    let consented =
+        |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
+    Ok(match (next_step(interaction, client, session.as_ref(), consented, call.now), session) {
+        (NextStep::ChooseAccount, _) => Decision::Page("select-account"),
+        (NextStep::SignIn, _) => Decision::Page("login"),
+        (NextStep::Consent(_), _) => Decision::Page("consent"),
+        (NextStep::Refuse(refusal), _) => {
+            return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
+        }
+        (NextStep::Issue { sign_in, scope }, Some(session)) => {
+            let before = consented(sign_in.subject);
+            Decision::Answered(issue(call, interaction, client, &session, sign_in, scope, before).await?)
+        }
+        (NextStep::Issue { .. }, None) => return Err(Failure::Internal),
+    })
+}
+
+/// The session with those people only that may still come in; `None` when nobody is left.
+async fn without_gone_accounts(call: &Call<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
+    let mut kept = Vec::with_capacity(session.sign_ins.len());
+    for sign_in in session.sign_ins {
+        if call.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
+            kept.push(sign_in);
+        }
+    }
+    session.sign_ins = kept;
+    Ok((!session.sign_ins.is_empty()).then_some(session))
+}
+
+async fn consents(
+    call: &Call<'_>,
+    session: Option<&Session>,
+    client: &Client,
+) -> Result<Vec<(Subject, Scope)>, StoreError> {
+    let mut consents = Vec::new();
+    for sign_in in session.iter().flat_map(|session| &session.sign_ins) {
+        if let Some(consent) = call.sealgate.store.consent(sign_in.subject, &client.id).await? {
+            consents.push((sign_in.subject, consent.scope));
+        }
+    }
+    Ok(consents)
+}
+
+/// The person whom an ID token names that we once issued, expired or not.
+fn hinted(call: &Call<'_>, hint: &str) -> Result<Subject, Failure> {
+    let claims = call.sealgate.issuer.id_token_hint(hint);
+    let subject = claims.and_then(|claims| Subject::parse(&claims.sub));
+    subject.ok_or_else(|| {
+        Refusal::new(ErrorCode::InvalidRequest, "The id_token_hint is not an ID token of this issuer.").into()
+    })
+}
+
+async fn issue(
+    call: &Call<'_>,
+    interaction: &Interaction,
+    client: &Client,
+    session: &Session,
+    sign_in: SignIn,
+    scope: Scope,
+    before: Scope,
+) -> Result<Response, Failure> {
+    let request = &interaction.request;
+    let secret = Secret::from_random(&call.random::<32>());
+    let newly_allowed = interaction.progress.allowed.filter(|_| client.consent == ConsentRule::Ask);
+    let consent = newly_allowed.map(|allowed| Consent {
+        subject: sign_in.subject,
+        client: client.id.clone(),
+        scope: allowed.union(before),
+        at: call.now,
+    });
+    let code = Code {
+        client: client.id.clone(),
+        redirect_uri: request.return_to.redirect_uri().to_owned(),
+        challenge: request.challenge.clone(),
+        scope,
+        nonce: request.nonce.clone(),
+        sign_in,
+        session: session.id,
+        expires_at: call.now.plus(call.sealgate.config.tokens.authorization_code),
+        state: CodeState::Issued,
+    };
+    call.sealgate.store.issue_code(&secret.hash(), &code, consent.as_ref()).await?;
+    call.sealgate.metrics.issued(TokenKind::Code);
+    let location = request.return_to.with_code(secret.expose(), call.sealgate.config.issuer.as_str());
+    Ok(Response::redirect(StatusCode::FOUND, &location))
+}
+
+/// The person that a page speaks to: chosen or signed in for this request, or else in use.
+pub(super) async fn account(call: &Call<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
+    let Some(session) = call.session().await? else { return Ok(None) };
+    let interaction = waiting.interaction();
+    let wanted = interaction.progress.account.or(interaction.expected);
+    let sign_in = match wanted {
+        Some(subject) => session.value.sign_in_of(subject),
+        None => session.value.current(),
+    };
+    match sign_in {
+        Some(sign_in) => Ok(call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled)),
+        None => Ok(None),
+    }
+}

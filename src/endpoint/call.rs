@@ -1,0 +1,276 @@
+//! One request on its way through an endpoint: what was sent, who sent it, what it has been charged.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{Request, StatusCode};
+
+use crate::ambient;
+use crate::config::{Language, RateLimits};
+use crate::cookie;
+use crate::endpoint::Style;
+use crate::endpoint::failure::Failure;
+use crate::limiter::{Key, Reading, Rule};
+use crate::origin::Origin;
+use crate::page::{Chrome, LanguageSwitch, STYLESHEET_VERSION};
+use crate::protocol::error::Refusal;
+use crate::protocol::params::Params;
+use crate::protocol::session::{Session, SessionCookie};
+use crate::protocol::time::UnixTime;
+use crate::sealgate::Sealgate;
+use crate::store::{Loaded, StoreError};
+
+/// What a request is counted under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bucket {
+    /// `/oauth/authorize`.
+    Authorize,
+    /// `/oauth/token`.
+    Token,
+    /// `/oauth/userinfo`.
+    UserInfo,
+    /// Discovery.
+    Discovery,
+    /// `/oauth/jwks`.
+    Jwks,
+    /// `/oauth/revoke`.
+    Revoke,
+    /// `/oauth/logout`.
+    Logout,
+    /// `/oauth/register`.
+    Register,
+    /// All else.
+    Pages,
+}
+
+impl Bucket {
+    /// The name in metrics and in the limiter's keys.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize",
+            Self::Token => "token",
+            Self::UserInfo => "userinfo",
+            Self::Discovery => "discovery",
+            Self::Jwks => "jwks",
+            Self::Revoke => "revoke",
+            Self::Logout => "logout",
+            Self::Register => "register",
+            Self::Pages => "pages",
+        }
+    }
+
+    fn rule(self, limits: &RateLimits) -> Rule {
+        let limit = match self {
+            Self::Authorize => limits.authorize,
+            Self::Token => limits.token,
+            Self::UserInfo => limits.userinfo,
+            Self::Discovery => limits.discovery,
+            Self::Jwks => limits.jwks,
+            Self::Revoke => limits.revoke,
+            Self::Logout => limits.logout,
+            Self::Register => limits.register,
+            Self::Pages => limits.pages,
+        };
+        Rule { limit, window: Duration::from_secs(60) }
+    }
+}
+
+/// A request on its way.
+pub struct Call<'a> {
+    /// The capabilities.
+    pub sealgate: &'a Sealgate,
+    /// What was sent.
+    pub request: &'a Request<Bytes>,
+    /// Who sent it.
+    pub origin: Origin,
+    /// When it came: one instant for all that it decides.
+    pub now: UnixTime,
+    /// To whom failures speak.
+    pub style: Style,
+    /// The names of our cookies.
+    pub cookies: cookie::Names,
+    charged: OnceLock<Reading>,
+    ui_locales: OnceLock<String>,
+}
+
+impl<'a> Call<'a> {
+    /// A request that has just come.
+    pub fn new(sealgate: &'a Sealgate, request: &'a Request<Bytes>, style: Style) -> Self {
+        let origin = request.extensions().get::<Origin>().cloned().unwrap_or_else(|| Origin {
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            secure: false,
+            request_id: String::new(),
+        });
+        Self {
+            sealgate,
+            request,
+            origin,
+            now: sealgate.clock.now(),
+            style,
+            cookies: cookie::Names::of(&sealgate.config.issuer),
+            charged: OnceLock::new(),
+            ui_locales: OnceLock::new(),
+        }
+    }
+
+    /// Counts the request against its sender's address.
+    ///
+    /// # Errors
+    /// 429 when the allowance is used up.
+    pub fn charge_address(&self, bucket: Bucket) -> Result<(), Failure> {
+        self.charge(bucket, &Key::address(bucket.name(), self.origin.address))
+    }
+
+    /// Counts the request against a key. The last charge is what the response's headers show.
+    ///
+    /// # Errors
+    /// 429 when the allowance is used up.
+    pub fn charge(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+        let reading = self.sealgate.limiter.take(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
+        self.judge(bucket, reading)
+    }
+
+    /// Refuses the request if the allowance under this key is used up, and counts nothing.
+    ///
+    /// # Errors
+    /// 429 when the allowance is used up.
+    pub fn refuse_if_used_up(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+        let reading = self.sealgate.limiter.peek(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
+        if reading.allowed { Ok(()) } else { self.judge(bucket, reading) }
+    }
+
+    fn judge(&self, bucket: Bucket, reading: Reading) -> Result<(), Failure> {
+        self.sealgate.metrics.rate_limited(bucket.name(), reading.allowed);
+        // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
+        let reading = self.charged.get_or_init(|| reading);
+        if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
+    }
+
+    /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
+    /// address's general allowance.
+    pub fn reading(&self) -> Reading {
+        self.charged.get().cloned().unwrap_or_else(|| {
+            let key = Key::address(Bucket::Pages.name(), self.origin.address);
+            self.sealgate.limiter.peek(&key, Bucket::Pages.rule(&self.sealgate.config.rate_limits), self.now)
+        })
+    }
+
+    /// The query's parameters.
+    ///
+    /// # Errors
+    /// `invalid_request` when they cannot be read.
+    pub fn query(&self) -> Result<Params, Failure> {
+        Ok(Params::parse(self.request.uri().query().unwrap_or_default().as_bytes())?)
+    }
+
+    /// The form's parameters (RFC 6749 §3.2: the body is `application/x-www-form-urlencoded`).
+    ///
+    /// # Errors
+    /// `invalid_request` when the body is something else or cannot be read.
+    pub fn form(&self) -> Result<Params, Failure> {
+        let media_type = self.request.headers().get(CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+        let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        if !bare.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
+            return Err(Refusal::invalid_request("The body is application/x-www-form-urlencoded.").into());
+        }
+        Ok(Params::parse(self.request.body())?)
+    }
+
+    /// The query's parameters of a GET, the form's of a POST.
+    ///
+    /// # Errors
+    /// `invalid_request` when they cannot be read.
+    pub fn params(&self) -> Result<Params, Failure> {
+        if self.request.method() == http::Method::POST { self.form() } else { self.query() }
+    }
+
+    /// Every Authorization header.
+    pub fn authorization(&self) -> Vec<&[u8]> {
+        self.request.headers().get_all(AUTHORIZATION).iter().map(http::HeaderValue::as_bytes).collect()
+    }
+
+    /// The value of one of our cookies.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        cookie::find(self.request.headers(), name)
+    }
+
+    /// The live session that the browser's cookie opens.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
+        let Some(cookie) = self.cookie(self.cookies.session).and_then(SessionCookie::parse) else { return Ok(None) };
+        let session = self.sealgate.store.session(cookie.id).await?;
+        Ok(session.filter(|session| session.value.accepts(&cookie, self.now) && session.value.is_live(self.now)))
+    }
+
+    /// What the browser calls itself, cut to what is worth keeping.
+    pub fn user_agent(&self) -> String {
+        let text = self.request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        text.chars().take(200).collect()
+    }
+
+    /// Notes the languages that the client asked the pages to speak (`ui_locales`).
+    pub fn speak(&self, ui_locales: Option<&str>) {
+        if let Some(locales) = ui_locales {
+            // The first word stands: a request names its languages once.
+            let _ = self.ui_locales.set(locales.to_owned());
+        }
+    }
+
+    /// The language of the page that answers.
+    pub fn language(&self) -> Language {
+        let accepted = self.request.headers().get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        let chosen = self.query().ok().and_then(|query| query.one("lang").ok().flatten().map(str::to_owned));
+        let asked = chosen.as_deref().or(self.ui_locales.get().map(String::as_str));
+        self.sealgate.pages.language(asked, self.cookie(self.cookies.language), accepted)
+    }
+
+    /// A path of the provider, below the issuer's own.
+    pub fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.sealgate.config.issuer.path_prefix())
+    }
+
+    /// What frames every page: language, stylesheet, and the same page in the other language.
+    pub fn with_chrome<T>(&self, build: impl FnOnce(&Chrome<'_>) -> T) -> T {
+        let stylesheet = self.path(&format!("/oauth/style.css?v={STYLESHEET_VERSION}"));
+        let (turkish, english) = (self.in_language("tr"), self.in_language("en"));
+        build(&Chrome {
+            language: self.language(),
+            stylesheet: &stylesheet,
+            switch: LanguageSwitch { turkish: &turkish, english: &english },
+        })
+    }
+
+    /// This very page in another language. A page that answers a POST cannot be fetched again; its GET form can.
+    fn in_language(&self, language: &str) -> String {
+        let query = self.request.uri().query().unwrap_or_default();
+        let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
+        let pairs: Vec<&str> = kept.collect();
+        let separator = if pairs.is_empty() { "" } else { "&" };
+        format!("{}?{}{separator}lang={language}", self.request.uri().path(), pairs.join("&"))
+    }
+
+    /// Fresh random bytes.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        ambient::random(self.sealgate.entropy.as_ref())
+    }
+}
+
+/// The status of a refusal at the JSON endpoints (RFC 6749 §5.2; RFC 6750 §3.1).
+pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
+    use crate::protocol::error::ErrorCode;
+    match refusal.code {
+        ErrorCode::InvalidClient | ErrorCode::InvalidToken => StatusCode::UNAUTHORIZED,
+        ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
+        ErrorCode::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::RateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}

@@ -1,0 +1,63 @@
+//! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and the allowance that goes with it.
+//!
+//! A client's allowance is counted under its id, but only once it has proven to be that client: otherwise anybody who
+//! knows an id could use the allowance up. Attempts that fail are counted under the id and the sender's address.
+
+use crate::endpoint::call::{Bucket, Call};
+use crate::endpoint::failure::Failure;
+use crate::limiter::Key;
+use crate::protocol::client::Client;
+use crate::protocol::credentials::{ClientCredentials, FAILED};
+use crate::protocol::params::Params;
+use crate::protocol::secret::Secret;
+
+/// The client that a request comes from.
+///
+/// # Errors
+/// `invalid_client`, `invalid_request`, 429, 503.
+pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket) -> Result<Client, Failure> {
+    let credentials = match ClientCredentials::parse(&call.authorization(), form) {
+        Ok(credentials) => credentials,
+        Err(refusal) => {
+            call.charge_address(bucket)?;
+            let by_header = !call.authorization().is_empty();
+            return Err(Failure::Client { refusal, by_header });
+        }
+    };
+    let id = credentials.id.as_ref().map(|id| id.as_str().as_bytes()).unwrap_or_default();
+    let failures = Key::text_and_address(failures_of(bucket), id, call.origin.address);
+    call.refuse_if_used_up(bucket, &failures)?;
+    let client = match &credentials.id {
+        Some(id) => call.sealgate.store.client(id).await?,
+        None => None,
+    };
+    // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
+    let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), call);
+    match client.filter(|_| accepted) {
+        Some(client) => {
+            call.charge(bucket, &Key::text(bucket.name(), id))?;
+            Ok(client)
+        }
+        None => {
+            call.charge(bucket, &failures)?;
+            Err(Failure::Client { refusal: FAILED, by_header: credentials.by_header })
+        }
+    }
+}
+
+fn accepts(client: Option<&Client>, secret: Option<&Secret>, call: &Call<'_>) -> bool {
+    let presented = secret.map(Secret::hash);
+    let Some(client) = client.filter(|client| client.is_enabled()) else { return false };
+    if client.is_public() {
+        // A public client has no secret; one that sends some is not the client that was registered.
+        return presented.is_none();
+    }
+    secret.is_some_and(|secret| client.knows(secret, call.now))
+}
+
+fn failures_of(bucket: Bucket) -> &'static str {
+    match bucket {
+        Bucket::Revoke => "revoke_failures",
+        _ => "token_failures",
+    }
+}

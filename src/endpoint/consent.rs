@@ -1,0 +1,90 @@
+//! `/oauth/consent`: a person sees what a client would learn, and allows or denies it.
+
+use http::{Method, StatusCode};
+
+use crate::endpoint::authorize::account;
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::interaction::Waiting;
+use crate::endpoint::response::Response;
+use crate::page::{Consent, Problem, ScopeLine};
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::next_step::{Interaction, Progress};
+use crate::protocol::params::Params;
+use crate::protocol::scope::{Scope, ScopeValue};
+use crate::protocol::user::User;
+use crate::store::Committed;
+
+const PAGE: &str = "consent";
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(call).await?;
+    let Some(user) = account(call, &waiting).await? else {
+        // The session ended in the meantime: start over at the sign-in.
+        return Ok(Response::see_other(&waiting.address(call, "resume")));
+    };
+    if call.request.method() != Method::POST {
+        return Ok(show(call, &waiting, &user));
+    }
+    let form = waiting.form(call, PAGE)?;
+    match form.one("decision")? {
+        Some("allow") => allow(call, &waiting, &user, &form).await,
+        Some("deny") => deny(call, &waiting).await,
+        _ => Err(Failure::page(Problem::InvalidRequest)),
+    }
+}
+
+fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
+    let scope = waiting.interaction().request.scope;
+    let shared: Vec<(ScopeValue, Vec<String>)> = scope
+        .values()
+        .filter(|value| *value != ScopeValue::OfflineAccess)
+        .map(|value| (value, values(user, value)))
+        .collect();
+    let lines: Vec<ScopeLine<'_>> =
+        shared.iter().map(|(value, values)| ScopeLine { scope: value.as_str(), values }).collect();
+    let content = Consent {
+        action: &waiting.address(call, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        client: &waiting.client.name,
+        account: user.email.as_str(),
+        scopes: &lines,
+        offline_access: scope.contains(ScopeValue::OfflineAccess),
+    };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.consent(chrome, &content));
+    Response::page(StatusCode::OK, html, waiting.then().as_deref())
+}
+
+/// The very values that a scope shares.
+fn values(user: &User, scope: ScopeValue) -> Vec<String> {
+    let values = match scope {
+        ScopeValue::OpenId | ScopeValue::OfflineAccess => vec![],
+        ScopeValue::Profile => vec![Some(user.name.clone()), user.picture.clone()],
+        ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
+        ScopeValue::Phone => vec![user.phone_number.clone()],
+    };
+    values.into_iter().flatten().filter(|value| !value.is_empty()).collect()
+}
+
+async fn allow(call: &Call<'_>, waiting: &Waiting, user: &User, form: &Params) -> Result<Response, Failure> {
+    let interaction = waiting.interaction();
+    let asked = interaction.request.scope;
+    let offline = form.has("offline_access");
+    let allowed: Scope = if offline { asked } else { asked.without(ScopeValue::OfflineAccess) };
+    let progress = Progress { account: Some(user.sub), allowed: Some(allowed), ..interaction.progress.clone() };
+    let next = Interaction { progress, ..interaction.clone() };
+    match call.sealgate.store.update_interaction(&waiting.loaded, &next).await? {
+        Committed::Yes => Ok(Response::see_other(&waiting.address(call, "resume"))),
+        Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
+    }
+}
+
+async fn deny(call: &Call<'_>, waiting: &Waiting) -> Result<Response, Failure> {
+    match call.sealgate.store.drop_interaction(&waiting.loaded).await? {
+        Committed::Yes => {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The person denied the request.");
+            Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
+        }
+        Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
+    }
+}

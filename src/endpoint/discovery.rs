@@ -1,0 +1,14 @@
+//! `GET /.well-known/openid-configuration` (OpenID Connect Discovery 1.0 §4) and the same for OAuth (RFC 8414 §3).
+
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
+use crate::protocol::metadata::ProviderMetadata;
+
+/// How long clients may keep the document.
+const SECONDS: u32 = 3600;
+
+#[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
+pub(super) fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    Ok(Response::public_json(&ProviderMetadata::of(call.sealgate.config.issuer.as_str()), SECONDS))
+}

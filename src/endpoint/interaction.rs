@@ -1,0 +1,98 @@
+//! What the pages of the sign-in share: the waiting request that the browser's cookie and the page's address name
+//! together, and the token that binds a form to both.
+
+use crate::cookie;
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::page::Problem;
+use crate::protocol::client::Client;
+use crate::protocol::next_step::Interaction;
+use crate::protocol::params::Params;
+use crate::protocol::redirect_uri;
+use crate::protocol::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use crate::store::Loaded;
+
+/// The parameter that names the waiting request. It opens nothing without the browser's cookie.
+const PARAMETER: &str = "interaction";
+
+/// A waiting request, found.
+pub(super) struct Waiting {
+    /// Its name in addresses.
+    pub id: String,
+    /// The record.
+    pub loaded: Loaded<Interaction>,
+    /// Who asks.
+    pub client: Client,
+    browser: String,
+}
+
+impl Waiting {
+    /// The waiting request that this page is about.
+    ///
+    /// # Errors
+    /// A page when there is none in this browser: it was finished in another tab, is too old, or somebody else's.
+    pub async fn find(call: &Call<'_>) -> Result<Self, Failure> {
+        let nothing = || Failure::page(Problem::NothingToDo);
+        let id = call.query()?.one(PARAMETER)?.map(str::to_owned).ok_or_else(nothing)?;
+        let browser = call.cookie(call.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
+        let loaded = call
+            .sealgate
+            .store
+            .interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes()))
+            .await?
+            .filter(|loaded| call.now < loaded.value.expires_at)
+            .ok_or_else(nothing)?;
+        call.speak(loaded.value.request.ui_locales.as_deref());
+        let client = call.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
+        let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+        Ok(Self { id, loaded, client, browser })
+    }
+
+    /// What was asked and done.
+    pub fn interaction(&self) -> &Interaction {
+        &self.loaded.value
+    }
+
+    /// The address of one of the pages for this request.
+    pub fn address(&self, call: &Call<'_>, page: &str) -> String {
+        address(call, page, &self.id)
+    }
+
+    /// The token of the page's form. Derived from the browser's cookie, which no other site can read, and different for
+    /// each request and page.
+    pub fn csrf(&self, page: &str) -> String {
+        base64url(SecretHash::of(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
+    }
+
+    /// Reads the page's form.
+    ///
+    /// # Errors
+    /// A page when the form's token is not the one that the page was given.
+    pub fn form(&self, call: &Call<'_>, page: &str) -> Result<Params, Failure> {
+        let form = call.form()?;
+        let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
+        if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// Where the form's answer may send the browser in the end.
+    pub fn then(&self) -> Option<String> {
+        redirect_uri::origin(self.interaction().request.return_to.redirect_uri())
+    }
+}
+
+/// The address of a page for a waiting request.
+pub(super) fn address(call: &Call<'_>, page: &str, id: &str) -> String {
+    call.path(&format!("/oauth/{page}?{PARAMETER}={id}"))
+}
+
+/// The browser's binding cookie: the one that it has, or a new one with the header that sets it.
+pub(super) fn browser(call: &Call<'_>) -> (String, Option<http::HeaderValue>) {
+    match call.cookie(call.cookies.browser) {
+        Some(known) if known.len() == 43 => (known.to_owned(), None),
+        _ => {
+            let fresh = Secret::from_random(&call.random::<32>());
+            let set = cookie::set(call.cookies.browser, fresh.expose(), call.cookies.secure);
+            (fresh.expose().to_owned(), Some(set))
+        }
+    }
+}

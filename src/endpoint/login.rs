@@ -1,0 +1,183 @@
+//! `/oauth/login`: a person proves who they are, and the browser gets a session.
+//!
+//! A wrong password and an unknown address look and take the same. Guesses are counted by account and by address before
+//! any hashing, so that a flood of them costs us nothing and a guesser little but time.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use secrecy::SecretString;
+
+use crate::cookie;
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::interaction::Waiting;
+use crate::endpoint::response::Response;
+use crate::limiter::{Key, Reading, Rule};
+use crate::metrics::SignInOutcome;
+use crate::page::{Login, LoginProblem};
+use crate::password::PasswordError;
+use crate::protocol::next_step::{Interaction, Progress};
+use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn, Step};
+use crate::protocol::user::{Email, User};
+use crate::store::{Committed, Loaded};
+
+const PAGE: &str = "login";
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(call).await?;
+    if call.request.method() != Method::POST {
+        let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
+        return Ok(show(call, &waiting, StatusCode::OK, email, None));
+    }
+    let form = waiting.form(call, PAGE)?;
+    let typed = form.one("email")?.unwrap_or_default().trim();
+    let password = SecretString::from(form.one("password")?.unwrap_or_default());
+    let guesses = Guesses::of(call, typed);
+    if let Some(seconds) = guesses.wait(call) {
+        call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
+        let problem = LoginProblem::Throttled { seconds };
+        return Ok(show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem)));
+    }
+    match person(call, typed, password).await {
+        Ok(Some(user)) => {
+            call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
+            tracing::info!(subject = %user.sub, client = %waiting.client.id, address = %call.origin.address, "signed in");
+            sign_in(call, &waiting, &user).await
+        }
+        Ok(None) => {
+            guesses.count(call);
+            call.sealgate.metrics.signed_in(SignInOutcome::Failed);
+            tracing::info!(address = %call.origin.address, "a sign-in failed");
+            Ok(show(call, &waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials)))
+        }
+        Err(Failure::Unavailable) => {
+            Ok(show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy)))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn show(
+    call: &Call<'_>,
+    waiting: &Waiting,
+    status: StatusCode,
+    email: &str,
+    problem: Option<LoginProblem>,
+) -> Response {
+    let content = Login {
+        action: &waiting.address(call, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        client: Some(&waiting.client.name),
+        email,
+        problem,
+    };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.login(chrome, &content));
+    Response::page(status, html, waiting.then().as_deref())
+}
+
+/// The person with this address, if the password is theirs and they may come in.
+async fn person(call: &Call<'_>, typed: &str, password: SecretString) -> Result<Option<User>, Failure> {
+    let user = match Email::parse(typed) {
+        Some(email) => call.sealgate.store.user_by_email(&email).await?,
+        None => None,
+    };
+    // Without an account, or with a disabled one, the same work is done on a hash that no password meets.
+    let user = user.filter(User::is_enabled);
+    let hash = user.as_ref().and_then(|user| user.password.as_ref());
+    let right = match call.sealgate.passwords.verify(hash, password).await {
+        Ok(right) => right,
+        Err(error @ (PasswordError::Busy | PasswordError::Timeout)) => return Err(error.into()),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(user.filter(|_| right))
+}
+
+async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
+    let sign_in = SignIn { subject: user.sub, at: call.now, steps: vec![Step::Password] };
+    let cookie = match call.session().await? {
+        Some(session) => renew(call, &session, sign_in).await?,
+        None => begin(call, sign_in).await?,
+    };
+    let interaction = waiting.interaction();
+    let progress = Progress { account: Some(user.sub), signed_in: true, allowed: None };
+    let next = Interaction { progress, ..interaction.clone() };
+    // A conflict means that another tab has gone on with the same request: what it did stands.
+    let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    let set = cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure);
+    Ok(Response::see_other(&waiting.address(call, "resume")).with_cookie(set))
+}
+
+/// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.
+async fn renew(call: &Call<'_>, session: &Loaded<Session>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
+    let cookie = SessionCookie::new(session.value.id, call.random());
+    let mut next = session.value.clone();
+    next.renew(sign_in.clone(), cookie.hash(), call.now);
+    match call.sealgate.store.update_session(session, &next).await? {
+        Committed::Yes => Ok(cookie),
+        // Somebody signed in or out in another tab at this very moment.
+        Committed::Conflict => begin(call, sign_in).await,
+    }
+}
+
+async fn begin(call: &Call<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
+    let settings = &call.sealgate.config.sessions;
+    let cookie = SessionCookie::new(SessionId::from_random(call.random()), call.random());
+    let session = Session {
+        id: cookie.id,
+        cookie: cookie.hash(),
+        previous_cookie: None,
+        sign_ins: vec![sign_in],
+        created_at: call.now,
+        last_seen_at: call.now,
+        expires_at: call.now.plus(settings.absolute),
+        idle_seconds: settings.idle.as_secs(),
+        address: call.origin.address,
+        user_agent: call.user_agent(),
+    };
+    call.sealgate.store.begin_session(&session).await?;
+    Ok(cookie)
+}
+
+/// What a guess is counted under: the account that was typed, whether or not it exists, and the sender's address.
+struct Guesses {
+    account: [u8; 32],
+    per_account: Rule,
+    per_address: Rule,
+}
+
+impl Guesses {
+    fn of(call: &Call<'_>, typed: &str) -> Self {
+        let settings = &call.sealgate.config.login;
+        let account = crate::protocol::secret::SecretHash::of(typed.to_ascii_lowercase().as_bytes());
+        let rule = |limit| Rule { limit, window: Duration::from_secs(settings.window.as_secs().max(1)) };
+        Self {
+            account: *account.as_bytes(),
+            per_account: rule(settings.failures_per_account),
+            per_address: rule(settings.failures_per_address),
+        }
+    }
+
+    fn keys<'a>(&'a self, call: &Call<'_>) -> [(Key<'a>, Rule); 2] {
+        [
+            (Key::text("login_account", &self.account), self.per_account),
+            (Key::address("login_address", call.origin.address), self.per_address),
+        ]
+    }
+
+    /// Seconds to wait before the next guess; `None` when it may be made now.
+    fn wait(&self, call: &Call<'_>) -> Option<u64> {
+        let refused = |reading: Reading| reading.retry_after.filter(|_| !reading.allowed);
+        self.keys(call)
+            .iter()
+            .filter_map(|(key, rule)| refused(call.sealgate.limiter.peek(key, *rule, call.now)))
+            .max()
+    }
+
+    /// Counts a guess that was wrong.
+    fn count(&self, call: &Call<'_>) {
+        for (key, rule) in self.keys(call) {
+            call.sealgate.limiter.take(&key, rule, call.now);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `/oauth/register` (RFC 7591) and `/oauth/register/{client_id}` (RFC 7592).
+//!
+//! Who may register is the operator's choice: nobody, who holds an initial access token, or anybody. No URL in a
+//! registration is ever fetched.
+
+use http::{Method, StatusCode};
+
+use crate::config::RegistrationMode;
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
+use crate::protocol::client::{
+    Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
+};
+use crate::protocol::credentials;
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::registration::{ClientMetadata, Issued, client_information};
+use crate::protocol::secret::{Secret, SecretHash};
+use crate::store::AddOutcome;
+
+const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
+
+/// A new client.
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let initial_token = authorize(call).await?;
+    let metadata = ClientMetadata::parse(call.request.body())?;
+    let most = call.sealgate.config.registration.max_clients;
+    if call.sealgate.store.self_registered_clients(most).await? >= most {
+        // Strangers make these where registration is open: without a bound they could fill the disk.
+        tracing::warn!(most, "a registration was refused: registration.max_clients is reached");
+        return Err(Failure::Unavailable);
+    }
+    let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
+    let access_token = Secret::from_random(&call.random::<32>());
+    let client = client(call, metadata, secret.as_ref(), &access_token)?;
+    match call.sealgate.store.register_client(&client, initial_token.as_ref()).await? {
+        AddOutcome::Added => {}
+        AddOutcome::Exists => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
+    }
+    tracing::info!(client = %client.id, address = %call.origin.address, "a client was registered");
+    let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
+    Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(call, &client.id), &issued)))
+}
+
+/// Whether this request may register a client; yields the initial access token that it uses up.
+async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
+    match call.sealgate.config.registration.mode {
+        RegistrationMode::Open => Ok(None),
+        RegistrationMode::Off => Err(Failure::json(
+            StatusCode::FORBIDDEN,
+            Refusal::new(ErrorCode::AccessDenied, "Clients are registered by the operator."),
+        )),
+        RegistrationMode::Token => {
+            let token = presented(call).ok_or(Failure::Bearer(None))?;
+            let works = call.sealgate.store.initial_token_works(&token, call.now).await?;
+            if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
+        }
+    }
+}
+
+/// The hash of the bearer token that was sent.
+fn presented(call: &Call<'_>) -> Option<SecretHash> {
+    match call.authorization().as_slice() {
+        [only] => credentials::bearer(only).map(|token| SecretHash::of(token.as_bytes())),
+        _ => None,
+    }
+}
+
+fn client(
+    call: &Call<'_>,
+    metadata: ClientMetadata,
+    secret: Option<&Secret>,
+    access_token: &Secret,
+) -> Result<Client, Failure> {
+    let id = ClientId::parse(Secret::from_random(&call.random::<16>()).expose()).ok_or(Failure::Internal)?;
+    let mut client = Client {
+        id,
+        name: String::new(),
+        client_type: metadata.client_type(),
+        auth_method: metadata.auth_method,
+        secrets: secret.iter().map(|secret| fresh(secret, call)).collect(),
+        redirect_uris: Vec::new(),
+        post_logout_redirect_uris: Vec::new(),
+        scope: metadata.scope,
+        grant_types: Vec::new(),
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: call.now,
+        details: ClientDetails::default(),
+        registration: Some(SelfRegistration { access_token: access_token.hash() }),
+    };
+    metadata.replace(&mut client);
+    Ok(client)
+}
+
+fn fresh(secret: &Secret, call: &Call<'_>) -> ClientSecret {
+    ClientSecret { hash: secret.hash(), created_at: call.now, expires_at: None }
+}
+
+fn address(call: &Call<'_>, id: &ClientId) -> String {
+    format!("{}/oauth/register/{id}", call.sealgate.config.issuer.as_str())
+}
+
+/// A client reads, replaces or removes its own registration.
+pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
+    let client = owner(call).await?;
+    match *call.request.method() {
+        Method::PUT => replace(call, client).await,
+        Method::DELETE => {
+            call.sealgate.store.delete_client(&client.id, call.now).await?;
+            tracing::info!(client = %client.id, address = %call.origin.address, "a client removed its registration");
+            Ok(Response::empty(StatusCode::NO_CONTENT))
+        }
+        _ => {
+            let issued = Issued { secret: None, access_token: None };
+            Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
+        }
+    }
+}
+
+/// The client that the path names, if the request holds its registration access token. One answer for every other case:
+/// it tells nobody which clients exist.
+async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
+    let token = presented(call).ok_or(Failure::Bearer(None))?;
+    let id = call.request.uri().path().rsplit('/').next().and_then(ClientId::parse);
+    let client = match id {
+        Some(id) => call.sealgate.store.client(&id).await?,
+        None => None,
+    };
+    client
+        .filter(|client| client.is_enabled())
+        .filter(|client| client.registration.as_ref().is_some_and(|own| own.access_token == token))
+        .ok_or(Failure::Bearer(Some(WRONG_TOKEN)))
+}
+
+/// RFC 7592 §2.2: the body is the whole metadata and names the client; a secret in it must be the client's own.
+async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
+    let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
+    let body: serde_json::Value =
+        serde_json::from_slice(call.request.body()).map_err(|_| invalid("The body is a JSON object."))?;
+    if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
+        return Err(invalid("The member client_id is the id of the client."));
+    }
+    if let Some(secret) = body.get("client_secret") {
+        let own = secret.as_str().is_some_and(|secret| client.knows(&Secret::new(secret), call.now));
+        if !own {
+            return Err(invalid("The member client_secret is the secret of the client."));
+        }
+    }
+    let metadata = ClientMetadata::parse(call.request.body())?;
+    // A public client that becomes a confidential one needs a secret; the other way round it loses its own.
+    let secret = match metadata.client_type() {
+        ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&call.random::<32>())),
+        _ => None,
+    };
+    let fresh = secret.as_ref().map(|secret| fresh(secret, call));
+    let changed = call
+        .sealgate
+        .store
+        .change_client(&client.id, |client| {
+            metadata.clone().replace(client);
+            client.secrets.extend(fresh.clone());
+            if client.is_public() {
+                client.secrets.clear();
+            }
+        })
+        .await?;
+    let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
+    let issued = Issued { secret: secret.as_ref(), access_token: None };
+    Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
+}
+

@@ -1,0 +1,52 @@
+//! `POST /oauth/revoke` (specification §6; RFC 7009). The answer is 200 whether or not there was anything to revoke, and
+//! the hint is ignored: the token itself shows what it is. Another client's token is left alone.
+
+use http::StatusCode;
+
+use crate::endpoint::call::{Bucket, Call};
+use crate::endpoint::client_auth;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
+use crate::protocol::client::Client;
+use crate::protocol::error::Refusal;
+use crate::protocol::grant::{EndReason, Presented, RefreshToken};
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let form = match call.form() {
+        Ok(form) => form,
+        Err(failure) => {
+            call.charge_address(Bucket::Revoke)?;
+            return Err(failure);
+        }
+    };
+    let client = client_auth::authenticate(call, &form, Bucket::Revoke).await?;
+    let token = form.required("token", Refusal::invalid_request("The parameter token is missing."))?;
+    form.one("token_type_hint")?;
+    match RefreshToken::parse(token) {
+        Some(token) => refresh_token(call, &client, &token).await?,
+        None => access_token(call, &client, token).await?,
+    }
+    Ok(Response::empty(StatusCode::OK))
+}
+
+/// Ends the grant: the access tokens of it go too (RFC 7009 §2.1).
+async fn refresh_token(call: &Call<'_>, client: &Client, token: &RefreshToken) -> Result<(), Failure> {
+    let Some(grant) = call.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
+    match grant.value.judge(token, &client.id, call.now) {
+        // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
+        Presented::Current | Presented::Expired | Presented::Replayed => {
+            call.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, call.now).await?;
+        }
+        Presented::Ended | Presented::Unknown => {}
+    }
+    Ok(())
+}
+
+/// Revokes one access token; the refresh token of its grant goes on working.
+async fn access_token(call: &Call<'_>, client: &Client, token: &str) -> Result<(), Failure> {
+    let Some(claims) = call.sealgate.issuer.access_token(token, call.now) else { return Ok(()) };
+    if claims.client_id == client.id.as_str() {
+        call.sealgate.store.revoke_token(&claims.jti, claims.exp).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! `POST /oauth/token` (specification §3; RFC 6749 §4.1.3, §6).
+//!
+//! Both grants go the same five steps: parse, load, decide, sign, commit; then respond. Signing comes before the commit,
+//! so that a token device that fails leaves the code or the refresh token unused. The commit is on disk before the
+//! response leaves, so that a token that a client holds is never lost.
+
+use http::StatusCode;
+
+use crate::endpoint::call::{Bucket, Call};
+use crate::endpoint::client_auth;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
+use crate::issuer::Tokens;
+use crate::metrics::{Replayed, TokenKind};
+use crate::protocol::client::Client;
+use crate::protocol::code::{Code, RedeemFault, UNKNOWN_CODE};
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::grant::{EndReason, Grant, GrantKey, GrantState, Presented, Refresh, RefreshToken};
+use crate::protocol::pkce::CodeVerifier;
+use crate::protocol::scope::{Scope, ScopeValue};
+use crate::protocol::secret::{Secret, base64url};
+use crate::protocol::token::{Authorization, TokenRequest, TokenResponse};
+use crate::protocol::user::{Subject, User};
+use crate::store::Committed;
+
+/// Whoever loses a race loads and decides again; after so many losses something is wrong.
+const MOST_TRIES: usize = 8;
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let form = match call.form() {
+        Ok(form) => form,
+        Err(failure) => {
+            call.charge_address(Bucket::Token)?;
+            return Err(failure);
+        }
+    };
+    let client = client_auth::authenticate(call, &form, Bucket::Token).await?;
+    match TokenRequest::parse(&form, &client)? {
+        TokenRequest::Code { code, redirect_uri, verifier } => {
+            redeem(call, &client, &code, &redirect_uri, verifier.as_ref()).await
+        }
+        TokenRequest::Refresh { token, scope } => refresh(call, &client, &token, scope).await,
+    }
+}
+
+async fn redeem(
+    call: &Call<'_>,
+    client: &Client,
+    code: &Secret,
+    redirect_uri: &str,
+    verifier: Option<&CodeVerifier>,
+) -> Result<Response, Failure> {
+    for _ in 0..MOST_TRIES {
+        let Some(loaded) = call.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
+        let code = &loaded.value;
+        match code.redeem(&client.id, redirect_uri, verifier, call.now) {
+            Ok(()) => {}
+            Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
+            Err(RedeemFault::Replayed(grant)) => {
+                // Somebody has a copy of the code: what it gave ends (RFC 6749 §4.1.2).
+                call.sealgate.store.end_grant(grant, EndReason::CodeReplayed, call.now).await?;
+                call.sealgate.metrics.replayed(Replayed::Code);
+                tracing::warn!(client = %client.id, subject = %code.sign_in.subject, %grant, "a code was presented again");
+                return Err(Refusal::invalid_grant("The authorization code was used before.").into());
+            }
+        }
+        let user = person(call, code.sign_in.subject).await?;
+        let key = GrantKey::from_random(call.random());
+        let first = code
+            .scope
+            .contains(ScopeValue::OfflineAccess)
+            .then(|| RefreshToken::first(key.clone(), call.random()));
+        let grant = grant(call, code, &key, first.as_ref());
+        let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
+        let tokens = mint(call, &authorization, &user).await?;
+        if call.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
+            return Ok(respond(call, tokens, first.as_ref(), grant.scope));
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+async fn refresh(
+    call: &Call<'_>,
+    client: &Client,
+    presented: &Secret,
+    narrower: Option<Scope>,
+) -> Result<Response, Failure> {
+    let unknown = Refusal::invalid_grant("The refresh token is invalid.");
+    let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
+    let settings = &call.sealgate.config.tokens;
+    for _ in 0..MOST_TRIES {
+        let Some(loaded) = call.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
+        let grant = &loaded.value;
+        match grant.judge(&token, &client.id, call.now) {
+            Presented::Current => {}
+            Presented::Unknown => return Err(unknown.into()),
+            Presented::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
+            Presented::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
+            Presented::Replayed => {
+                // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
+                call.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, call.now).await?;
+                call.sealgate.metrics.replayed(Replayed::RefreshToken);
+                tracing::warn!(client = %client.id, subject = %grant.subject, grant = %grant.id,
+                    "a rotated refresh token was presented again");
+                return Err(Refusal::invalid_grant("The refresh token was used before.").into());
+            }
+        }
+        let scope = narrower.unwrap_or(grant.scope);
+        if !scope.is_subset_of(grant.scope) {
+            return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
+        }
+        let user = person(call, grant.subject).await?;
+        let next = token.next(call.random());
+        let tokens = mint(call, &authorization(grant, scope), &user).await?;
+        let rotated = grant.rotated(&next, call.now, settings.refresh_token, settings.access_token);
+        if call.sealgate.store.update_grant(&loaded, &rotated).await? == Committed::Yes {
+            return Ok(respond(call, tokens, Some(&next), scope));
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+/// The person, while they may come in.
+async fn person(call: &Call<'_>, subject: Subject) -> Result<User, Failure> {
+    let user = call.sealgate.store.user(subject).await?.filter(User::is_enabled);
+    user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
+}
+
+fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {
+    let settings = &call.sealgate.config.tokens;
+    let refresh = first.map(|token| Refresh {
+        generation: 0,
+        current: token.hash(),
+        expires_at: call.now.plus(settings.refresh_token),
+    });
+    let lifetime = refresh.as_ref().map_or(settings.access_token, |_| settings.refresh_token.max(settings.access_token));
+    Grant {
+        id: key.id(),
+        client: code.client.clone(),
+        subject: code.sign_in.subject,
+        session: code.session,
+        scope: code.scope,
+        auth_time: code.sign_in.at,
+        acr: code.sign_in.acr().to_owned(),
+        amr: code.sign_in.amr(),
+        created_at: call.now,
+        expires_at: call.now.plus(lifetime),
+        state: GrantState::Active,
+        refresh,
+    }
+}
+
+fn authorization(grant: &Grant, scope: Scope) -> Authorization {
+    Authorization {
+        grant: grant.id,
+        client: grant.client.clone(),
+        subject: grant.subject,
+        scope,
+        nonce: None,
+        auth_time: grant.auth_time,
+        acr: grant.acr.clone(),
+        amr: grant.amr.clone(),
+    }
+}
+
+async fn mint(call: &Call<'_>, authorization: &Authorization, user: &User) -> Result<Tokens, Failure> {
+    let jti = base64url(&call.random::<16>());
+    Ok(call.sealgate.issuer.mint(authorization, user, jti, call.now).await?)
+}
+
+fn respond(call: &Call<'_>, tokens: Tokens, refresh: Option<&RefreshToken>, scope: Scope) -> Response {
+    let metrics = &call.sealgate.metrics;
+    metrics.issued(TokenKind::Access);
+    if tokens.id_token.is_some() {
+        metrics.issued(TokenKind::Id);
+    }
+    if refresh.is_some() {
+        metrics.issued(TokenKind::Refresh);
+    }
+    let response = TokenResponse {
+        access_token: tokens.access_token,
+        token_type: "Bearer",
+        expires_in: tokens.lifetime.as_secs(),
+        id_token: tokens.id_token,
+        refresh_token: refresh.map(|token| token.to_wire().expose().to_owned()),
+        scope: scope.to_string(),
+    };
+    Response::json(StatusCode::OK, &response)
+}

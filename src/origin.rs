@@ -1,0 +1,14 @@
+//! Who sent a request, as far as it can be known: made once at the edge, carried in the request's extensions.
+
+use std::net::IpAddr;
+
+/// Where a request came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The client's address; behind a trusted proxy the one that the proxy names.
+    pub address: IpAddr,
+    /// Whether the client came over TLS, to us or to a trusted proxy.
+    pub secure: bool,
+    /// Names the request in logs, answers and towards the application.
+    pub request_id: String,
+}
