@@ -412,50 +412,6 @@ fn no_turkish_suffix_is_glued_to_a_name() {
     }
 }
 
-/// The ids of a message file with the names of the arguments that each uses.
-fn messages_in(file: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let mut messages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut current = String::new();
-    for line in file.lines().filter(|line| !line.starts_with('#')) {
-        if line.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            line.split_once(" =").expect("a message has a value").0.clone_into(&mut current);
-            assert!(messages.insert(current.clone(), BTreeSet::new()).is_none(), "{current} stands twice");
-        }
-        for reference in line.split('$').skip(1) {
-            let end = reference.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(reference.len());
-            messages.get_mut(&current).expect("an argument stands in a message").insert(reference[..end].to_owned());
-        }
-    }
-    messages
-}
-
-#[test]
-fn both_languages_have_the_same_messages_with_the_same_arguments() {
-    let turkish = messages_in(include_str!("../src/page/messages/tr.ftl"));
-    let english = messages_in(include_str!("../src/page/messages/en.ftl"));
-    assert!(english.len() > 60);
-    assert_eq!(turkish, english);
-}
-
-#[test]
-fn every_message_is_declared_and_used_and_none_is_missing() {
-    let mut declared = BTreeMap::new();
-    for line in include_str!("../src/page/messages.rs").lines() {
-        if let ["plain" | "rich", method, "=", id, ..] = line.split_whitespace().collect::<Vec<_>>()[..] {
-            declared.insert(id.trim_matches('"').to_owned(), method.to_owned());
-        }
-    }
-    let english = messages_in(include_str!("../src/page/messages/en.ftl"));
-    assert_eq!(declared.keys().collect::<BTreeSet<_>>(), english.keys().collect::<BTreeSet<_>>());
-
-    let mut code: String = templates().into_iter().map(|(_, template)| template).collect();
-    code += &fs::read_to_string(source("mod.rs")).unwrap();
-    code += &fs::read_to_string(source("template.rs")).unwrap();
-    for (id, method) in declared {
-        assert!(code.contains(&format!(".{method}(")), "the message {id} is not used");
-    }
-}
-
 #[test]
 fn templates_hold_no_words_of_their_own() {
     for (path, mut template) in templates() {

@@ -221,3 +221,73 @@ fn escaped(value: FluentValue<'_>) -> FluentValue<'_> {
         number => number,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Message ids with the names of the arguments of each.
+    type Signatures<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+    fn declared() -> Signatures<'static> {
+        DECLARED.iter().map(|message| (message.id, message.arguments.iter().copied().collect())).collect()
+    }
+
+    fn written(file: &str) -> Signatures<'_> {
+        let mut messages = Signatures::new();
+        let mut current = "";
+        for line in file.lines().filter(|line| !line.starts_with('#')) {
+            if line.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+                current = line.split_once(" =").expect("a message has a value").0;
+                assert!(messages.insert(current, BTreeSet::new()).is_none(), "{current} stands twice");
+            }
+            for reference in line.split('$').skip(1) {
+                let end = reference.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(reference.len());
+                messages.get_mut(current).expect("an argument stands in a message").insert(&reference[..end]);
+            }
+        }
+        messages
+    }
+
+    #[test]
+    fn no_message_is_missing_or_left_over_in_either_language() {
+        assert!(DECLARED.len() > 60);
+        assert_eq!(written(include_str!("messages/en.ftl")), declared());
+        assert_eq!(written(include_str!("messages/tr.ftl")), declared());
+    }
+
+    #[test]
+    fn every_message_is_used() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page");
+        let mut code = String::new();
+        for file in fs::read_dir(folder.join("templates")).unwrap() {
+            code += &fs::read_to_string(file.unwrap().path()).unwrap();
+        }
+        code += include_str!("mod.rs");
+        code += include_str!("template.rs");
+        for message in DECLARED {
+            let call = format!(".{}(", message.id.replace('-', "_"));
+            assert!(code.contains(&call), "nothing uses {}", message.id);
+        }
+    }
+
+    #[test]
+    fn a_file_that_lacks_a_message_or_gives_it_no_argument_is_refused() {
+        let messages = Messages::load(Language::English).unwrap();
+        let lacking = messages.check("en", &Declared { id: "no-such-message", arguments: &[] });
+        assert!(matches!(lacking, Err(PagesError::Missing { id: "no-such-message", .. })));
+        let starved = messages.check("en", &Declared { id: "consent-heading", arguments: &["client"] });
+        assert!(matches!(starved, Err(PagesError::Arguments { id: "consent-heading", .. })));
+    }
+
+    #[test]
+    fn values_are_escaped_in_markup_and_left_alone_in_text() {
+        let messages = Messages::load(Language::English).unwrap();
+        assert!(messages.consent_account("<i>").0.contains("<bdi>&#60;i&#62;</bdi>"));
+        assert_eq!(messages.document_title("<i>", "Acme"), "<i> – Acme");
+    }
+}

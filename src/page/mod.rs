@@ -121,7 +121,8 @@ impl Pages {
     pub fn consent(&self, chrome: &Chrome<'_>, page: &Consent<'_>) -> String {
         let t = self.messages(chrome);
         let lines = page.scopes.iter().map(|line| ConsentLine::new(t, line)).collect();
-        rendered(&ConsentPage { frame: self.frame(chrome, &t.consent_title()), page, lines })
+        let party = template::initial(page.client);
+        rendered(&ConsentPage { frame: self.frame(chrome, &t.consent_title()), page, lines, party })
     }
 
     /// The account chooser.
@@ -186,11 +187,14 @@ const fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 const fn hexadecimal(number: u64) -> [u8; 16] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let bytes = number.to_be_bytes();
     let mut digits = [0; 16];
-    let mut place = 0;
-    while place < digits.len() {
-        digits[place] = b"0123456789abcdef"[(number >> (60 - 4 * place)) as usize & 15];
-        place += 1;
+    let mut at = 0;
+    while at < bytes.len() {
+        digits[2 * at] = DIGITS[(bytes[at] >> 4) as usize];
+        digits[2 * at + 1] = DIGITS[(bytes[at] & 15) as usize];
+        at += 1;
     }
     digits
 }

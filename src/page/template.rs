@@ -23,10 +23,14 @@ impl Frame<'_> {
         language_tag(self.chrome.language)
     }
 
-    /// The letter in the seal beside the operator's name; as written, since upper case depends on the language.
     fn seal(&self) -> String {
-        self.operator.chars().find(|letter| letter.is_alphanumeric()).map(String::from).unwrap_or_default()
+        initial(self.operator)
     }
+}
+
+/// The letter that stands where a name has no picture; as written, since upper case depends on the language.
+pub(super) fn initial(name: &str) -> String {
+    name.chars().find(|letter| letter.is_alphanumeric()).map(String::from).unwrap_or_default()
 }
 
 #[derive(Template)]
@@ -58,6 +62,8 @@ pub(super) struct ConsentPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) page: &'a Consent<'a>,
     pub(super) lines: Vec<ConsentLine<'a>>,
+    /// The letter in the place of the client's logo.
+    pub(super) party: String,
 }
 
 /// A scope in words.

@@ -19,8 +19,8 @@ login-email = Email address
 login-password = Password
 login-submit = Sign in
 login-wrong-credentials =
-    The email address or the password is not right. Check both and try again; upper and lower case matter in
-    the password. If you cannot get in, ask your administrator for a new password.
+    The email address or the password is not right. Check both and try again. If you forgot your password, ask your
+    administrator for a new one.
 login-throttled-seconds =
     { $seconds ->
         [one] Too many attempts to sign in. Wait one second, then try again.
@@ -39,8 +39,8 @@ consent-title = Allow access
 consent-heading = <bdi>{ $client }</bdi> wants access to your <bdi>{ $operator }</bdi> account
 consent-account = You are signed in as <bdi>{ $account }</bdi>.
 consent-shares = If you allow this, <bdi>{ $client }</bdi> will receive:
-consent-scope-openid = Your user ID, by which it recognises you
-consent-scope-profile = Your profile, such as your name and picture
+consent-scope-openid = Your user ID
+consent-scope-profile = Your profile
 consent-scope-email = Your email address
 consent-scope-phone = Your phone number
 consent-scope-other = The permission <bdi>{ $scope }</bdi>

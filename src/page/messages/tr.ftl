@@ -19,8 +19,8 @@ login-email = E-posta adresi
 login-password = Parola
 login-submit = Oturum aç
 login-wrong-credentials =
-    E-posta adresi veya parola hatalı. İkisini de kontrol edip yeniden deneyin; parolada büyük ve küçük harf ayrımı
-    vardır. Oturum açamıyorsanız yöneticinizden yeni bir parola isteyin.
+    E-posta adresi veya parola hatalı. İkisini de kontrol edip yeniden deneyin. Parolanızı unuttuysanız yöneticinizden
+    yeni bir parola isteyin.
 login-throttled-seconds = Çok fazla oturum açma denemesi yapıldı. { $seconds } saniye bekleyip yeniden deneyin.
 login-throttled-minutes = Çok fazla oturum açma denemesi yapıldı. { $minutes } dakika bekleyip yeniden deneyin.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
@@ -31,8 +31,8 @@ consent-title = Erişim izni
 consent-heading = <bdi>{ $client }</bdi> uygulaması <bdi>{ $operator }</bdi> hesabınıza erişmek istiyor
 consent-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
 consent-shares = İzin verirseniz <bdi>{ $client }</bdi> uygulamasına şunlar iletilecek:
-consent-scope-openid = Uygulamanın sizi tanımasını sağlayan kullanıcı kimliğiniz
-consent-scope-profile = Adınız ve resminiz gibi profil bilgileriniz
+consent-scope-openid = Kullanıcı kimliğiniz
+consent-scope-profile = Profil bilgileriniz
 consent-scope-email = E-posta adresiniz
 consent-scope-phone = Telefon numaranız
 consent-scope-other = <bdi>{ $scope }</bdi> izni
@@ -79,11 +79,11 @@ error-unknown-client-text =
     Uygulamaya geri dönün ve durumu uygulamayı yönetenlere bildirin.
 error-redirect-uri-title = Dönüş adresine izin verilmiyor
 error-redirect-uri-text =
-    Uygulama, sizi kayıtlı olmayan bir adrese geri göndermemizi istedi; güvenliğiniz için burada durduk. Uygulamayı
-    yönetenlerin, gönderilen <code>redirect_uri</code> değerini aynen kaydetmesi gerekir.
+    Uygulama, sizi kayıtlı olmayan bir adrese geri göndermemizi istedi; güvenliğiniz için işlemi durdurduk.
+    Uygulamayı yönetenlerin, gönderilen <code>redirect_uri</code> değerini aynen kaydetmesi gerekir.
 error-logout-redirect-uri-title = Dönüş adresine izin verilmiyor
 error-logout-redirect-uri-text =
-    Uygulama, oturum kapatıldıktan sonra sizi kayıtlı olmayan bir adrese göndermemizi istedi; bu yüzden burada durduk.
+    Uygulama, oturum kapatıldıktan sonra sizi kayıtlı olmayan bir adrese göndermemizi istedi; bu yüzden işlemi durdurduk.
     Uygulamayı yönetenlerin, gönderilen <code>post_logout_redirect_uri</code> değerini aynen kaydetmesi gerekir.
 error-invalid-request-title = İstek geçerli değil
 error-invalid-request-text =
@@ -108,7 +108,7 @@ error-too-many-requests-seconds = Ağınızdan çok fazla istek geldi. { $second
 error-too-many-requests-minutes = Ağınızdan çok fazla istek geldi. { $minutes } dakika bekleyip bu sayfayı yenileyin.
 error-sign-in-loop-title = Oturum açma tamamlanamıyor
 error-sign-in-loop-text =
-    Kısa sürede birkaç kez ileri geri yönlendirildiğiniz için durduk. Bu site ve uygulama için çerezlere izin verip
+    Kısa sürede birkaç kez ileri geri yönlendirildiğiniz için işlemi durdurduk. Bu site ve uygulama için çerezlere izin verip
     uygulamayı yeniden açın. Sorun sürerse yöneticinize bildirin.
 error-upstream-title = Uygulama yanıt vermiyor
 error-upstream-text =
