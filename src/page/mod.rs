@@ -1,1 +1,200 @@
-//! page/mod.
+//! What people see: sign-in, consent, account chooser, signing out, errors. Server-rendered HTML that needs no script,
+//! in Turkish and English, with one stylesheet. Knows no HTTP, no store and no protocol: it is told values and yields
+//! text. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
+
+mod content;
+mod language;
+mod messages;
+mod template;
+
+use askama::Template;
+
+use crate::config::{self, Language};
+use messages::Messages;
+use template::{
+    AccountChooserPage, ConfirmLogoutPage, ConsentLine, ConsentPage, ForbiddenPage, Frame, LoginPage, ProblemPage,
+    SignedOutPage,
+};
+
+pub use content::{
+    AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
+    LoginProblem, Problem, ScopeLine, SignedOut,
+};
+pub use language::{language_from_tag, language_tag};
+
+/// The stylesheet of all pages, `text/css; charset=utf-8`.
+pub const STYLESHEET: &[u8] = include_bytes!("sealgate.css");
+
+/// Changes with [`STYLESHEET`]: 16 hexadecimal digits for its address, so that a browser may keep it for ever.
+pub const STYLESHEET_VERSION: &str = match str::from_utf8(&VERSION_DIGITS) {
+    Ok(digits) => digits,
+    Err(_) => "0",
+};
+
+/// The policy (CSP Level 3) under which every page works: the stylesheet from its own origin, and nothing else.
+///
+/// It names no `form-action` on purpose: browsers apply that also to the redirect that answers a form, and the consent
+/// form is answered with a redirect to the client.
+pub const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
+
+/// Renders the pages. Immutable; built once and shared.
+pub struct Pages {
+    operator: String,
+    default_language: Language,
+    turkish: Messages,
+    english: Messages,
+}
+
+/// The pages cannot be built: a fault in the program's own message files.
+#[derive(Debug, thiserror::Error)]
+pub enum PagesError {
+    /// A message file is malformed.
+    #[error("messages/{language}.ftl cannot be read: {detail}")]
+    Syntax {
+        /// The file's language tag.
+        language: &'static str,
+        /// What the parser says.
+        detail: String,
+    },
+    /// A message file lacks a message.
+    #[error("messages/{language}.ftl lacks the message {id}")]
+    Missing {
+        /// The file's language tag.
+        language: &'static str,
+        /// The message.
+        id: &'static str,
+    },
+    /// A message uses what it is not given.
+    #[error("messages/{language}.ftl: the message {id} cannot be formatted: {detail}")]
+    Arguments {
+        /// The file's language tag.
+        language: &'static str,
+        /// The message.
+        id: &'static str,
+        /// What the formatter says.
+        detail: String,
+    },
+}
+
+impl Pages {
+    /// Reads the messages of all languages and checks that none is missing.
+    ///
+    /// # Errors
+    /// [`PagesError`] when a message file is malformed or incomplete.
+    pub fn new(settings: &config::Pages) -> Result<Self, PagesError> {
+        Ok(Self {
+            operator: settings.operator.clone(),
+            default_language: settings.default_language,
+            turkish: Messages::load(Language::Turkish)?,
+            english: Messages::load(Language::English)?,
+        })
+    }
+
+    /// The language of a page: of `ui_locales` (OpenID Connect Core §3.1.2.1), else the saved choice (a language tag),
+    /// else by the `Accept-Language` header, else the configured one.
+    pub fn language(&self, ui_locales: Option<&str>, saved: Option<&str>, accept_language: Option<&str>) -> Language {
+        ui_locales
+            .and_then(language::from_ui_locales)
+            .or_else(|| saved.and_then(language_from_tag))
+            .or_else(|| {
+                accept_language.and_then(|header| language::from_accept_language(header, self.default_language))
+            })
+            .unwrap_or(self.default_language)
+    }
+
+    /// The sign-in page.
+    pub fn login(&self, chrome: &Chrome<'_>, page: &Login<'_>) -> String {
+        let t = self.messages(chrome);
+        let problem = page.problem.map(|problem| template::login_problem(t, problem));
+        let rejected = page.problem == Some(LoginProblem::WrongCredentials);
+        let title = if problem.is_some() {
+            t.document_title_problem(t.login_title(), &self.operator)
+        } else {
+            t.document_title(t.login_title(), &self.operator)
+        };
+        let frame = Frame { t, chrome, operator: &self.operator, title };
+        rendered(&LoginPage { frame, page, problem, rejected })
+    }
+
+    /// The consent page.
+    pub fn consent(&self, chrome: &Chrome<'_>, page: &Consent<'_>) -> String {
+        let t = self.messages(chrome);
+        let lines = page.scopes.iter().map(|line| ConsentLine::new(t, line)).collect();
+        let party = template::initial(page.client);
+        rendered(&ConsentPage { frame: self.frame(chrome, &t.consent_title()), page, lines, party })
+    }
+
+    /// The account chooser.
+    pub fn account_chooser(&self, chrome: &Chrome<'_>, page: &AccountChooser<'_>) -> String {
+        let title = self.messages(chrome).chooser_title();
+        rendered(&AccountChooserPage { frame: self.frame(chrome, &title), page })
+    }
+
+    /// The question whether to sign out.
+    pub fn confirm_logout(&self, chrome: &Chrome<'_>, page: &ConfirmLogout<'_>) -> String {
+        let title = self.messages(chrome).logout_title();
+        rendered(&ConfirmLogoutPage { frame: self.frame(chrome, &title), page })
+    }
+
+    /// The page after signing out.
+    pub fn signed_out(&self, chrome: &Chrome<'_>, page: &SignedOut<'_>) -> String {
+        let title = self.messages(chrome).signed_out_title();
+        rendered(&SignedOutPage { frame: self.frame(chrome, &title), page })
+    }
+
+    /// A page that says what went wrong.
+    pub fn error(&self, chrome: &Chrome<'_>, page: &ErrorPage<'_>) -> String {
+        let (heading, text) = template::problem(self.messages(chrome), &self.operator, page.problem);
+        rendered(&ProblemPage { frame: self.frame(chrome, &heading), page, heading, text })
+    }
+
+    /// The gate's 403.
+    pub fn forbidden(&self, chrome: &Chrome<'_>, page: &Forbidden<'_>) -> String {
+        let title = self.messages(chrome).forbidden_title();
+        rendered(&ForbiddenPage { frame: self.frame(chrome, &title), page })
+    }
+
+    fn messages(&self, chrome: &Chrome<'_>) -> &Messages {
+        match chrome.language {
+            Language::Turkish => &self.turkish,
+            Language::English => &self.english,
+        }
+    }
+
+    fn frame<'a>(&'a self, chrome: &'a Chrome<'a>, title: &str) -> Frame<'a> {
+        let t = self.messages(chrome);
+        Frame { t, chrome, operator: &self.operator, title: t.document_title(title, &self.operator) }
+    }
+}
+
+fn rendered(template: &impl Template) -> String {
+    // The templates write text and numbers into a String; neither can fail.
+    template.render().unwrap_or_default()
+}
+
+const VERSION_DIGITS: [u8; 16] = hexadecimal(fnv1a(STYLESHEET));
+
+/// FNV-1a, 64 bits: tells one build's stylesheet from another's, no more.
+const fn fnv1a(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut rest = bytes;
+    while let [byte, tail @ ..] = rest {
+        hash = (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3);
+        rest = tail;
+    }
+    hash
+}
+
+const fn hexadecimal(number: u64) -> [u8; 16] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let bytes = number.to_be_bytes();
+    let mut digits = [0; 16];
+    let mut at = 0;
+    while at < bytes.len() {
+        digits[2 * at] = DIGITS[(bytes[at] >> 4) as usize];
+        digits[2 * at + 1] = DIGITS[(bytes[at] & 15) as usize];
+        at += 1;
+    }
+    digits
+}

@@ -1,0 +1,166 @@
+//! The templates as types: what a page is told, beside the words of its language and what surrounds it. Askama checks
+//! them at compile time and escapes every value.
+
+use askama::Template;
+
+use super::content::{
+    AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, ScopeLine,
+    SignedOut,
+};
+use super::language::language_tag;
+use super::messages::{Markup, Messages};
+
+/// What surrounds a page's content.
+pub(super) struct Frame<'a> {
+    pub(super) t: &'a Messages,
+    pub(super) chrome: &'a Chrome<'a>,
+    pub(super) operator: &'a str,
+    pub(super) title: String,
+}
+
+impl Frame<'_> {
+    fn tag(&self) -> &'static str {
+        language_tag(self.chrome.language)
+    }
+
+    fn seal(&self) -> String {
+        initial(self.operator)
+    }
+}
+
+/// The letter that stands where a name has no picture; as written, since upper case depends on the language.
+pub(super) fn initial(name: &str) -> String {
+    name.chars().find(|letter| letter.is_alphanumeric()).map(String::from).unwrap_or_default()
+}
+
+#[derive(Template)]
+#[template(path = "login.html")]
+pub(super) struct LoginPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a Login<'a>,
+    /// Why the page is shown again, in words.
+    pub(super) problem: Option<String>,
+    /// Whether the fields hold what was refused.
+    pub(super) rejected: bool,
+}
+
+/// The problem in words.
+pub(super) fn login_problem(t: &Messages, problem: LoginProblem) -> String {
+    match problem {
+        LoginProblem::WrongCredentials => t.login_wrong_credentials(),
+        LoginProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
+            Wait::Seconds(seconds) => t.login_throttled_seconds(seconds),
+            Wait::Minutes(minutes) => t.login_throttled_minutes(minutes),
+        },
+        LoginProblem::Busy => t.login_busy(),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "consent.html")]
+pub(super) struct ConsentPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a Consent<'a>,
+    pub(super) lines: Vec<ConsentLine<'a>>,
+    /// The letter in the place of the client's logo.
+    pub(super) party: String,
+}
+
+/// A scope in words.
+pub(super) struct ConsentLine<'a> {
+    title: Markup,
+    values: &'a [String],
+    /// Whether the scope stands for stored values, so that their absence is worth a word.
+    personal: bool,
+}
+
+impl<'a> ConsentLine<'a> {
+    pub(super) fn new(t: &Messages, line: &ScopeLine<'a>) -> Self {
+        let (title, personal) = match line.scope {
+            "openid" => (t.consent_scope_openid(), true),
+            "profile" => (t.consent_scope_profile(), true),
+            "email" => (t.consent_scope_email(), true),
+            "phone" => (t.consent_scope_phone(), true),
+            other => (t.consent_scope_other(other), false),
+        };
+        Self { title, values: line.values, personal }
+    }
+
+    fn lacks_values(&self) -> bool {
+        self.personal && self.values.is_empty()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "account_chooser.html")]
+pub(super) struct AccountChooserPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a AccountChooser<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "confirm_logout.html")]
+pub(super) struct ConfirmLogoutPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a ConfirmLogout<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "signed_out.html")]
+pub(super) struct SignedOutPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a SignedOut<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+pub(super) struct ProblemPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a ErrorPage<'a>,
+    pub(super) heading: String,
+    pub(super) text: Markup,
+}
+
+/// The problem in words: a heading, and what to do next.
+pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String, Markup) {
+    match problem {
+        Problem::UnknownClient => (t.error_unknown_client_title(), t.error_unknown_client_text(operator)),
+        Problem::RedirectUri => (t.error_redirect_uri_title(), t.error_redirect_uri_text()),
+        Problem::LogoutRedirectUri => (t.error_logout_redirect_uri_title(), t.error_logout_redirect_uri_text()),
+        Problem::InvalidRequest => (t.error_invalid_request_title(), t.error_invalid_request_text()),
+        Problem::ExpiredForm => (t.error_expired_form_title(), t.error_expired_form_text()),
+        Problem::CookieMissing => (t.error_cookie_missing_title(), t.error_cookie_missing_text()),
+        Problem::NothingToDo => (t.error_nothing_to_do_title(), t.error_nothing_to_do_text()),
+        Problem::NotFound => (t.error_not_found_title(), t.error_not_found_text()),
+        Problem::TooManyRequests { seconds } => {
+            let text = match Wait::from_seconds(seconds) {
+                Wait::Seconds(seconds) => t.error_too_many_requests_seconds(seconds),
+                Wait::Minutes(minutes) => t.error_too_many_requests_minutes(minutes),
+            };
+            (t.error_too_many_requests_title(), text)
+        }
+        Problem::SignInLoop => (t.error_sign_in_loop_title(), t.error_sign_in_loop_text()),
+        Problem::Upstream => (t.error_upstream_title(), t.error_upstream_text()),
+        Problem::Unavailable => (t.error_unavailable_title(), t.error_unavailable_text()),
+        Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "forbidden.html")]
+pub(super) struct ForbiddenPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a Forbidden<'a>,
+}
+
+/// A wait in the unit that a person would use, rounded up so that nobody comes back too early.
+enum Wait {
+    Seconds(u64),
+    Minutes(u64),
+}
+
+impl Wait {
+    fn from_seconds(seconds: u64) -> Self {
+        if seconds <= 90 { Self::Seconds(seconds.max(1)) } else { Self::Minutes(seconds.div_ceil(60)) }
+    }
+}
