@@ -16,6 +16,11 @@ pub enum Expect {
     Value(Key, Value),
 }
 
+/// The longest key that an engine takes, bytes.
+pub const MAX_KEY_BYTES: usize = 384;
+/// The longest value that an engine takes, bytes.
+pub const MAX_VALUE_BYTES: usize = 256 * 1024;
+
 /// One atomic step: if every expectation holds, every put and delete happens; otherwise nothing does.
 /// A key stands in `put` or `delete` at most once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +31,25 @@ pub struct Changes {
     pub put: Vec<(Key, Value)>,
     /// Records to remove; removing an absent one is no fault.
     pub delete: Vec<Key>,
+}
+
+impl Changes {
+    /// Refuses records beyond [`MAX_KEY_BYTES`] and [`MAX_VALUE_BYTES`], the same in every engine.
+    ///
+    /// # Errors
+    /// `Unwritable`, with the size that was met.
+    pub fn check_sizes(&self) -> Result<(), EngineError> {
+        let keys = self.put.iter().map(|(key, _)| key).chain(&self.delete);
+        if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY_BYTES) {
+            let length = key.len();
+            return Err(EngineError::Unwritable(format!("a key of {length} bytes; {MAX_KEY_BYTES} are allowed")));
+        }
+        if let Some((_, value)) = self.put.iter().find(|(_, value)| value.len() > MAX_VALUE_BYTES) {
+            let length = value.len();
+            return Err(EngineError::Unwritable(format!("a value of {length} bytes; {MAX_VALUE_BYTES} are allowed")));
+        }
+        Ok(())
+    }
 }
 
 /// How a commit ended.
@@ -80,4 +104,20 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The error that a commit would meet.
     async fn ping(&self) -> Result<(), EngineError>;
+}
+
+/// Is told how the engine fares; what becomes of the figures is not the engine's business.
+pub trait CommitObserver: Send + Sync {
+    /// A batch of `operations` commits became durable, `seconds` after its first one was taken up.
+    fn committed(&self, operations: usize, seconds: f64);
+
+    /// `waiting` commits stand in the queue.
+    fn queue(&self, waiting: usize);
+}
+
+/// Nobody looks.
+impl CommitObserver for () {
+    fn committed(&self, _operations: usize, _seconds: f64) {}
+
+    fn queue(&self, _waiting: usize) {}
 }

@@ -1,1 +1,79 @@
-//! The engine that forgets: for tests.
+//! The engine that forgets: the same answers as the others, from a map behind a lock. For tests.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::engine::{Changes, Engine, EngineError, Expect, Key, Outcome, Value};
+
+/// Keeps records for as long as it lives.
+#[derive(Debug, Default)]
+pub struct MemoryEngine {
+    records: Mutex<BTreeMap<Key, Value>>,
+    refusing: AtomicBool,
+}
+
+impl MemoryEngine {
+    /// An engine without records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether commits shall fail from now on, as they do on a full disk. Reads go on.
+    pub fn refuse_writes(&self, refuse: bool) {
+        self.refusing.store(refuse, Ordering::SeqCst);
+    }
+
+    fn records(&self) -> MutexGuard<'_, BTreeMap<Key, Value>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Engine for MemoryEngine {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        Ok(self.records().get(key).cloned())
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        let start = match after {
+            Some(after) if after >= prefix => Bound::Excluded(after),
+            _ => Bound::Included(prefix),
+        };
+        Ok(self
+            .records()
+            .range::<[u8], _>((start, Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .take(limit)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect())
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        changes.check_sizes()?;
+        self.ping().await?;
+        let mut records = self.records();
+        let holds = changes.expect.iter().all(|expect| match expect {
+            Expect::Absent(key) => !records.contains_key(key),
+            Expect::Value(key, value) => records.get(key) == Some(value),
+        });
+        if !holds {
+            return Ok(Outcome::Conflict);
+        }
+        records.extend(changes.put);
+        for key in &changes.delete {
+            records.remove(key);
+        }
+        Ok(Outcome::Committed)
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        if self.refusing.load(Ordering::SeqCst) {
+            return Err(EngineError::Unwritable("writes are switched off".to_owned()));
+        }
+        Ok(())
+    }
+}

@@ -1,1 +1,163 @@
-//! The sled engine: one writer thread, one batch and one flush a drained queue.
+//! The sled engine: one writer thread, one batch and one flush a drained queue. Reads go past the writer.
+//!
+//! sled 0.34.7 keeps what it acknowledges only under rules that the files below hold: the barrier is ours
+//! ([`super::barrier`]); nobody but the writer flushes; no sled transaction is used, since each costs a disk barrier of
+//! its own; no record reaches the size at which sled moves it to a file that it never syncs ([`records`]).
+
+mod disk;
+mod opening;
+mod records;
+mod writer;
+
+use std::fs::File;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use async_channel::{Sender, TrySendError};
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use self::disk::Disk;
+pub use self::opening::OpenError;
+use self::records::Records;
+use self::writer::{Commit, Writer};
+use super::engine::{Changes, CommitObserver, Engine, EngineError, Key, Outcome, Value};
+use crate::config;
+
+/// A scan of more records than this leaves the async worker for a blocking thread.
+const INLINE_SCAN: usize = 64;
+/// How long a closing engine waits for its writer. A disk that hangs must not keep the process from ending.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What an operator may not normally choose.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Opens on file systems that forget or that live elsewhere (tmpfs, NFS). For tests.
+    pub allow_volatile: bool,
+    /// Commits are refused while the disk has less free space than this, bytes. sled does not outlive a failed write,
+    /// so the disk must never get so full that one fails.
+    pub reserve_bytes: u64,
+    /// The longest that a commit waits for its answer.
+    pub commit_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { allow_volatile: false, reserve_bytes: 64 << 20, commit_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// Keeps records in a sled database on a local disk.
+pub struct SledEngine {
+    records: Records,
+    disk: Arc<Disk>,
+    queue: Sender<Commit>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    observer: Arc<dyn CommitObserver>,
+    commit_timeout: Duration,
+    // Last: fields drop in this order, and the lock may only go when the database is closed.
+    _lock: File,
+}
+
+impl SledEngine {
+    /// Opens the database in `store.path`, which is created if it is absent.
+    ///
+    /// # Errors
+    /// One line each that says what to do: see [`OpenError`].
+    pub fn open(store: &config::Store, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
+        Self::open_with(store, Options::default(), observer)
+    }
+
+    /// As [`SledEngine::open`], with choices that the configuration does not offer.
+    ///
+    /// # Errors
+    /// As [`SledEngine::open`].
+    pub fn open_with(
+        store: &config::Store,
+        options: Options,
+        observer: Arc<dyn CommitObserver>,
+    ) -> Result<Self, OpenError> {
+        let opened = opening::open(store, options)?;
+        let disk = Arc::new(Disk::new(opened.directory, options.reserve_bytes));
+        let (queue, commits) = async_channel::bounded(store.queue.max(1));
+        let writer = Writer::new(opened.database.clone(), Arc::clone(&disk), commits, Arc::clone(&observer));
+        let thread = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| OpenError::Thread { error })?;
+        Ok(Self {
+            records: Records::new(&opened.database),
+            disk,
+            queue,
+            writer: Mutex::new(Some(thread)),
+            observer,
+            commit_timeout: options.commit_timeout,
+            _lock: opened.lock,
+        })
+    }
+
+    /// Takes no further commits, makes those in the queue durable and ends the writer. Reads go on. Blocks.
+    pub fn close(&self) {
+        self.queue.close();
+        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let started = Instant::now();
+        while !writer.is_finished() {
+            if started.elapsed() > CLOSE_TIMEOUT {
+                tracing::error!("the store's disk does not answer; leaving without it");
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        // The writer's own panic already ended the process.
+        let _ = writer.join();
+    }
+}
+
+impl Drop for SledEngine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[async_trait]
+impl Engine for SledEngine {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        self.records.get(key)
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        if limit <= INLINE_SCAN {
+            return self.records.scan(prefix, after, limit);
+        }
+        let (records, prefix, after) = (self.records.clone(), prefix.to_vec(), after.map(<[u8]>::to_vec));
+        tokio::task::spawn_blocking(move || records.scan(&prefix, after.as_deref(), limit))
+            .await
+            .map_err(|error| EngineError::Unavailable(format!("a scan did not end: {error}")))?
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        changes.check_sizes()?;
+        let (reply, answer) = oneshot::channel();
+        self.queue.try_send(Commit { changes, reply }).map_err(|error| match error {
+            TrySendError::Full(_) => EngineError::Busy,
+            TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
+        })?;
+        self.observer.queue(self.queue.len());
+        match tokio::time::timeout(self.commit_timeout, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(EngineError::Unavailable("its writer has stopped".to_owned())),
+            Err(_) => Err(EngineError::Timeout),
+        }
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        if self.queue.is_closed() {
+            return Err(EngineError::Unavailable("it was closed".to_owned()));
+        }
+        if self.queue.is_full() {
+            return Err(EngineError::Busy);
+        }
+        self.disk.writable()
+    }
+}

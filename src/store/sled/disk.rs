@@ -1,0 +1,118 @@
+//! The disk beneath the store: whether it keeps what it is given, and whether it has room.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs};
+
+use crate::store::engine::EngineError;
+
+/// What a file system does with acknowledged bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// Nothing speaks against it.
+    Kept,
+    /// Depends on what lies beneath; the text names the file system.
+    Doubtful(&'static str),
+    /// Forgets at a restart, or answers a sync before the bytes are safe; the text names the file system.
+    Lost(&'static str),
+}
+
+/// What the file system of `directory` does with acknowledged bytes.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn keeping(directory: &File) -> io::Result<Keeping> {
+    // The magic number is 32 bits wide; the field that carries it differs by machine, and may come sign-extended.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the number's lower 32 bits are what is wanted"
+    )]
+    let magic = fstatfs(directory)?.f_type as u32;
+    Ok(keeping_of(magic))
+}
+
+/// By the numbers of linux/magic.h and statfs(2).
+fn keeping_of(magic: u32) -> Keeping {
+    match magic {
+        0x0102_1994 => Keeping::Lost("tmpfs"),
+        0x8584_58f6 => Keeping::Lost("ramfs"),
+        0x0000_6969 => Keeping::Lost("NFS"),
+        0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => Keeping::Lost("SMB"),
+        0x00c3_6400 => Keeping::Lost("Ceph"),
+        0x5346_414f | 0x6b41_4653 => Keeping::Lost("AFS"),
+        0x7375_7245 => Keeping::Lost("Coda"),
+        0x0102_1997 => Keeping::Lost("9p"),
+        0x6573_5546 => Keeping::Doubtful("FUSE"),
+        0x794c_7630 => Keeping::Doubtful("overlayfs"),
+        _ => Keeping::Kept,
+    }
+}
+
+/// The room on the store's disk.
+#[derive(Debug)]
+pub(super) struct Disk {
+    directory: File,
+    reserve_bytes: u64,
+}
+
+impl Disk {
+    /// Watches the disk of `directory`, of which `reserve_bytes` shall stay free.
+    pub(super) fn new(directory: File, reserve_bytes: u64) -> Self {
+        Self { directory, reserve_bytes }
+    }
+
+    /// Whether a batch may be written now.
+    ///
+    /// # Errors
+    /// `Unwritable` below the reserve and on a read-only disk, `Unavailable` when the kernel does not say.
+    pub(super) fn writable(&self) -> Result<(), EngineError> {
+        let room = fstatvfs(&self.directory)
+            .map_err(|error| EngineError::Unavailable(format!("its disk does not answer: {error}")))?;
+        if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
+        }
+        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        if free < self.reserve_bytes {
+            return Err(EngineError::Unwritable(format!(
+                "its disk has {} MiB left and {} are kept in reserve; free some space",
+                free >> 20,
+                self.reserve_bytes >> 20
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_network_file_systems_do_not_keep_bytes() {
+        for magic in [0x0102_1994, 0x8584_58f6, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997] {
+            assert!(matches!(keeping_of(magic), Keeping::Lost(_)), "{magic:x}");
+        }
+    }
+
+    #[test]
+    fn local_disks_keep_bytes() {
+        // ext4, XFS, btrfs, ZFS, F2FS
+        for magic in [0xef53, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1, 0xf2f5_2010] {
+            assert_eq!(keeping_of(magic), Keeping::Kept, "{magic:x}");
+        }
+    }
+
+    #[test]
+    fn shared_memory_is_recognised_as_tmpfs() {
+        assert_eq!(keeping(&File::open("/dev/shm").unwrap()).unwrap(), Keeping::Lost("tmpfs"));
+    }
+
+    #[test]
+    fn a_disk_below_its_reserve_is_not_writable() {
+        let directory = || File::open(".").unwrap();
+        assert!(Disk::new(directory(), 0).writable().is_ok());
+        assert!(matches!(Disk::new(directory(), u64::MAX).writable(), Err(EngineError::Unwritable(_))));
+    }
+}

@@ -1,0 +1,334 @@
+//! Opening: everything that must be right before the first record is read. The order matters: the lock first, so that
+//! nothing is removed under a running process; then what a crash left behind; then sled; then proof that a flush reaches
+//! the disk.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sled::Db;
+
+use super::Options;
+use super::disk::{self, Keeping};
+use super::records::OWN;
+use crate::config;
+use crate::store::barrier;
+
+/// The layout that `records` describes.
+const FORMAT: &[u8] = &[1];
+/// How long sled's threads of a database just closed in this process may hold its file.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why the store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The directory or a file in it cannot be made, read or written.
+    #[error("cannot use the store's directory {path}: {error}")]
+    Directory {
+        /// The directory or file.
+        path: PathBuf,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+    /// Others than the owner can enter the directory.
+    #[error("others can enter the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
+    Exposed {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file system would lose acknowledged records.
+    #[error(
+        "the store's directory {path} lies on {file_system}, which may lose what was saved; set store.path to a local disk"
+    )]
+    Volatile {
+        /// The directory.
+        path: PathBuf,
+        /// The file system's name.
+        file_system: &'static str,
+    },
+    /// Another process has the store open.
+    #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
+    Locked {
+        /// The store's directory.
+        path: PathBuf,
+        /// The other process's id, as it noted it.
+        process: Option<u32>,
+    },
+    /// The files are not a whole database.
+    #[error("the store {path} is damaged ({cause}); restore a backup, and keep a copy of the directory as it is")]
+    Damaged {
+        /// The store's directory.
+        path: PathBuf,
+        /// sled's words.
+        cause: String,
+    },
+    /// The files are somebody else's, or a newer version's.
+    #[error("the store {path} was not written by this version of sealgate or an older one; start the newer version")]
+    Foreign {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// A flush did not reach the disk.
+    #[error("this build of sealgate does not sync its store to disk (sync_file_range is not its own); install another")]
+    Barrier,
+    /// The writer's thread did not start.
+    #[error("cannot start the store's thread: {error}")]
+    Thread {
+        /// The kernel's answer.
+        error: io::Error,
+    },
+}
+
+fn by(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |process| format!(" by process {process}"))
+}
+
+/// An open database.
+pub(super) struct Opened {
+    pub(super) database: Db,
+    pub(super) directory: File,
+    /// Held for as long as the database is open.
+    pub(super) lock: File,
+}
+
+/// Opens or creates the database in `store.path`.
+pub(super) fn open(store: &config::Store, options: Options) -> Result<Opened, OpenError> {
+    let path = store.path.as_path();
+    let fault = |error| OpenError::Directory { path: path.to_owned(), error };
+    create_directory(path).map_err(fault)?;
+    let directory = File::open(path).map_err(fault)?;
+    let mode = directory.metadata().map_err(fault)?.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(OpenError::Exposed { path: path.to_owned(), mode });
+    }
+    check_file_system(path, &directory, options)?;
+    let lock = take_lock(path)?;
+    remove_unfinished_snapshots(path).map_err(fault)?;
+    let database = open_database(path, store.cache_bytes)?;
+    // sled makes its files without syncing them or their names; without this a power cut in the first minutes leaves a
+    // `conf` that refuses to open.
+    sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
+    check_format(path, &database)?;
+    prove_barrier(path, &database)?;
+    Ok(Opened { database, directory, lock })
+}
+
+/// Makes the directory and those above it that are missing, and makes their names durable.
+fn create_directory(path: &Path) -> io::Result<()> {
+    let missing: Vec<_> = path.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    for part in missing {
+        match part.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => sync(parent)?,
+            _ => sync(Path::new("."))?,
+        }
+    }
+    Ok(())
+}
+
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn check_file_system(path: &Path, directory: &File, options: Options) -> Result<(), OpenError> {
+    let path = path.to_owned();
+    match disk::keeping(directory) {
+        Err(error) => Err(OpenError::Directory { path, error }),
+        Ok(Keeping::Lost(file_system)) if !options.allow_volatile => Err(OpenError::Volatile { path, file_system }),
+        Ok(Keeping::Lost(name) | Keeping::Doubtful(name)) => {
+            tracing::warn!("the store's directory {} lies on {name}, which may lose what was saved", path.display());
+            Ok(())
+        }
+        Ok(Keeping::Kept) => Ok(()),
+    }
+}
+
+fn take_lock(path: &Path) -> Result<File, OpenError> {
+    let file = path.join("lock");
+    let fault = |error| OpenError::Directory { path: file.clone(), error };
+    let mut options = OpenOptions::new();
+    let mut lock =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&file).map_err(fault)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut note = String::new();
+            let process = lock.read_to_string(&mut note).ok().and_then(|_| note.trim().parse().ok());
+            return Err(OpenError::Locked { path: path.to_owned(), process });
+        }
+        Err(TryLockError::Error(error)) => return Err(fault(error)),
+    }
+    lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id())).map_err(fault)?;
+    Ok(lock)
+}
+
+/// A process killed while sled wrote a snapshot leaves `snap.….generating`. sled takes it for the newest snapshot and
+/// calls the database corrupt for ever; without it, the finished snapshot and the log are read.
+fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            tracing::warn!("removing {name}, which a killed process left unfinished");
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
+    let config = sled::Config::new().path(path).cache_capacity(cache_bytes).flush_every_ms(None);
+    let panicked = || OpenError::Damaged { path: path.to_owned(), cause: "sled panicked".to_owned() };
+    let started = Instant::now();
+    loop {
+        // Some damage makes sled panic where it should report.
+        let opened = catch_unwind(AssertUnwindSafe(|| config.open())).map_err(|_| panicked())?;
+        match opened {
+            Ok(database) => return Ok(database),
+            // No other sealgate is here, since the lock is ours: sled's own threads still close an earlier one.
+            Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
+                if started.elapsed() > RELEASE_TIMEOUT {
+                    return Err(OpenError::Locked { path: path.to_owned(), process: None });
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(error) => return Err(fault_of(path, error)),
+        }
+    }
+}
+
+fn check_format(path: &Path, database: &Db) -> Result<(), OpenError> {
+    let fault = |error| fault_of(path, error);
+    match database.get(own_key("format")).map_err(fault)? {
+        Some(format) if format == FORMAT => Ok(()),
+        None if database.is_empty() => {
+            database.insert(own_key("format"), FORMAT).map_err(fault)?;
+            Ok(())
+        }
+        _ => Err(OpenError::Foreign { path: path.to_owned() }),
+    }
+}
+
+/// Writes a record and looks whether the flush reached our barrier. The flush also makes durable what a killed process
+/// wrote and did not sync: reads show it from now on, so it must not vanish again.
+fn prove_barrier(path: &Path, database: &Db) -> Result<(), OpenError> {
+    let fault = |error| fault_of(path, error);
+    let openings = database.get(own_key("openings")).map_err(fault)?;
+    let openings = openings.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?))).unwrap_or(0);
+    let before = barrier::count();
+    database.insert(own_key("openings"), &openings.wrapping_add(1).to_be_bytes()).map_err(fault)?;
+    database.flush().map_err(fault)?;
+    if barrier::count() == before {
+        return Err(OpenError::Barrier);
+    }
+    Ok(())
+}
+
+/// A full disk or a missing permission is no damage.
+fn fault_of(path: &Path, error: sled::Error) -> OpenError {
+    let path = path.to_owned();
+    match error {
+        sled::Error::Io(error) => OpenError::Directory { path, error },
+        error => OpenError::Damaged { path, cause: error.to_string() },
+    }
+}
+
+fn own_key(name: &str) -> Vec<u8> {
+    [&[OWN], name.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::config::{Store, StoreEngine};
+
+    const VOLATILE: Options =
+        Options { allow_volatile: true, reserve_bytes: 0, commit_timeout: Duration::from_secs(10) };
+
+    fn open_at(path: &Path) -> Result<Opened, OpenError> {
+        let store = Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 16 << 20, queue: 1 };
+        open(&store, VOLATILE)
+    }
+
+    fn line(path: &Path) -> String {
+        let line = open_at(path).map(|_| ()).unwrap_err().to_string();
+        assert!(!line.contains('\n'), "{line}");
+        line
+    }
+
+    #[test]
+    fn missing_directories_are_made_for_the_owner_alone() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("a/b/store");
+        drop(open_at(&path).unwrap());
+        for made in [&path, path.parent().unwrap()] {
+            assert_eq!(fs::metadata(made).unwrap().mode() & 0o7777, 0o700);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_others_can_enter_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(line(top.path()).ends_with(&format!("(mode 750); run: chmod 700 {}", top.path().display())));
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_directory_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("store");
+        fs::write(&path, "").unwrap();
+        assert!(line(&path).starts_with(&format!("cannot use the store's directory {}: ", path.display())));
+    }
+
+    #[test]
+    fn tmpfs_is_refused() {
+        let top = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store =
+            Store { engine: StoreEngine::Sled, path: top.path().join("store"), cache_bytes: 16 << 20, queue: 1 };
+        let strict = Options { allow_volatile: false, ..VOLATILE };
+        assert!(matches!(open(&store, strict), Err(OpenError::Volatile { file_system: "tmpfs", .. })));
+        assert!(open(&store, VOLATILE).is_ok());
+    }
+
+    #[test]
+    fn a_newer_layout_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let opened = open_at(&top.path().join("store")).unwrap();
+        opened.database.insert(own_key("format"), &[2]).unwrap();
+        drop(opened);
+        assert!(line(&top.path().join("store")).contains("was not written by this version of sealgate"));
+    }
+
+    #[test]
+    fn another_programs_database_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("store");
+        DirBuilder::new().mode(0o700).create(&path).unwrap();
+        sled::open(&path).unwrap().insert("theirs", "").unwrap();
+        assert!(matches!(open_at(&path), Err(OpenError::Foreign { .. })));
+    }
+
+    #[test]
+    fn a_damaged_snapshot_stops_the_start_with_one_line() {
+        let top = tempfile::tempdir().unwrap();
+        drop(open_at(&top.path().join("store")).unwrap());
+        drop(open_at(&top.path().join("store")).unwrap());
+        let snapshots = fs::read_dir(top.path().join("store")).unwrap().map(|entry| entry.unwrap().path());
+        let snapshots: Vec<_> = snapshots.filter(|path| path.to_string_lossy().contains("snap.")).collect();
+        assert!(!snapshots.is_empty());
+        for snapshot in snapshots {
+            fs::write(snapshot, [0; 40]).unwrap();
+        }
+        assert!(line(&top.path().join("store")).contains("is damaged"));
+    }
+}

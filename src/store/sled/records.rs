@@ -1,0 +1,298 @@
+//! How records lie in sled's one tree.
+//!
+//! sled moves a page beyond 128 KiB to a file of its own, which it never syncs: a power cut would take the page and all
+//! records on it. A page has about 16 records and sometimes some more, so what is stored under one key must stay small.
+//! A longer value is cut into pieces beside the record, named by a hash of key and value: pieces of two versions never
+//! mix, and a reader that finds one missing has met a rewrite and looks again.
+
+use sha2::{Digest, Sha256};
+use sled::{Batch, Db, IVec, Tree};
+
+use crate::store::engine::{EngineError, Key, Value};
+
+/// First byte of a record's key in the tree.
+const RECORD: u8 = 0;
+/// First byte of a piece's key in the tree; the hash and the piece's number follow.
+const PIECE: u8 = 1;
+/// First byte of the keys that the engine keeps for itself.
+pub(super) const OWN: u8 = 2;
+
+/// First byte of what a record's key holds: the value follows.
+const WHOLE: u8 = 0;
+/// First byte of what a record's key holds: the value's length and the hash that names its pieces follow.
+const CUT: u8 = 1;
+
+/// The longest value that lies under its own key, and the length of a piece.
+const PIECE_BYTES: usize = 2048;
+/// How often a reader may meet a rewrite. Each costs a writer a disk flush, so more than a few is a fault.
+const READ_ATTEMPTS: usize = 8;
+
+/// Keys and values as they lie in the tree; a key without a value is removed.
+pub(super) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// The records in the tree. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Records {
+    tree: Tree,
+}
+
+impl Records {
+    /// The records of `database`.
+    pub(super) fn new(database: &Db) -> Self {
+        Self { tree: (**database).clone() }
+    }
+
+    /// The record's value.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        for _ in 0..READ_ATTEMPTS {
+            let Some(stored) = self.tree.get(record_key(key)).map_err(unreadable)? else { return Ok(None) };
+            if let Some(value) = self.assemble(&stored)? {
+                return Ok(Some(value));
+            }
+        }
+        Err(EngineError::Unavailable("pieces of a record are missing".to_owned()))
+    }
+
+    /// Up to `limit` records with `prefix`, strictly after the key `after`.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(super) fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Key, Value)>, EngineError> {
+        let prefix = record_key(prefix);
+        let start = match after.map(record_key) {
+            // The first key after another is that key and a zero byte.
+            Some(mut after) if after >= prefix => {
+                after.push(0);
+                after
+            }
+            _ => prefix.clone(),
+        };
+        // No other call into sled while it iterates: that has deadlocked it before. Pieces are fetched afterwards.
+        let mut rows = Vec::new();
+        for row in self.tree.range(start..).take(limit) {
+            let (key, stored) = row.map_err(unreadable)?;
+            if !key.starts_with(&prefix) {
+                break;
+            }
+            rows.push((key, stored));
+        }
+        let mut records = Vec::with_capacity(rows.len());
+        for (key, stored) in rows {
+            let key = key.strip_prefix(&[RECORD]).unwrap_or_default().to_vec();
+            let value = match self.assemble(&stored)? {
+                Some(value) => Some(value),
+                None => self.get(&key)?,
+            };
+            // A record that went away since it was met is left out.
+            records.extend(value.map(|value| (key, value)));
+        }
+        Ok(records)
+    }
+
+    /// Adds to `writes` what gives `key` this value, or removes it, in place of what the tree holds now.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(super) fn replace(&self, writes: &mut Writes, key: &[u8], value: Option<&Value>) -> Result<(), EngineError> {
+        let record = record_key(key);
+        let old = self.tree.get(&record).map_err(unreadable)?;
+        if let Some(cut) = old.as_deref().and_then(Cut::read) {
+            writes.extend((0..cut.pieces()).map(|number| (cut.piece_key(number), None)));
+        }
+        match value {
+            None => writes.push((record, None)),
+            Some(value) if value.len() <= PIECE_BYTES => writes.push((record, Some(with_first(WHOLE, value)))),
+            Some(value) => {
+                let cut = Cut::of(key, value);
+                let pieces = (0..).zip(value.chunks(PIECE_BYTES));
+                writes.extend(pieces.map(|(number, piece)| (cut.piece_key(number), Some(piece.to_vec()))));
+                writes.push((record, Some(cut.write())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all or nothing, in order; durable only after a flush.
+    ///
+    /// # Errors
+    /// `Unavailable`. What the tree then holds is not known.
+    pub(super) fn write(&self, mut writes: Writes) -> Result<(), EngineError> {
+        let keys: Vec<_> = writes.iter().map(|(key, _)| key.clone()).collect();
+        if writes.len() == 1
+            && let Some((key, value)) = writes.pop()
+        {
+            // One write is atomic by itself, and costs one disk barrier where a batch costs two.
+            match value {
+                Some(value) => self.tree.insert(key, value),
+                None => self.tree.remove(key),
+            }
+            .map_err(unwritable)?;
+        } else {
+            let mut batch = Batch::default();
+            for (key, value) in writes {
+                match value {
+                    Some(value) => batch.insert(key, value),
+                    None => batch.remove(key),
+                }
+            }
+            self.tree.apply_batch(batch).map_err(unwritable)?;
+        }
+        // sled divides an overfull page when it is next read. Done now, that is covered by the coming flush instead of a
+        // barrier of its own, and no reader has to write.
+        for key in keys {
+            self.tree.contains_key(key).map_err(unreadable)?;
+        }
+        Ok(())
+    }
+
+    /// The value that `stored` stands for; `None` when a piece is missing.
+    fn assemble(&self, stored: &IVec) -> Result<Option<Value>, EngineError> {
+        match stored.split_first() {
+            Some((&WHOLE, value)) => Ok(Some(value.to_vec())),
+            Some((&CUT, _)) => {
+                let Some(cut) = Cut::read(stored) else { return Err(malformed()) };
+                let mut value = Vec::new();
+                for number in 0..cut.pieces() {
+                    let Some(piece) = self.tree.get(cut.piece_key(number)).map_err(unreadable)? else {
+                        return Ok(None);
+                    };
+                    value.extend_from_slice(&piece);
+                }
+                Ok(Some(value))
+            }
+            _ => Err(malformed()),
+        }
+    }
+}
+
+/// A value that lies in pieces.
+struct Cut {
+    length: u32,
+    hash: [u8; 32],
+}
+
+impl Cut {
+    fn of(key: &[u8], value: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(length_of(key).to_be_bytes());
+        hash.update(key);
+        hash.update(value);
+        Self { length: length_of(value), hash: hash.finalize().into() }
+    }
+
+    fn read(stored: &[u8]) -> Option<Self> {
+        let (length, hash) = stored.strip_prefix(&[CUT])?.split_first_chunk()?;
+        Some(Self { length: u32::from_be_bytes(*length), hash: hash.try_into().ok()? })
+    }
+
+    fn write(&self) -> Vec<u8> {
+        [&[CUT], self.length.to_be_bytes().as_slice(), &self.hash].concat()
+    }
+
+    fn pieces(&self) -> u32 {
+        self.length.div_ceil(length_of(&[0; PIECE_BYTES]))
+    }
+
+    fn piece_key(&self, number: u32) -> Vec<u8> {
+        [&[PIECE], self.hash.as_slice(), &number.to_be_bytes()].concat()
+    }
+}
+
+/// Keys and values are bounded far below 4 GiB before they come here.
+fn length_of(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+fn record_key(key: &[u8]) -> Vec<u8> {
+    with_first(RECORD, key)
+}
+
+fn with_first(first: u8, rest: &[u8]) -> Vec<u8> {
+    [&[first], rest].concat()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err calls")]
+fn unreadable(error: sled::Error) -> EngineError {
+    EngineError::Unavailable(format!("it cannot be read: {error}"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err calls")]
+fn unwritable(error: sled::Error) -> EngineError {
+    EngineError::Unavailable(format!("it cannot be written: {error}"))
+}
+
+fn malformed() -> EngineError {
+    EngineError::Unavailable("a record has a form that this version does not know".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(database: &Db, key: &[u8], value: Option<&Value>) {
+        let (records, mut writes) = (Records::new(database), Vec::new());
+        records.replace(&mut writes, key, value).unwrap();
+        records.write(writes).unwrap();
+    }
+
+    fn database() -> (tempfile::TempDir, Db) {
+        let directory = tempfile::tempdir().unwrap();
+        let database = sled::Config::new().path(directory.path()).flush_every_ms(None).open().unwrap();
+        (directory, database)
+    }
+
+    #[test]
+    fn a_long_value_leaves_no_pieces_behind() {
+        let (_directory, database) = database();
+        let records = Records::new(&database);
+        for value in [vec![1; 10_000], vec![2; 10_000], vec![2; 10_000], vec![3; 5_000], vec![4; 3]] {
+            write(&database, b"k", Some(&value));
+            assert_eq!(records.get(b"k").unwrap().unwrap(), value);
+            assert_eq!(
+                database.len(),
+                if value.len() <= PIECE_BYTES { 1 } else { 1 + value.len().div_ceil(PIECE_BYTES) }
+            );
+        }
+        write(&database, b"k", Some(&vec![5; 10_000]));
+        write(&database, b"k", None);
+        assert!(database.is_empty());
+    }
+
+    #[test]
+    fn two_records_with_one_long_value_share_no_pieces() {
+        let (_directory, database) = database();
+        let value = vec![7; 5_000];
+        write(&database, b"a", Some(&value));
+        write(&database, b"b", Some(&value));
+        write(&database, b"a", None);
+        assert_eq!(Records::new(&database).get(b"b").unwrap(), Some(value));
+    }
+
+    #[test]
+    fn a_record_whose_piece_is_gone_is_an_error_and_not_a_short_value() {
+        let (_directory, database) = database();
+        write(&database, b"k", Some(&vec![1; 5_000]));
+        let piece = database.scan_prefix([PIECE]).keys().next().unwrap().unwrap();
+        database.remove(piece).unwrap();
+        let records = Records::new(&database);
+        assert!(matches!(records.get(b"k"), Err(EngineError::Unavailable(_))));
+        assert!(matches!(records.scan(b"k", None, 9), Err(EngineError::Unavailable(_))));
+    }
+
+    #[test]
+    fn a_value_of_an_unknown_form_is_an_error() {
+        let (_directory, database) = database();
+        for stored in [&[][..], &[9, 1], &[CUT, 1, 2]] {
+            database.insert(record_key(b"k"), stored).unwrap();
+            assert!(matches!(Records::new(&database).get(b"k"), Err(EngineError::Unavailable(_))));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The one thread that changes the database. It takes what has queued up, decides each commit in turn against the tree
+//! and the changes before it, writes one batch, flushes once, and then answers all: a disk flush is what costs, and so it
+//! is shared. A refusal waits for the flush too, since it may rest on a change that is not yet durable.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_channel::Receiver;
+use sled::Db;
+use tokio::sync::oneshot;
+
+use super::disk::Disk;
+use super::records::Records;
+use crate::store::engine::{Changes, CommitObserver, EngineError, Expect, Key, Outcome, Value};
+
+/// Commits a batch. Readers stall behind a batch for about 10 µs a record.
+const BATCH_COMMITS: usize = 256;
+/// Records a batch, after which no further commit is added. sled's memory grows with the size of a batch.
+const BATCH_RECORDS: usize = 512;
+/// Bytes of values a batch, likewise.
+const BATCH_BYTES: usize = 1 << 20;
+/// The process's exit code when the disk fails.
+const EXIT_DISK_FAILED: i32 = 70;
+
+/// A commit and where its answer goes.
+pub(super) struct Commit {
+    pub(super) changes: Changes,
+    pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
+}
+
+/// The writer thread's belongings.
+pub(super) struct Writer {
+    database: Db,
+    records: Records,
+    disk: Arc<Disk>,
+    commits: Receiver<Commit>,
+    observer: Arc<dyn CommitObserver>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        database: Db,
+        disk: Arc<Disk>,
+        commits: Receiver<Commit>,
+        observer: Arc<dyn CommitObserver>,
+    ) -> Self {
+        Self { records: Records::new(&database), database, disk, commits, observer }
+    }
+
+    /// Works until the queue is closed and empty.
+    pub(super) fn run(self) {
+        let work = AssertUnwindSafe(|| {
+            while let Ok(first) = self.commits.recv_blocking() {
+                self.write(self.drain(first));
+                self.observer.queue(self.commits.len());
+            }
+        });
+        if catch_unwind(work).is_err() {
+            stop("the store's writer met a fault");
+        }
+    }
+
+    /// `first` and what else has queued up, within one batch's bounds.
+    fn drain(&self, first: Commit) -> Vec<Commit> {
+        let (mut records, mut bytes) = weight(&first.changes);
+        let mut commits = vec![first];
+        while commits.len() < BATCH_COMMITS && records < BATCH_RECORDS && bytes < BATCH_BYTES {
+            let Ok(next) = self.commits.try_recv() else { break };
+            let (more_records, more_bytes) = weight(&next.changes);
+            records += more_records;
+            bytes += more_bytes;
+            commits.push(next);
+        }
+        // Nobody waits for these any more; leaving them undone is one of the two things they were told to expect.
+        commits.retain(|commit| !commit.reply.is_closed());
+        commits
+    }
+
+    fn write(&self, commits: Vec<Commit>) {
+        if commits.is_empty() {
+            return;
+        }
+        let started = Instant::now();
+        if let Err(error) = self.disk.writable() {
+            for commit in commits {
+                let _ = commit.reply.send(Err(error.clone()));
+            }
+            return;
+        }
+        let mut step = Step { records: &self.records, overlay: HashMap::new() };
+        let answers: Vec<_> = commits.into_iter().map(|commit| (commit.reply, step.decide(commit.changes))).collect();
+        // Without a change there is nothing to flush: the tree was durable when the step began.
+        if !step.overlay.is_empty()
+            && let Err(error) = self.apply(&step.overlay)
+        {
+            stop(&error.to_string());
+        }
+        let operations = answers.len();
+        for (reply, answer) in answers {
+            let _ = reply.send(answer);
+        }
+        self.observer.committed(operations, started.elapsed().as_secs_f64());
+    }
+
+    fn apply(&self, overlay: &HashMap<Key, Option<Value>>) -> Result<(), EngineError> {
+        let mut writes = Vec::new();
+        for (key, value) in overlay {
+            self.records.replace(&mut writes, key, value.as_ref())?;
+        }
+        self.records.write(writes)?;
+        self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
+        Ok(())
+    }
+}
+
+/// One batch in the making: later commits see the changes of earlier ones.
+struct Step<'a> {
+    records: &'a Records,
+    overlay: HashMap<Key, Option<Value>>,
+}
+
+impl Step<'_> {
+    fn decide(&mut self, changes: Changes) -> Result<Outcome, EngineError> {
+        for expect in &changes.expect {
+            let holds = match expect {
+                Expect::Absent(key) => self.holds(key, None)?,
+                Expect::Value(key, value) => self.holds(key, Some(value))?,
+            };
+            if !holds {
+                return Ok(Outcome::Conflict);
+            }
+        }
+        self.overlay.extend(changes.put.into_iter().map(|(key, value)| (key, Some(value))));
+        self.overlay.extend(changes.delete.into_iter().map(|key| (key, None)));
+        Ok(Outcome::Committed)
+    }
+
+    fn holds(&self, key: &Key, expected: Option<&Value>) -> Result<bool, EngineError> {
+        if let Some(changed) = self.overlay.get(key) {
+            return Ok(changed.as_ref() == expected);
+        }
+        Ok(self.records.get(key)?.as_ref() == expected)
+    }
+}
+
+/// Records and bytes that `changes` writes.
+fn weight(changes: &Changes) -> (usize, usize) {
+    (changes.put.len() + changes.delete.len(), changes.put.iter().map(|(_, value)| value.len()).sum())
+}
+
+/// Ends the process. After a failed write or flush nobody knows what the disk holds: the kernel may have dropped the
+/// bytes and would report a second flush as done. Only opening the files anew tells.
+fn stop(cause: &str) -> ! {
+    tracing::error!("{cause}; sealgate cannot go on: check the disk of store.path, then start sealgate again");
+    // Exit handlers of foreign libraries run beside live threads; one that hangs must not keep the process alive.
+    let _ = thread::Builder::new().spawn(|| {
+        thread::sleep(Duration::from_secs(5));
+        std::process::abort();
+    });
+    std::process::exit(EXIT_DISK_FAILED)
+}

@@ -1,0 +1,73 @@
+//! What every engine promises, asked of each one; and what only the sled engine has: files, a queue, a disk.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod engine {
+    mod model;
+    mod sled_only;
+    mod suite;
+}
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sealgate::config::{Store, StoreEngine};
+use sealgate::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
+use sealgate::store::sled::{OpenError, Options, SledEngine};
+use tempfile::TempDir;
+use tokio::sync::RwLock;
+
+/// The disk barriers of all engines in this process are counted together; the test that counts them runs alone.
+static BARRIERS: RwLock<()> = RwLock::const_new(());
+
+/// A directory for a sled store, on the disk that the build uses (the system's own may be in memory).
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
+    fn open(&self) -> SledEngine {
+        self.open_with(Options::default(), 1024, Arc::new(())).unwrap()
+    }
+
+    fn open_with(
+        &self,
+        options: Options,
+        queue: usize,
+        observer: Arc<dyn CommitObserver>,
+    ) -> Result<SledEngine, OpenError> {
+        SledEngine::open_with(&store(&self.path(), queue), options, observer)
+    }
+}
+
+fn store(path: &Path, queue: usize) -> Store {
+    Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 32 << 20, queue }
+}
+
+fn put(key: &[u8], value: &[u8]) -> Changes {
+    Changes { put: vec![(key.to_vec(), value.to_vec())], ..Changes::default() }
+}
+
+fn delete(key: &[u8]) -> Changes {
+    Changes { delete: vec![key.to_vec()], ..Changes::default() }
+}
+
+fn absent(key: &[u8]) -> Expect {
+    Expect::Absent(key.to_vec())
+}
+
+fn value(key: &[u8], value: &[u8]) -> Expect {
+    Expect::Value(key.to_vec(), value.to_vec())
+}
+
+async fn commit(engine: &dyn Engine, changes: Changes) -> Outcome {
+    engine.commit(changes).await.unwrap()
+}

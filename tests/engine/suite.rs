@@ -1,0 +1,280 @@
+//! The promises of the trait, one test each, run by each engine.
+
+use std::sync::Arc;
+
+use sealgate::store::engine::{Changes, Engine, EngineError, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome};
+use sealgate::store::memory::MemoryEngine;
+
+use crate::{BARRIERS, Place, absent, commit, delete, put, value};
+
+macro_rules! every_engine {
+    ($($test:ident)*) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                super::$test(super::Arc::new(super::MemoryEngine::new())).await;
+            })*
+        }
+        mod sled {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let _shared = super::BARRIERS.read().await;
+                let place = super::Place::new();
+                super::$test(super::Arc::new(place.open())).await;
+            })*
+        }
+    };
+}
+
+every_engine! {
+    a_committed_record_is_read
+    an_absent_record_is_nothing
+    a_delete_removes_and_deleting_nothing_is_no_fault
+    an_empty_value_is_a_record
+    a_scan_is_in_key_order_and_keeps_to_its_prefix
+    a_scan_goes_on_strictly_after_a_key
+    pages_of_a_scan_make_up_the_whole
+    a_prefix_of_high_bytes_is_scanned
+    expectations_that_hold_let_a_commit_through
+    a_conflict_writes_nothing
+    an_expectation_compares_all_bytes
+    expectations_alone_are_answered
+    one_of_64_wins_a_race_for_an_absent_key
+    one_of_64_wins_a_race_to_replace_a_value
+    no_increment_is_lost_when_64_retry
+    values_of_every_length_come_back
+    long_values_are_compared_and_scanned
+    records_beyond_the_limits_are_refused
+    an_idle_engine_answers_a_ping
+}
+
+async fn a_committed_record_is_read(engine: Arc<dyn Engine>) {
+    assert_eq!(commit(&*engine, put(b"k", b"v")).await, Outcome::Committed);
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+    commit(&*engine, put(b"k", b"w")).await;
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"w".to_vec()));
+}
+
+async fn an_absent_record_is_nothing(engine: Arc<dyn Engine>) {
+    assert_eq!(engine.get(b"k").await.unwrap(), None);
+    assert_eq!(engine.scan(b"", None, 100).await.unwrap(), []);
+}
+
+async fn a_delete_removes_and_deleting_nothing_is_no_fault(engine: Arc<dyn Engine>) {
+    commit(&*engine, put(b"k", b"v")).await;
+    assert_eq!(commit(&*engine, delete(b"k")).await, Outcome::Committed);
+    assert_eq!(engine.get(b"k").await.unwrap(), None);
+    assert_eq!(commit(&*engine, delete(b"k")).await, Outcome::Committed);
+}
+
+async fn an_empty_value_is_a_record(engine: Arc<dyn Engine>) {
+    commit(&*engine, put(b"k", b"")).await;
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(Vec::new()));
+    let changes = Changes { expect: vec![absent(b"k")], ..put(b"k", b"v") };
+    assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
+}
+
+async fn fill(engine: &dyn Engine, keys: &[&[u8]]) {
+    let put = keys.iter().map(|key| (key.to_vec(), key.to_vec())).collect();
+    commit(engine, Changes { put, ..Changes::default() }).await;
+}
+
+async fn keys(engine: &dyn Engine, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Vec<Vec<u8>> {
+    let records = engine.scan(prefix, after, limit).await.unwrap();
+    for (key, value) in &records {
+        assert_eq!(key, value);
+    }
+    records.into_iter().map(|(key, _)| key).collect()
+}
+
+async fn a_scan_is_in_key_order_and_keeps_to_its_prefix(engine: Arc<dyn Engine>) {
+    fill(&*engine, &[b"b2", b"a", b"b", b"c", b"b10", b"b\xff\xff", b"b\x00"]).await;
+    let found = keys(&*engine, b"b", None, 100).await;
+    assert_eq!(found, [&b"b"[..], b"b\x00", b"b10", b"b2", b"b\xff\xff"]);
+    assert_eq!(keys(&*engine, b"", None, 100).await.len(), 7);
+    assert_eq!(keys(&*engine, b"d", None, 100).await.len(), 0);
+}
+
+async fn a_scan_goes_on_strictly_after_a_key(engine: Arc<dyn Engine>) {
+    fill(&*engine, &[b"a", b"b1", b"b2", b"b20", b"c"]).await;
+    assert_eq!(keys(&*engine, b"b", Some(b"b1"), 100).await, [&b"b2"[..], b"b20"]);
+    assert_eq!(keys(&*engine, b"b", Some(b"b15"), 100).await, [&b"b2"[..], b"b20"]);
+    // A key outside of the prefix: before all of it, or after all of it.
+    assert_eq!(keys(&*engine, b"b", Some(b"a"), 100).await.len(), 3);
+    assert_eq!(keys(&*engine, b"b", Some(b"bz"), 100).await.len(), 0);
+    assert_eq!(keys(&*engine, b"b", Some(b"c"), 100).await.len(), 0);
+    assert_eq!(keys(&*engine, b"b", None, 0).await.len(), 0);
+}
+
+async fn pages_of_a_scan_make_up_the_whole(engine: Arc<dyn Engine>) {
+    let all: Vec<Vec<u8>> = (0..300_u16).map(|number| [b"p", &number.to_be_bytes()[..]].concat()).collect();
+    for chunk in all.chunks(100) {
+        fill(&*engine, &chunk.iter().map(Vec::as_slice).collect::<Vec<_>>()).await;
+    }
+    fill(&*engine, &[b"o", b"q"]).await;
+    for page in [7, 64, 65, 1000] {
+        let mut found = Vec::new();
+        loop {
+            let more = keys(&*engine, b"p", found.last().map(Vec::as_slice), page).await;
+            assert!(more.len() <= page);
+            if more.is_empty() {
+                break;
+            }
+            found.extend(more);
+        }
+        assert_eq!(found, all, "pages of {page}");
+    }
+}
+
+async fn a_prefix_of_high_bytes_is_scanned(engine: Arc<dyn Engine>) {
+    fill(&*engine, &[b"\xfe", b"\xff", b"\xff\xff", b"\xff\xff\xff"]).await;
+    assert_eq!(keys(&*engine, b"\xff", None, 100).await.len(), 3);
+    assert_eq!(keys(&*engine, b"\xff\xff", Some(b"\xff\xff"), 100).await, [b"\xff\xff\xff"]);
+}
+
+async fn expectations_that_hold_let_a_commit_through(engine: Arc<dyn Engine>) {
+    commit(&*engine, put(b"code", b"issued")).await;
+    let changes = Changes {
+        expect: vec![value(b"code", b"issued"), absent(b"family")],
+        put: vec![(b"code".to_vec(), b"redeemed".to_vec()), (b"family".to_vec(), b"1".to_vec())],
+        delete: vec![b"other".to_vec()],
+    };
+    assert_eq!(commit(&*engine, changes.clone()).await, Outcome::Committed);
+    assert_eq!(engine.get(b"code").await.unwrap(), Some(b"redeemed".to_vec()));
+    assert_eq!(engine.get(b"family").await.unwrap(), Some(b"1".to_vec()));
+    assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
+}
+
+async fn a_conflict_writes_nothing(engine: Arc<dyn Engine>) {
+    fill(&*engine, &[b"a", b"b"]).await;
+    let before = engine.scan(b"", None, 100).await.unwrap();
+    for wrong in [absent(b"a"), value(b"a", b"other"), value(b"c", b"")] {
+        let changes = Changes {
+            expect: vec![value(b"b", b"b"), wrong],
+            put: vec![(b"a".to_vec(), b"new".to_vec()), (b"c".to_vec(), b"new".to_vec())],
+            delete: vec![b"b".to_vec()],
+        };
+        assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
+        assert_eq!(engine.scan(b"", None, 100).await.unwrap(), before);
+    }
+}
+
+async fn an_expectation_compares_all_bytes(engine: Arc<dyn Engine>) {
+    commit(&*engine, put(b"k", b"value")).await;
+    for other in [&b"valu"[..], b"value\0", b"", b"Value"] {
+        let changes = Changes { expect: vec![value(b"k", other)], ..delete(b"k") };
+        assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
+    }
+}
+
+async fn expectations_alone_are_answered(engine: Arc<dyn Engine>) {
+    let expecting = |expect| Changes { expect: vec![expect], ..Changes::default() };
+    assert_eq!(commit(&*engine, Changes::default()).await, Outcome::Committed);
+    assert_eq!(commit(&*engine, expecting(absent(b"k"))).await, Outcome::Committed);
+    assert_eq!(commit(&*engine, expecting(value(b"k", b""))).await, Outcome::Conflict);
+}
+
+/// Commits what `changes` makes for each of 64 tasks at once, and yields the tasks that won.
+async fn race(engine: &Arc<dyn Engine>, changes: impl Fn(u8) -> Changes) -> Vec<u8> {
+    let start = Arc::new(tokio::sync::Barrier::new(64));
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..64 {
+        let (engine, start, changes) = (Arc::clone(engine), Arc::clone(&start), changes(number));
+        tasks.spawn(async move {
+            start.wait().await;
+            (number, engine.commit(changes).await.unwrap())
+        });
+    }
+    let outcomes = tasks.join_all().await;
+    outcomes.into_iter().filter(|(_, outcome)| *outcome == Outcome::Committed).map(|(number, _)| number).collect()
+}
+
+async fn one_of_64_wins_a_race_for_an_absent_key(engine: Arc<dyn Engine>) {
+    for round in 0..20_u8 {
+        let winners =
+            race(&engine, |number| Changes { expect: vec![absent(&[round])], ..put(&[round], &[number]) }).await;
+        assert_eq!(winners.len(), 1);
+        assert_eq!(engine.get(&[round]).await.unwrap(), Some(winners));
+    }
+}
+
+async fn one_of_64_wins_a_race_to_replace_a_value(engine: Arc<dyn Engine>) {
+    let mut current = b"issued".to_vec();
+    commit(&*engine, put(b"k", &current)).await;
+    for round in 0..20_u8 {
+        let winners =
+            race(&engine, |number| Changes { expect: vec![value(b"k", &current)], ..put(b"k", &[round, number]) })
+                .await;
+        assert_eq!(winners.len(), 1);
+        current = vec![round, winners[0]];
+        assert_eq!(engine.get(b"k").await.unwrap().as_ref(), Some(&current));
+    }
+}
+
+async fn no_increment_is_lost_when_64_retry(engine: Arc<dyn Engine>) {
+    commit(&*engine, put(b"n", &[0])).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..64 {
+        let engine = Arc::clone(&engine);
+        tasks.spawn(async move {
+            loop {
+                let seen = engine.get(b"n").await.unwrap().unwrap();
+                let changes = Changes { expect: vec![value(b"n", &seen)], ..put(b"n", &[seen[0] + 1]) };
+                if engine.commit(changes).await.unwrap() == Outcome::Committed {
+                    break;
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(engine.get(b"n").await.unwrap(), Some(vec![64]));
+}
+
+async fn values_of_every_length_come_back(engine: Arc<dyn Engine>) {
+    for length in [0, 1, 2047, 2048, 2049, 4096, 4097, 65_536, MAX_VALUE_BYTES, 100, 3000] {
+        let long: Vec<u8> = (0..length).map(|index| index.to_le_bytes()[index % 2]).collect();
+        commit(&*engine, put(b"k", &long)).await;
+        assert!(engine.get(b"k").await.unwrap() == Some(long), "{length}");
+    }
+    commit(&*engine, delete(b"k")).await;
+    assert_eq!(engine.get(b"k").await.unwrap(), None);
+    assert_eq!(engine.scan(b"", None, 100).await.unwrap(), []);
+}
+
+async fn long_values_are_compared_and_scanned(engine: Arc<dyn Engine>) {
+    let (long, mut other) = (vec![1; 20_000], vec![1; 20_000]);
+    other[19_999] = 2;
+    commit(&*engine, put(b"k1", &long)).await;
+    commit(&*engine, put(b"k2", b"short")).await;
+    let changed = Changes { expect: vec![value(b"k1", &other)], ..put(b"k1", b"") };
+    assert_eq!(commit(&*engine, changed).await, Outcome::Conflict);
+    let changed = Changes { expect: vec![value(b"k1", &long)], ..put(b"k1", &other) };
+    assert_eq!(commit(&*engine, changed).await, Outcome::Committed);
+    let found = engine.scan(b"k", None, 100).await.unwrap();
+    assert!(found == [(b"k1".to_vec(), other), (b"k2".to_vec(), b"short".to_vec())]);
+}
+
+async fn records_beyond_the_limits_are_refused(engine: Arc<dyn Engine>) {
+    let (key, long_key) = (vec![1; MAX_KEY_BYTES], vec![1; MAX_KEY_BYTES + 1]);
+    assert_eq!(commit(&*engine, put(&key, b"")).await, Outcome::Committed);
+    for changes in [put(&long_key, b""), delete(&long_key), put(b"k", &vec![0; MAX_VALUE_BYTES + 1])] {
+        assert!(matches!(engine.commit(changes).await, Err(EngineError::Unwritable(_))));
+    }
+    assert_eq!(engine.scan(b"", None, 100).await.unwrap().len(), 1);
+}
+
+async fn an_idle_engine_answers_a_ping(engine: Arc<dyn Engine>) {
+    engine.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_memory_engine_can_be_told_to_refuse_writes() {
+    let engine = MemoryEngine::new();
+    commit(&engine, put(b"k", b"v")).await;
+    engine.refuse_writes(true);
+    assert!(matches!(engine.commit(put(b"k", b"w")).await, Err(EngineError::Unwritable(_))));
+    assert!(matches!(engine.ping().await, Err(EngineError::Unwritable(_))));
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+    engine.refuse_writes(false);
+    assert_eq!(commit(&engine, put(b"k", b"w")).await, Outcome::Committed);
+}
