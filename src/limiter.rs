@@ -1,1 +1,437 @@
-//! ./limiter.
+//! Rate limits: counts of requests in fixed windows, in a table of fixed size. A decision is pure arithmetic on the
+//! given time; what a refusal looks like, and which key a request is counted under, is not known here.
+//!
+//! The table is divided into buckets of a few slots; a key's bucket and its mark in the slot come from a keyed hash, so
+//! nobody can aim at a bucket. A full bucket gives up a slot whose window is over, else the one with the lowest count,
+//! and one that stands at its limit last: a flood of new keys pushes out other new keys, and who is blocked stays blocked.
+//! A map would grow with the flood instead.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::protocol::time::UnixTime;
+
+/// Buckets of the table; a power of two.
+const BUCKETS: usize = 1 << 14;
+/// Slots of a bucket.
+const SLOTS: usize = 8;
+
+/// How many requests a key may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Requests a window.
+    pub limit: u32,
+    /// The window's length, in whole seconds, at least one.
+    pub window: Duration,
+}
+
+/// Where a key stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Requests that a window allows.
+    pub limit: u32,
+    /// Requests left in this window.
+    pub remaining: u32,
+    /// When the window ends: after now, and by at most the window's length.
+    pub reset: UnixTime,
+    /// Whether the request may go on.
+    pub allowed: bool,
+    /// Seconds to wait, at least 1; only when not allowed.
+    pub retry_after: Option<u64>,
+}
+
+/// What requests are counted under. Keys of different `bucket`s, and of different kinds, never meet.
+#[derive(Debug, Clone, Copy)]
+pub struct Key<'a> {
+    bucket: &'static str,
+    address: Option<[u8; 16]>,
+    text: Option<&'a [u8]>,
+}
+
+impl<'a> Key<'a> {
+    /// A client's address; of an IPv6 address its /64, since one subscriber has at least that.
+    pub fn address(bucket: &'static str, address: IpAddr) -> Key<'static> {
+        Key { bucket, address: Some(network(address)), text: None }
+    }
+
+    /// A name: a client's id, or a token.
+    pub fn text(bucket: &'static str, text: &'a [u8]) -> Self {
+        Self { bucket, address: None, text: Some(text) }
+    }
+
+    /// A name as used from an address.
+    pub fn text_and_address(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
+        Self { bucket, address: Some(network(address)), text: Some(text) }
+    }
+}
+
+/// An IPv4 address as IPv6 maps it (RFC 4291 §2.5.5.2), whole; of another IPv6 address the first 64 bits.
+fn network(address: IpAddr) -> [u8; 16] {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => (u128::from(address) & !u128::from(u64::MAX)).to_be_bytes(),
+    }
+}
+
+/// Counts requests. Exact under concurrency; about 3 MiB, however many keys it meets.
+pub struct Limiter {
+    seed: [u8; 16],
+    buckets: Box<[Mutex<[Slot; SLOTS]>]>,
+    displaced: AtomicU64,
+}
+
+/// One key's count.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    mark: u64,
+    /// When its window ends, seconds since 1970; 0 in a slot never used.
+    ends: u64,
+    count: u32,
+    limit: u32,
+}
+
+/// A key's place in the table and in time.
+struct Place {
+    bucket: u64,
+    mark: u64,
+    ends: u64,
+}
+
+impl Limiter {
+    /// An empty table. `seed` must be unpredictable to clients; nodes that share one have the same windows.
+    pub fn new(seed: [u8; 16]) -> Self {
+        let buckets = (0..BUCKETS).map(|_| Mutex::default()).collect();
+        Self { seed, buckets, displaced: AtomicU64::new(0) }
+    }
+
+    /// Counts a request, if it is allowed; a refused one is not counted.
+    pub fn take(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Reading {
+        let place = self.place(key, rule, now);
+        let mut slots = self.bucket(&place);
+        let slot = self.claim(&mut slots, &place, now);
+        slot.limit = rule.limit;
+        let allowed = slot.count < rule.limit;
+        if allowed {
+            slot.count += 1;
+        }
+        reading(slot.count, rule, place.ends, now, allowed)
+    }
+
+    /// Where the key stands: what [`Limiter::take`] would answer to `allowed`, without counting.
+    pub fn peek(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Reading {
+        let place = self.place(key, rule, now);
+        let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
+        reading(count, rule, place.ends, now, count < rule.limit)
+    }
+
+    /// Takes back one request that was counted in this window. For limits on failures: an attempt is counted before it is
+    /// made, or many at once would all be allowed, and given back when it succeeds.
+    pub fn give_back(&self, key: &Key<'_>, rule: Rule, now: UnixTime) {
+        let place = self.place(key, rule, now);
+        if let Some(slot) = self.bucket(&place).iter_mut().find(|slot| slot.is(&place)) {
+            slot.count = slot.count.saturating_sub(1);
+        }
+    }
+
+    /// How many counts were given up to new keys before their windows ended. It grows only in a flood of keys.
+    pub fn displaced(&self) -> u64 {
+        self.displaced.load(Ordering::Relaxed)
+    }
+
+    fn place(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Place {
+        let [bucket, mark, phase] = self.hash(key);
+        let window = rule.window.as_secs().max(1);
+        let phase = phase % window;
+        // The first instant after now that lies a whole number of windows after the key's phase. Phases differ by key, so
+        // that blocked clients do not all come back in the same second.
+        let elapsed = (now.seconds() % window + window - phase) % window;
+        let ends = now.seconds().saturating_add(window - elapsed);
+        Place { bucket, mark, ends }
+    }
+
+    /// Three numbers that only the seed's holder can foresee.
+    fn hash(&self, key: &Key<'_>) -> [u64; 3] {
+        let mut hash = Sha256::new();
+        hash.update(self.seed);
+        hash.update([u8::from(key.address.is_some()), u8::from(key.text.is_some())]);
+        hash.update(key.address.unwrap_or_default());
+        hash.update((key.bucket.len() as u64).to_be_bytes());
+        hash.update(key.bucket);
+        hash.update(key.text.unwrap_or_default());
+        let hash: [u8; 32] = hash.finalize().into();
+        let (words, _) = hash.as_chunks::<8>();
+        let word = |index: usize| words.get(index).map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        [word(0), word(1), word(2)]
+    }
+
+    fn bucket(&self, place: &Place) -> MutexGuard<'_, [Slot; SLOTS]> {
+        #[expect(clippy::cast_possible_truncation, reason = "the remainder is below BUCKETS")]
+        let index = (place.bucket % BUCKETS as u64) as usize;
+        self.buckets[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key's own slot, or one emptied for it.
+    fn claim<'s>(&self, slots: &'s mut [Slot; SLOTS], place: &Place, now: UnixTime) -> &'s mut Slot {
+        let now = now.seconds();
+        // A slot of the same key whose window is another one is the best to give up, even where the clock went back and
+        // its window has not ended.
+        let rank = |slot: &Slot| match slot {
+            slot if slot.is(place) => (0, 0),
+            slot if slot.mark == place.mark => (1, 0),
+            slot if slot.ends <= now => (2, 0),
+            slot if slot.count < slot.limit => (3, slot.count),
+            slot => (4, slot.count),
+        };
+        let mut best = 0;
+        for index in 1..SLOTS {
+            if rank(&slots[index]) < rank(&slots[best]) {
+                best = index;
+            }
+        }
+        let slot = &mut slots[best];
+        if !slot.is(place) {
+            if slot.mark != place.mark && slot.ends > now {
+                self.displaced.fetch_add(1, Ordering::Relaxed);
+            }
+            *slot = Slot { mark: place.mark, ends: place.ends, count: 0, limit: 0 };
+        }
+        slot
+    }
+}
+
+impl Slot {
+    fn is(&self, place: &Place) -> bool {
+        self.mark == place.mark && self.ends == place.ends
+    }
+}
+
+fn reading(count: u32, rule: Rule, ends: u64, now: UnixTime, allowed: bool) -> Reading {
+    Reading {
+        limit: rule.limit,
+        remaining: rule.limit.saturating_sub(count),
+        reset: UnixTime::from_seconds(ends),
+        allowed,
+        retry_after: (!allowed).then(|| ends.saturating_sub(now.seconds()).max(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const NOW: UnixTime = UnixTime::from_seconds(1_800_000_017);
+    const RULE: Rule = Rule { limit: 50, window: Duration::from_mins(1) };
+
+    fn limiter() -> Limiter {
+        Limiter::new(*b"sixteen bytes ok")
+    }
+
+    fn address(text: &str) -> Key<'static> {
+        Key::address("authorize", text.parse().unwrap())
+    }
+
+    #[test]
+    fn remaining_falls_by_one_until_requests_are_refused() {
+        let limiter = limiter();
+        let key = Key::text("token", b"wiki");
+        for left in (0..50).rev() {
+            let reading = limiter.take(&key, RULE, NOW);
+            assert_eq!((reading.allowed, reading.remaining, reading.retry_after), (true, left, None));
+        }
+        let refused = limiter.take(&key, RULE, NOW);
+        assert_eq!((refused.allowed, refused.remaining, refused.limit), (false, 0, 50));
+        assert_eq!(refused.retry_after, Some(refused.reset.seconds() - NOW.seconds()));
+    }
+
+    #[test]
+    fn the_window_ends_when_reset_says() {
+        let limiter = limiter();
+        let key = Key::text("token", b"wiki");
+        let reset = limiter.take(&key, Rule { limit: 1, ..RULE }, NOW).reset;
+        let last = UnixTime::from_seconds(reset.seconds() - 1);
+        let refused = limiter.take(&key, Rule { limit: 1, ..RULE }, last);
+        assert_eq!((refused.allowed, refused.retry_after), (false, Some(1)));
+        let next = limiter.take(&key, Rule { limit: 1, ..RULE }, reset);
+        assert!(next.allowed);
+        assert_eq!(next.reset, reset.plus(RULE.window));
+    }
+
+    #[test]
+    fn reset_lies_within_one_window_after_now_and_differs_by_key() {
+        let limiter = limiter();
+        let mut seen = std::collections::BTreeSet::new();
+        for number in 0..10_000_u32 {
+            let reading = limiter.peek(&Key::text("token", &number.to_be_bytes()), RULE, NOW);
+            let wait = reading.reset.seconds() - NOW.seconds();
+            assert!((1..=60).contains(&wait), "{wait}");
+            seen.insert(wait);
+        }
+        assert_eq!(seen.len(), 60);
+    }
+
+    #[test]
+    fn a_refused_request_is_not_counted() {
+        let limiter = limiter();
+        let key = Key::text("token", b"wiki");
+        for _ in 0..500 {
+            limiter.take(&key, RULE, NOW);
+        }
+        // With a limit raised by one, exactly one more request fits.
+        let raised = Rule { limit: 51, ..RULE };
+        assert!(limiter.take(&key, raised, NOW).allowed);
+        assert!(!limiter.take(&key, raised, NOW).allowed);
+    }
+
+    #[test]
+    fn looking_does_not_count() {
+        let limiter = limiter();
+        let key = Key::text("token", b"wiki");
+        limiter.take(&key, RULE, NOW);
+        for _ in 0..100 {
+            assert_eq!(limiter.peek(&key, RULE, NOW).remaining, 49);
+        }
+        assert_eq!(limiter.take(&key, RULE, NOW).remaining, 48);
+    }
+
+    #[test]
+    fn a_look_at_a_blocked_key_says_how_long() {
+        let limiter = limiter();
+        let key = Key::text("login", b"ada");
+        let rule = Rule { limit: 1, ..RULE };
+        limiter.take(&key, rule, NOW);
+        let reading = limiter.peek(&key, rule, NOW);
+        assert!(!reading.allowed);
+        assert_eq!(reading.retry_after, Some(reading.reset.seconds() - NOW.seconds()));
+    }
+
+    #[test]
+    fn an_attempt_given_back_can_be_made_again() {
+        let limiter = limiter();
+        let key = Key::text("login", b"ada");
+        let rule = Rule { limit: 1, ..RULE };
+        assert!(limiter.take(&key, rule, NOW).allowed);
+        limiter.give_back(&key, rule, NOW);
+        assert!(limiter.take(&key, rule, NOW).allowed);
+        assert!(!limiter.take(&key, rule, NOW).allowed);
+    }
+
+    #[test]
+    fn giving_back_what_was_never_counted_changes_nothing() {
+        let limiter = limiter();
+        let key = Key::text("login", b"ada");
+        limiter.give_back(&key, RULE, NOW);
+        limiter.take(&key, RULE, NOW);
+        limiter.give_back(&key, RULE, NOW);
+        limiter.give_back(&key, RULE, NOW);
+        assert_eq!(limiter.peek(&key, RULE, NOW).remaining, 50);
+    }
+
+    #[test]
+    fn eight_threads_share_a_limit_exactly() {
+        let limiter = limiter();
+        let rule = Rule { limit: 1000, ..RULE };
+        let allowed: usize = thread::scope(|scope| {
+            let count = || (0..400).filter(|_| limiter.take(&Key::text("token", b"wiki"), rule, NOW).allowed).count();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(allowed, 1000);
+    }
+
+    #[test]
+    fn a_flood_of_keys_frees_nobody() {
+        let limiter = limiter();
+        let wiki = Key::text("token", b"wiki");
+        // With a limit of one, the blocked key's count is no higher than that of any key of the flood.
+        let new_client = Key::text("register", b"wiki");
+        let single = Rule { limit: 1, ..RULE };
+        for _ in 0..50 {
+            limiter.take(&wiki, RULE, NOW);
+        }
+        limiter.take(&new_client, single, NOW);
+        for number in 0..1_000_000_u32 {
+            limiter.take(&Key::text("token", &number.to_be_bytes()), RULE, NOW);
+        }
+        assert!(!limiter.peek(&wiki, RULE, NOW).allowed);
+        assert!(!limiter.peek(&new_client, single, NOW).allowed);
+        assert!(limiter.displaced() > 800_000, "{}", limiter.displaced());
+    }
+
+    /// The table is a boxed slice, all that the limiter has on the heap: it cannot grow.
+    #[test]
+    fn the_table_is_small() {
+        let bytes = size_of_val(&*limiter().buckets);
+        assert!(bytes < 4 << 20, "{bytes}");
+    }
+
+    #[test]
+    fn keys_that_came_and_went_displace_nobody() {
+        let limiter = limiter();
+        for minute in 0..20_u32 {
+            let now = NOW.plus(Duration::from_secs(60 * u64::from(minute)));
+            for number in 0..10_000_u32 {
+                limiter.take(&Key::text("token", &(minute * 10_000 + number).to_be_bytes()), RULE, now);
+            }
+        }
+        // 10,000 live keys in 131,072 slots: a bucket overflows in one of some ten thousand.
+        assert!(limiter.displaced() < 200, "{}", limiter.displaced());
+    }
+
+    #[test]
+    fn an_ipv6_subscriber_is_one_key() {
+        let limiter = limiter();
+        limiter.take(&address("2001:db8:1:2::1"), RULE, NOW);
+        assert_eq!(limiter.peek(&address("2001:db8:1:2:ffff:ffff:ffff:ffff"), RULE, NOW).remaining, 49);
+        assert_eq!(limiter.peek(&address("2001:db8:1:3::1"), RULE, NOW).remaining, 50);
+    }
+
+    #[test]
+    fn an_ipv4_address_is_one_key_however_it_is_written() {
+        let limiter = limiter();
+        limiter.take(&address("192.0.2.1"), RULE, NOW);
+        assert_eq!(limiter.peek(&address("::ffff:192.0.2.1"), RULE, NOW).remaining, 49);
+        assert_eq!(limiter.peek(&address("192.0.2.2"), RULE, NOW).remaining, 50);
+    }
+
+    #[test]
+    fn keys_of_different_kinds_never_meet() {
+        let limiter = limiter();
+        let ip: IpAddr = "192.0.2.1".parse().unwrap();
+        let bytes = network(ip);
+        let keys = [
+            Key::text("token", b"wiki"),
+            Key::text("revoke", b"wiki"),
+            Key::text("tokenw", b"iki"),
+            Key::address("token", ip),
+            Key::text("token", b""),
+            Key::text("token", &bytes),
+            Key::text_and_address("token", b"wiki", ip),
+            Key::text_and_address("token", b"", ip),
+        ];
+        for key in &keys {
+            assert_eq!(limiter.take(key, RULE, NOW).remaining, 49, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_starts_a_window_anew() {
+        let limiter = limiter();
+        let key = Key::text("token", b"wiki");
+        limiter.take(&key, RULE, NOW);
+        let earlier = UnixTime::from_seconds(NOW.seconds() - 3600);
+        assert_eq!(limiter.take(&key, RULE, earlier).remaining, 49);
+        assert_eq!(limiter.take(&key, RULE, earlier).remaining, 48);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_refuses_everything() {
+        let reading = limiter().take(&Key::text("token", b"wiki"), Rule { limit: 0, ..RULE }, NOW);
+        assert_eq!((reading.allowed, reading.remaining), (false, 0));
+    }
+}
