@@ -1,1 +1,462 @@
-//! ./password.
+//! Passwords: argon2id (RFC 9106) on a few threads of its own. A check costs 13 ms of a core and 19 MiB, so a flood of
+//! sign-ins must neither take all cores nor all memory: the threads are few and give way to others, each keeps its memory
+//! for the next check, and the queue before them is bounded. Who may try how often is decided elsewhere.
+//!
+//! A password is taken as the bytes that were typed; no Unicode normalisation.
+
+use std::fmt;
+use std::io;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use async_channel::{Receiver, Sender, TrySendError};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use tokio::sync::oneshot;
+use zeroize::Zeroizing;
+
+use crate::config;
+
+/// The longest password, bytes. A longer one is never anybody's.
+pub const MAX_PASSWORD_BYTES: usize = 1024;
+
+/// Memory of a new hash, KiB (OWASP's second set: 19 MiB, two passes, one lane).
+const MEMORY_KIB: u32 = 19_456;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+const OUTPUT_BYTES: usize = 32;
+
+/// What a stored hash may ask for at most; a mistaken import must not stop the sign-in of everybody.
+const MAX_MEMORY_KIB: u32 = 128 * 1024;
+const MAX_PASSES: u32 = 16;
+const MAX_LANES: u32 = 16;
+
+/// The longest that a request waits for its password check.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How far the threads step back behind those that serve requests (`nice`).
+const NICENESS: i32 = 5;
+
+/// Why a password was not hashed or checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    /// Too many checks wait already: shed load.
+    #[error("too many passwords wait to be checked")]
+    Busy,
+    /// Its turn did not come in time.
+    #[error("the password was not checked in time")]
+    Timeout,
+    /// A new password is longer than [`MAX_PASSWORD_BYTES`].
+    #[error("the password is longer than {MAX_PASSWORD_BYTES} bytes")]
+    TooLong,
+    /// argon2 refused its parameters, or its threads are gone: a fault of the program.
+    #[error("passwords cannot be checked")]
+    Broken,
+}
+
+/// A password's hash, as a PHC string (`$argon2id$v=19$…`). Exists only when it can be checked.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PasswordHash(Box<Parts>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Parts {
+    text: String,
+    params: Params,
+    salt: Salt,
+    output: Output,
+}
+
+impl PasswordHash {
+    /// Reads a PHC string.
+    ///
+    /// # Errors
+    /// A sentence, when it is not an argon2id hash of version 19 or asks for more work than is sensible.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let phc = phc::PasswordHash::new(text).map_err(|_| "not a PHC string")?;
+        if phc.algorithm != argon2::ARGON2ID_IDENT || phc.version != Some(Version::V0x13.into()) {
+            return Err("not an argon2id hash of version 19");
+        }
+        let (Some(salt), Some(output)) = (phc.salt, phc.hash) else { return Err("salt or hash is missing") };
+        let params = Params::try_from(&phc).map_err(|_| "not parameters of argon2id")?;
+        if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES || params.p_cost() > MAX_LANES {
+            return Err("it asks for more work than is sensible");
+        }
+        if salt.as_ref().len() < argon2::MIN_SALT_LEN {
+            return Err("the salt is too short");
+        }
+        Ok(Self(Box::new(Parts { text: phc.to_string(), params, salt, output })))
+    }
+
+    /// Whether the password should be hashed anew, with today's parameters, when it is next seen.
+    pub fn needs_rehash(&self) -> bool {
+        let Parts { params, output, .. } = &*self.0;
+        (params.m_cost(), params.t_cost(), params.p_cost()) != (MEMORY_KIB, PASSES, LANES)
+            || output.len() != OUTPUT_BYTES
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
+impl TryFrom<String> for PasswordHash {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
+
+impl From<PasswordHash> for String {
+    fn from(hash: PasswordHash) -> Self {
+        hash.0.text
+    }
+}
+
+/// Hashes on the calling thread, for the command line.
+///
+/// # Errors
+/// `TooLong`, `Broken`.
+pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
+    Hasher::new().hash(password, salt)
+}
+
+/// The threads that hash and check passwords.
+pub struct Passwords {
+    queue: Sender<Job>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+enum Job {
+    Hash { password: SecretString, salt: [u8; 16], reply: oneshot::Sender<Result<PasswordHash, PasswordError>> },
+    Verify { hash: Option<PasswordHash>, password: SecretString, reply: oneshot::Sender<Result<bool, PasswordError>> },
+}
+
+impl Passwords {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// The kernel's, when it gives no thread.
+    pub fn new(login: &config::Login) -> io::Result<Self> {
+        let (queue, jobs) = async_channel::bounded(login.password_queue.max(1));
+        let mut passwords = Self { queue, threads: Vec::new() };
+        for number in 0..login.password_threads.max(1) {
+            let jobs = jobs.clone();
+            let thread = thread::Builder::new().name(format!("password-{number}"));
+            passwords.threads.push(thread.spawn(move || work(&jobs))?);
+        }
+        Ok(passwords)
+    }
+
+    /// The hash of a new password.
+    ///
+    /// # Errors
+    /// Any [`PasswordError`].
+    pub async fn hash(&self, password: SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
+        if password.expose_secret().len() > MAX_PASSWORD_BYTES {
+            return Err(PasswordError::TooLong);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.submit(Job::Hash { password, salt, reply })?;
+        wait(answer).await
+    }
+
+    /// Whether `password` is the one that was hashed. Without a hash, as for an unknown user, the same work is done and
+    /// the answer is no, so that the time taken tells nobody which users exist.
+    ///
+    /// # Errors
+    /// `Busy`, `Timeout`, `Broken`.
+    pub async fn verify(&self, hash: Option<&PasswordHash>, password: SecretString) -> Result<bool, PasswordError> {
+        // The length is the sender's own doing; that this answer comes sooner tells nothing of any account.
+        if password.expose_secret().len() > MAX_PASSWORD_BYTES {
+            return Ok(false);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.submit(Job::Verify { hash: hash.cloned(), password, reply })?;
+        wait(answer).await
+    }
+
+    fn submit(&self, job: Job) -> Result<(), PasswordError> {
+        self.queue.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => PasswordError::Busy,
+            TrySendError::Closed(_) => PasswordError::Broken,
+        })
+    }
+}
+
+impl Drop for Passwords {
+    fn drop(&mut self) {
+        self.queue.close();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has told so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<T, PasswordError> {
+    match tokio::time::timeout(TIMEOUT, answer).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(PasswordError::Broken),
+        Err(_) => Err(PasswordError::Timeout),
+    }
+}
+
+fn work(jobs: &Receiver<Job>) {
+    // Without the lower priority the threads still work; the signer then shares the cores with them.
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::warn!(%error, "password threads keep their normal priority");
+    }
+    let mut hasher = Hasher::new();
+    while let Ok(job) = jobs.recv_blocking() {
+        // A job whose sender is gone would only keep others waiting.
+        match job {
+            Job::Hash { password, salt, reply } if !reply.is_closed() => {
+                let _ = reply.send(hasher.hash(&password, salt));
+            }
+            Job::Verify { hash, password, reply } if !reply.is_closed() => {
+                let _ = reply.send(hasher.verify(hash.as_ref(), &password));
+            }
+            Job::Hash { .. } | Job::Verify { .. } => {}
+        }
+    }
+}
+
+/// argon2id with memory that is kept from one password to the next.
+struct Hasher {
+    blocks: Vec<Block>,
+}
+
+impl Hasher {
+    fn new() -> Self {
+        Self { blocks: Vec::new() }
+    }
+
+    fn hash(&mut self, password: &SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
+        if password.expose_secret().len() > MAX_PASSWORD_BYTES {
+            return Err(PasswordError::TooLong);
+        }
+        let params = new_params()?;
+        let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
+        self.derive(&params, password, &salt, &mut *output)?;
+        let output = Output::new(&*output).map_err(|_| PasswordError::Broken)?;
+        let salt = Salt::new(&salt).map_err(|_| PasswordError::Broken)?;
+        let phc = phc::PasswordHash {
+            algorithm: argon2::ARGON2ID_IDENT,
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(&params).map_err(|_| PasswordError::Broken)?,
+            salt: Some(salt),
+            hash: Some(output),
+        };
+        Ok(PasswordHash(Box::new(Parts { text: phc.to_string(), params, salt, output })))
+    }
+
+    fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
+        let Some(PasswordHash(hash)) = hash else {
+            let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
+            self.derive(&new_params()?, password, &[0; 16], &mut *output)?;
+            return Ok(false);
+        };
+        let expected = hash.output.as_bytes();
+        let mut output = Zeroizing::new(vec![0; expected.len()]);
+        self.derive(&hash.params, password, hash.salt.as_ref(), &mut output)?;
+        Ok(output.ct_eq(expected).into())
+    }
+
+    fn derive(
+        &mut self,
+        params: &Params,
+        password: &SecretString,
+        salt: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), PasswordError> {
+        let usual = MEMORY_KIB as usize;
+        let needed = params.block_count().max(usual);
+        if self.blocks.len() < needed {
+            self.blocks.resize(needed, Block::new());
+        }
+        // What the blocks hold afterwards is no short cut to the password: the second pass has overwritten the first.
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+        let password = password.expose_secret().as_bytes();
+        let derived = argon2.hash_password_into_with_memory(password, salt, output, &mut self.blocks);
+        if self.blocks.len() > usual {
+            self.blocks.truncate(usual);
+            self.blocks.shrink_to_fit();
+        }
+        derived.map_err(|_| PasswordError::Broken)
+    }
+}
+
+fn new_params() -> Result<Params, PasswordError> {
+    Params::new(MEMORY_KIB, PASSES, LANES, Some(OUTPUT_BYTES)).map_err(|_| PasswordError::Broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: [u8; 16] = *b"0123456789abcdef";
+
+    fn login(password_threads: usize, password_queue: usize) -> config::Login {
+        config::Login {
+            failures_per_account: 10,
+            failures_per_address: 100,
+            window: Duration::from_mins(15),
+            password_threads,
+            password_queue,
+        }
+    }
+
+    fn secret(text: &str) -> SecretString {
+        SecretString::from(text)
+    }
+
+    fn stored(text: &str) -> PasswordHash {
+        hash_blocking(&secret(text), SALT).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_right_password_is_known_and_a_wrong_one_is_not() {
+        let passwords = Passwords::new(&login(1, 8)).unwrap();
+        let hash = passwords.hash(secret("correct horse"), SALT).await.unwrap();
+        assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(!passwords.verify(Some(&hash), secret("correct horsf")).await.unwrap());
+        assert!(!passwords.verify(Some(&hash), secret("")).await.unwrap());
+    }
+
+    /// By the reference implementation: `printf 'correct horse' | argon2 0123456789abcdef -id … -l 32 -e`.
+    const FOREIGN: [&str; 3] = [
+        "$argon2id$v=19$m=12288,t=3,p=1$MDEyMzQ1Njc4OWFiY2RlZg$W2CvwLK2LDlk3BoCN5Nmrigs/uLQ3VdCUrYzjKQtTqo",
+        "$argon2id$v=19$m=47104,t=1,p=1$MDEyMzQ1Njc4OWFiY2RlZg$mHib0oJhulgRRhujGCSbatBZgMc8EMY5ncGz/E3yQTg",
+        "$argon2id$v=19$m=65536,t=3,p=4$MDEyMzQ1Njc4OWFiY2RlZg$L1b1NjppUoj/KIEORq1pof4waLxklM0mqKZzt9nCsKI",
+    ];
+
+    #[tokio::test]
+    async fn hashes_of_other_programs_are_understood() {
+        let passwords = Passwords::new(&login(1, 8)).unwrap();
+        for foreign in FOREIGN {
+            let hash = PasswordHash::parse(foreign).unwrap();
+            assert!(hash.needs_rehash());
+            assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap(), "{foreign}");
+            assert!(!passwords.verify(Some(&hash), secret("wrong")).await.unwrap(), "{foreign}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unknown_user_costs_the_same_work_and_is_refused() {
+        let passwords = Passwords::new(&login(1, 8)).unwrap();
+        let known = stored("correct horse");
+        let mut times = [Duration::MAX; 2];
+        for _ in 0..5 {
+            for (hash, best) in [Some(&known), None].into_iter().zip(&mut times) {
+                let started = std::time::Instant::now();
+                assert!(!passwords.verify(hash, secret("wrong")).await.unwrap());
+                *best = started.elapsed().min(*best);
+            }
+        }
+        let [known, unknown] = times.map(|time| time.as_secs_f64());
+        assert!((0.5..2.0).contains(&(known / unknown)), "{known} {unknown}");
+    }
+
+    #[test]
+    fn a_new_hash_is_argon2id_with_todays_parameters() {
+        let hash = stored("correct horse");
+        assert!(!hash.needs_rehash());
+        let text = String::from(hash);
+        assert!(text.starts_with("$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$"), "{text}");
+    }
+
+    #[test]
+    fn a_hash_survives_being_stored() {
+        let hash = stored("correct horse");
+        let text = serde_json::to_string(&hash).unwrap();
+        assert!(text.starts_with("\"$argon2id$"));
+        assert!(serde_json::from_str::<PasswordHash>(&text).unwrap() == hash);
+    }
+
+    #[test]
+    fn hashes_that_cannot_be_checked_are_not_read() {
+        let good = String::from(stored("correct horse"));
+        for bad in [
+            String::new(),
+            "correct horse".to_owned(),
+            good.replace("argon2id", "argon2i"),
+            good.replace("v=19", "v=16"),
+            good.replace("m=19456", "m=4194304"),
+            good.replace("t=2", "t=1000"),
+            good.replace("m=19456", "m=1"),
+            good.rsplit_once('$').unwrap().0.to_owned(),
+            "$2b$12$abcdefghijklmnopqrstuuu".to_owned(),
+        ] {
+            assert!(PasswordHash::parse(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_hash_does_not_show_itself_in_logs() {
+        let hash = stored("correct horse");
+        assert_eq!(format!("{hash:?}"), "PasswordHash(…)");
+    }
+
+    #[tokio::test]
+    async fn a_password_beyond_the_limit_is_wrong_without_work() {
+        let passwords = Passwords::new(&login(1, 8)).unwrap();
+        let (longest, longer) = ("x".repeat(MAX_PASSWORD_BYTES), "x".repeat(MAX_PASSWORD_BYTES + 1));
+        let hash = passwords.hash(secret(&longest), SALT).await.unwrap();
+        assert!(passwords.verify(Some(&hash), secret(&longest)).await.unwrap());
+        assert!(!passwords.verify(Some(&hash), secret(&longer)).await.unwrap());
+        assert!(passwords.hash(secret(&longer), SALT).await.unwrap_err() == PasswordError::TooLong);
+        assert!(hash_blocking(&secret(&longer), SALT).unwrap_err() == PasswordError::TooLong);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_sheds_load_and_recovers() {
+        let passwords = Passwords::new(&login(1, 2)).unwrap();
+        let hash = stored("correct horse");
+        // All are submitted before the first is done: a check takes milliseconds, a submission microseconds.
+        let checks: Vec<_> = (0..64)
+            .map(|_| {
+                let (reply, answer) = oneshot::channel();
+                let job = Job::Verify { hash: Some(hash.clone()), password: secret("correct horse"), reply };
+                passwords.submit(job).map(|()| answer)
+            })
+            .collect();
+        let shed = checks.iter().filter(|check| matches!(check, Err(PasswordError::Busy))).count();
+        assert!(shed >= 60, "{shed}");
+        for answer in checks.into_iter().flatten() {
+            assert_eq!(answer.await.unwrap(), Ok(true));
+        }
+        assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_check_that_nobody_waits_for_is_not_made() {
+        let passwords = Passwords::new(&login(1, 1000)).unwrap();
+        let hash = stored("correct horse");
+        for _ in 0..1000 {
+            let (reply, _) = oneshot::channel();
+            passwords.submit(Job::Verify { hash: Some(hash.clone()), password: secret("x"), reply }).unwrap();
+            while passwords.queue.is_full() {
+                thread::yield_now();
+            }
+        }
+        let started = std::time::Instant::now();
+        assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap());
+        // A thousand checks would take ten seconds.
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
+
+    #[test]
+    fn memory_of_an_unusual_hash_is_given_back() {
+        let mut hasher = Hasher::new();
+        let big = PasswordHash::parse(&String::from(stored("x")).replace("m=19456", "m=65536")).unwrap();
+        assert_eq!(hasher.verify(Some(&big), &secret("x")), Ok(false));
+        assert_eq!(hasher.blocks.len(), MEMORY_KIB as usize);
+        assert!(hasher.blocks.capacity() < 2 * MEMORY_KIB as usize);
+    }
+}
