@@ -32,12 +32,7 @@ impl Names {
                 secure: true,
             }
         } else {
-            Self {
-                session: "sealgate",
-                browser: "sealgate-browser",
-                language: "sealgate-language",
-                secure: false,
-            }
+            Self { session: "sealgate", browser: "sealgate-browser", language: "sealgate-language", secure: false }
         }
     }
 }

@@ -64,7 +64,8 @@ impl Issuer {
         }
         let signing = inputs.iter().map(|input| input.clone().into_bytes()).collect();
         let signatures = self.signer.sign(kid, signing).await?;
-        let mut tokens = inputs.iter().zip(&signatures).map(|(input, signature)| jwt::assemble(input, signature.as_bytes()));
+        let mut tokens =
+            inputs.iter().zip(&signatures).map(|(input, signature)| jwt::assemble(input, signature.as_bytes()));
         let access_token = tokens.next().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
         Ok(Tokens { access_token, id_token: tokens.next(), lifetime: self.access_token })
     }

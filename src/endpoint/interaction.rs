@@ -34,7 +34,8 @@ impl Waiting {
     pub async fn find(call: &Call<'_>) -> Result<Self, Failure> {
         let nothing = || Failure::page(Problem::NothingToDo);
         let id = call.query()?.one(PARAMETER)?.map(str::to_owned).ok_or_else(nothing)?;
-        let browser = call.cookie(call.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
+        let browser =
+            call.cookie(call.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
         let loaded = call
             .sealgate
             .store

@@ -16,7 +16,7 @@ use crate::endpoint::response::Response;
 use crate::limiter::{Key, Reading, Rule};
 use crate::metrics::SignInOutcome;
 use crate::page::{Login, LoginProblem};
-use crate::password::PasswordError;
+use crate::password;
 use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn, Step};
 use crate::protocol::user::{Email, User};
@@ -39,8 +39,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         let problem = LoginProblem::Throttled { seconds };
         return Ok(show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem)));
     }
-    match person(call, typed, password).await {
+    match person(call, typed, password.clone()).await {
         Ok(Some(user)) => {
+            rehash(call, &user, password).await?;
             call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
             tracing::info!(subject = %user.sub, client = %waiting.client.id, address = %call.origin.address, "signed in");
             sign_in(call, &waiting, &user).await
@@ -85,12 +86,22 @@ async fn person(call: &Call<'_>, typed: &str, password: SecretString) -> Result<
     // Without an account, or with a disabled one, the same work is done on a hash that no password meets.
     let user = user.filter(User::is_enabled);
     let hash = user.as_ref().and_then(|user| user.password.as_ref());
-    let right = match call.sealgate.passwords.verify(hash, password).await {
-        Ok(right) => right,
-        Err(error @ (PasswordError::Busy | PasswordError::Timeout)) => return Err(error.into()),
-        Err(error) => return Err(error.into()),
-    };
+    let right = call.sealgate.passwords.verify(hash, password).await?;
     Ok(user.filter(|_| right))
+}
+
+/// Brings a hash with yesterday's parameters up to today's, while the password is at hand.
+async fn rehash(call: &Call<'_>, user: &User, password: SecretString) -> Result<(), Failure> {
+    let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return Ok(()) };
+    let new = call.sealgate.passwords.hash(password, call.random()).await?;
+    // The password may have been changed at this very moment: then that one stands.
+    let replace = |user: &mut User| {
+        if user.password.as_ref() == Some(old) {
+            user.password = Some(new.clone());
+        }
+    };
+    call.sealgate.store.change_user(user.sub, replace).await?;
+    Ok(())
 }
 
 async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
@@ -168,10 +179,7 @@ impl Guesses {
     /// Seconds to wait before the next guess; `None` when it may be made now.
     fn wait(&self, call: &Call<'_>) -> Option<u64> {
         let refused = |reading: Reading| reading.retry_after.filter(|_| !reading.allowed);
-        self.keys(call)
-            .iter()
-            .filter_map(|(key, rule)| refused(call.sealgate.limiter.peek(key, *rule, call.now)))
-            .max()
+        self.keys(call).iter().filter_map(|(key, rule)| refused(call.sealgate.limiter.peek(key, *rule, call.now))).max()
     }
 
     /// Counts a guess that was wrong.

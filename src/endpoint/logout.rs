@@ -36,7 +36,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         (Some(session), Some(subject)) if session.value.sign_in_of(subject).is_some() => {
             end(call, &session, after.as_ref()).await
         }
-        (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(call, &request, client.as_ref(), after.as_ref()))),
+        (Some(_), _) => {
+            Ok(Response::redirect(StatusCode::FOUND, &ask(call, &request, client.as_ref(), after.as_ref())))
+        }
         // Nobody is signed in. With a hint the client is known to have had this person; without one, anybody could
         // bounce a browser off us.
         (None, Some(_)) => Ok(leave(call, after.as_ref())),
@@ -128,11 +130,7 @@ async fn show(
     Ok(Response::page(StatusCode::OK, html, then.as_deref()))
 }
 
-async fn end(
-    call: &Call<'_>,
-    session: &Loaded<Session>,
-    after: Option<&AfterLogout>,
-) -> Result<Response, Failure> {
+async fn end(call: &Call<'_>, session: &Loaded<Session>, after: Option<&AfterLogout>) -> Result<Response, Failure> {
     call.sealgate.store.end_session(session.value.id).await?;
     tracing::info!(session = %session.value.id, address = %call.origin.address, "signed out");
     Ok(leave(call, after))

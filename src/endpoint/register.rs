@@ -30,7 +30,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         tracing::warn!(most, "a registration was refused: registration.max_clients is reached");
         return Err(Failure::Unavailable);
     }
-    let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
+    let secret =
+        (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
     let access_token = Secret::from_random(&call.random::<32>());
     let client = client(call, metadata, secret.as_ref(), &access_token)?;
     match call.sealgate.store.register_client(&client, initial_token.as_ref()).await? {
@@ -169,4 +170,3 @@ async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
     let issued = Issued { secret: secret.as_ref(), access_token: None };
     Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
 }
-

@@ -66,10 +66,8 @@ async fn redeem(
         }
         let user = person(call, code.sign_in.subject).await?;
         let key = GrantKey::from_random(call.random());
-        let first = code
-            .scope
-            .contains(ScopeValue::OfflineAccess)
-            .then(|| RefreshToken::first(key.clone(), call.random()));
+        let first =
+            code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), call.random()));
         let grant = grant(call, code, &key, first.as_ref());
         let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
         let tokens = mint(call, &authorization, &user).await?;
@@ -134,7 +132,8 @@ fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshTok
         current: token.hash(),
         expires_at: call.now.plus(settings.refresh_token),
     });
-    let lifetime = refresh.as_ref().map_or(settings.access_token, |_| settings.refresh_token.max(settings.access_token));
+    let lifetime =
+        refresh.as_ref().map_or(settings.access_token, |_| settings.refresh_token.max(settings.access_token));
     Grant {
         id: key.id(),
         client: code.client.clone(),
