@@ -14,6 +14,7 @@ pub struct Metrics {
     sign_ins: IntCounterVec,
     replays: IntCounterVec,
     gate: IntCounterVec,
+    turned_away: IntCounterVec,
     upstream_requests: IntCounterVec,
     upstream_seconds: HistogramVec,
     /// Seconds that a signature took in the token.
@@ -124,6 +125,11 @@ impl Metrics {
             sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
             replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
             gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
+            turned_away: counters(
+                "sealgate_connections_turned_away_total",
+                "Connections closed before a request was answered.",
+                &["reason"],
+            )?,
             upstream_requests: counters(
                 "sealgate_upstream_requests_total",
                 "Requests answered by an application, or by us in its place when it could not.",
@@ -204,6 +210,11 @@ impl Metrics {
     pub fn proxied(&self, app: &str, status: u16, seconds: f64) {
         self.upstream_requests.with_label_values(&[app, status_text(status)]).inc();
         self.upstream_seconds.with_label_values(&[app]).observe(seconds);
+    }
+
+    /// A connection was closed before a request was answered. `reason` is a fixed word.
+    pub fn turned_away(&self, reason: &'static str) {
+        self.turned_away.with_label_values(&[reason]).inc();
     }
 
     /// A signature failed. `class` is a fixed word.

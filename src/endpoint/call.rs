@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{Request, StatusCode};
+use http::{HeaderValue, Request, StatusCode};
 
 use crate::ambient;
 use crate::config::{Language, RateLimits};
@@ -15,13 +15,16 @@ use crate::endpoint::Style;
 use crate::endpoint::failure::Failure;
 use crate::limiter::{Key, Reading, Rule};
 use crate::origin::Origin;
-use crate::page::{Chrome, LanguageSwitch, STYLESHEET_VERSION};
+use crate::page::{Chrome, LanguageSwitch, STYLESHEET_VERSION, language_from_tag, language_tag};
 use crate::protocol::error::Refusal;
 use crate::protocol::params::Params;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
 use crate::sealgate::Sealgate;
 use crate::store::{Loaded, StoreError};
+
+/// How long a browser remembers the language that a person chose, seconds: a year.
+const LANGUAGE_REMEMBERED: u64 = 31_536_000;
 
 /// What a request is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +174,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `invalid_request` when the body is something else or cannot be read.
     pub fn form(&self) -> Result<Params, Failure> {
-        let media_type = self.request.headers().get(CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
+        let media_type = self.request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         if !bare.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
             return Err(Refusal::invalid_request("The body is application/x-www-form-urlencoded.").into());
@@ -189,7 +192,7 @@ impl<'a> Call<'a> {
 
     /// Every Authorization header.
     pub fn authorization(&self) -> Vec<&[u8]> {
-        self.request.headers().get_all(AUTHORIZATION).iter().map(http::HeaderValue::as_bytes).collect()
+        self.request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect()
     }
 
     /// The value of one of our cookies.
@@ -221,12 +224,25 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The language of the page that answers.
+    /// The language of the page that answers: chosen with the switch on this very page, asked for by the client, chosen
+    /// before, asked for by the browser, or the operator's.
     pub fn language(&self) -> Language {
         let accepted = self.request.headers().get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
-        let chosen = self.query().ok().and_then(|query| query.one("lang").ok().flatten().map(str::to_owned));
-        let asked = chosen.as_deref().or(self.ui_locales.get().map(String::as_str));
-        self.sealgate.pages.language(asked, self.cookie(self.cookies.language), accepted)
+        let asked = self.ui_locales.get().map(String::as_str);
+        self.switched().unwrap_or_else(|| {
+            self.sealgate.pages.language(asked, self.cookie(self.cookies.language), accepted)
+        })
+    }
+
+    /// The language that the person has just chosen with the switch on a page.
+    fn switched(&self) -> Option<Language> {
+        self.query().ok()?.one("lang").ok()?.and_then(language_from_tag)
+    }
+
+    /// The cookie that remembers a choice which has just been made.
+    pub fn chosen_language(&self) -> Option<HeaderValue> {
+        let tag = language_tag(self.switched()?);
+        Some(cookie::set_for(self.cookies.language, tag, self.cookies.secure, LANGUAGE_REMEMBERED))
     }
 
     /// A path of the provider, below the issuer's own.

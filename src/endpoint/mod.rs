@@ -163,6 +163,27 @@ pub fn body_limit(config: &Config, path: &str) -> usize {
     below_issuer(config, path).and_then(Route::find).map_or(0, |route| route.body)
 }
 
+/// Whether a path is a document that is public and the same for everybody: discovery and keys. They name the configured
+/// issuer whatever the request's Host says.
+pub fn is_public_document(config: &Config, path: &str) -> bool {
+    let route = below_issuer(config, path).and_then(Route::find);
+    route.is_some_and(|route| matches!(route.endpoint, Endpoint::Discovery | Endpoint::Jwks))
+}
+
+/// The answer to a request for a host that is neither the issuer's nor an application's (RFC 9110 §15.5.20).
+pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Response<Bytes> {
+    let request = Request::from_parts(head.clone(), Bytes::new());
+    let call = Call::new(sealgate, &request, Style::Json);
+    let refusal = Refusal::invalid_request("This host is not served here.");
+    let failure = match call.charge_address(Bucket::Pages) {
+        Ok(()) => Failure::json(StatusCode::MISDIRECTED_REQUEST, refusal),
+        Err(limited) => limited,
+    };
+    let mut response = failure.into_response(&call);
+    response.rate_limit(&call.reading());
+    response.finish(sealgate.config.issuer.is_https())
+}
+
 /// Answers a request for the provider.
 pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
     let started = Instant::now();
@@ -175,6 +196,11 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
     };
     if route.is_some_and(|route| route.cors) {
         response.allow_every_origin();
+    }
+    if style == Style::Page
+        && let Some(choice) = call.chosen_language()
+    {
+        response = response.with_cookie(choice);
     }
     response.rate_limit(&call.reading());
     let response = response.finish(sealgate.config.issuer.is_https());

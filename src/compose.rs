@@ -1,0 +1,148 @@
+//! Puts the program together: from a checked configuration to a server that runs until it is told to stop. Everything
+//! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::admin;
+use crate::ambient::{Clock, Entropy, OsEntropy, SystemClock, random};
+use crate::bearer::Bearers;
+use crate::config::{Config, StoreEngine};
+use crate::house::House;
+use crate::issuer::Issuer;
+use crate::limiter::Limiter;
+use crate::metrics::Metrics;
+use crate::page::Pages;
+use crate::password::Passwords;
+use crate::sealgate::Sealgate;
+use crate::server::{Background, Server, ServerParts, StopSignal};
+use crate::signer::{ErrorClass, Observer, Pkcs11Signer, Signer};
+use crate::store::Store;
+use crate::store::engine::{CommitObserver, Engine};
+use crate::store::sled::SledEngine;
+
+/// Serves until told to stop.
+///
+/// # Errors
+/// Why serving could not start, one line each.
+pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
+    let line = |error: String| vec![error];
+    let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
+    let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
+        .map_err(|error| line(error.to_string()))?;
+    let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
+    let engine = match config.store.engine {
+        StoreEngine::Sled => Arc::new(SledEngine::open(&config.store, watch).map_err(|error| line(error.to_string()))?),
+    };
+    let closing = Arc::clone(&engine);
+    let parts = Parts {
+        config,
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        engine,
+        signer: Arc::new(signer),
+        metrics,
+    };
+    let sealgate = Arc::new(block_on(parts.assemble())?);
+    let house = Arc::new(House::new(Arc::clone(&sealgate)));
+    let config = &sealgate.config;
+    let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
+    let server = Server::prepare(ServerParts {
+        server: config.server.clone(),
+        admin: config.admin.listen,
+        apps: config.apps.clone(),
+        front: Arc::clone(&house) as Arc<dyn crate::edge::Front>,
+        health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
+        background: vec![
+            Background::new("store", |stop| house.keep(stop)),
+            Background::new("admin socket", |stop| admin::socket::serve(socket, sealgate, stop)),
+        ],
+        stopped: Box::new(move || Box::pin(async move { close(closing).await })),
+    })?;
+    server.run(signal).map_err(line)
+}
+
+/// What the capabilities are made of.
+pub struct Parts {
+    /// The settings.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// What keeps the bytes.
+    pub engine: Arc<dyn Engine>,
+    /// What signs.
+    pub signer: Arc<dyn Signer>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Parts {
+    /// The capabilities.
+    ///
+    /// # Errors
+    /// One line each.
+    pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
+        let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
+        let Self { config, clock, entropy, engine, signer, metrics } = self;
+        let store = Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        Ok(Sealgate {
+            issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
+            bearers: Bearers::default(),
+            limiter: Limiter::new(random(entropy.as_ref())),
+            passwords: Passwords::new(&config.login).map_err(|error| line("password threads", &error))?,
+            pages: Pages::new(&config.pages).map_err(|error| line("pages", &error))?,
+            metrics,
+            store,
+            clock,
+            entropy,
+            config,
+        })
+    }
+}
+
+/// Runs the few async steps of the start, before the server has runtimes of its own.
+fn block_on<T>(step: impl Future<Output = Result<T, Vec<String>>>) -> Result<T, Vec<String>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| vec![format!("cannot start a runtime: {error}")])?.block_on(step)
+}
+
+/// Makes what is queued durable. Blocking, so it has a thread of its own.
+async fn close(engine: Arc<SledEngine>) {
+    if let Err(error) = tokio::task::spawn_blocking(move || engine.close()).await {
+        tracing::error!(%error, "the store was not closed in order; nothing that was acknowledged is lost");
+    }
+}
+
+/// The signer's events as metrics.
+struct SignerWatch(Arc<Metrics>);
+
+impl Observer for SignerWatch {
+    fn signed(&self, _waited: Duration, took: Duration) {
+        self.0.sign_seconds.observe(took.as_secs_f64());
+    }
+
+    fn queue_length(&self, jobs: usize) {
+        self.0.sign_queue.set(i64::try_from(jobs).unwrap_or(i64::MAX));
+    }
+
+    fn failed(&self, class: ErrorClass) {
+        self.0.sign_failed(class.as_str());
+    }
+}
+
+/// The store's events as metrics.
+struct StoreWatch(Arc<Metrics>);
+
+impl CommitObserver for StoreWatch {
+    fn committed(&self, operations: usize, seconds: f64) {
+        self.0.store_batches.inc();
+        self.0.store_commits.inc_by(operations as u64);
+        self.0.store_batch_seconds.observe(seconds);
+    }
+
+    fn queue(&self, waiting: usize) {
+        self.0.store_queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,193 @@
+//! What stands behind the edge: the provider on the issuer's host, the gate on the applications' hosts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, Request, Response, request};
+
+use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
+use crate::endpoint;
+use crate::gateway::{Decision, Gateway};
+use crate::sealgate::Sealgate;
+use crate::server::Stop;
+
+/// How often the store is asked whether it takes writes, and swept of what has expired.
+const PULSE: Duration = Duration::from_secs(2);
+const PULSES_A_SWEEP: u32 = 15;
+/// Records swept a step, and steps a sweep: bounded work, so that sweeping never holds up what people wait for.
+const SWEEP_STEP: usize = 128;
+const SWEEP_STEPS: usize = 64;
+
+/// Provider and gate under one roof.
+pub struct House {
+    sealgate: Arc<Sealgate>,
+    gateway: Gateway,
+    /// The issuer's host, as a Host header names it.
+    authority: String,
+    store_writable: AtomicBool,
+}
+
+impl House {
+    /// The house of these capabilities.
+    pub fn new(sealgate: Arc<Sealgate>) -> Self {
+        let gateway = Gateway::new(&sealgate.config);
+        let authority = sealgate.config.issuer.authority();
+        Self { sealgate, gateway, authority, store_writable: AtomicBool::new(true) }
+    }
+
+    /// Whether a Host header names the issuer: without regard to case, and to the port where it is the scheme's own.
+    fn is_issuer(&self, host: &str) -> bool {
+        let default_port = if self.sealgate.config.issuer.is_https() { ":443" } else { ":80" };
+        let bare = host.strip_suffix(default_port).unwrap_or(host);
+        bare.eq_ignore_ascii_case(&self.authority)
+    }
+
+    async fn gate(&self, head: &request::Parts) -> Verdict {
+        match self.gateway.admit(&self.sealgate, head).await {
+            Decision::Answer(response) => Verdict::Answer(response),
+            Decision::Forward(permit) => {
+                let rewrite = permit.rewrite(head);
+                Verdict::Forward(Forward {
+                    app: permit.app(),
+                    remove: rewrite.remove,
+                    set: rewrite.set,
+                    path_and_query: rewrite.path_and_query,
+                })
+            }
+        }
+    }
+
+    /// Watches the store and removes what has expired, until told to stop.
+    pub async fn keep(self: Arc<Self>, mut stop: Stop) {
+        let mut pulses = 0_u32;
+        loop {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = tokio::time::sleep(PULSE) => {}
+            }
+            let writable = self.sealgate.store.ping().await;
+            if let Err(error) = &writable
+                && self.store_writable.load(Ordering::Relaxed)
+            {
+                tracing::error!(%error, "the store takes no writes; what needs one is answered 503");
+            }
+            self.store_writable.store(writable.is_ok(), Ordering::Relaxed);
+            let open = i64::try_from(self.sealgate.store.open_interactions()).unwrap_or(i64::MAX);
+            self.sealgate.metrics.interactions.set(open);
+            pulses = pulses.wrapping_add(1);
+            if pulses % PULSES_A_SWEEP == 0 {
+                self.sweep().await;
+            }
+        }
+    }
+
+    async fn sweep(&self) {
+        for _ in 0..SWEEP_STEPS {
+            match self.sealgate.store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
+                Ok(swept) => {
+                    self.sealgate.metrics.swept.inc_by(swept.removed as u64);
+                    if !swept.more {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "sweeping stopped early");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Front for House {
+    async fn decide(&self, head: &request::Parts) -> Verdict {
+        let host = host(&head.headers);
+        let path = head.uri.path();
+        let config = &self.sealgate.config;
+        if self.is_issuer(host) {
+            if endpoint::owns(config, path) || self.gateway.app_of(host).is_none() {
+                return Verdict::Local { body_limit: endpoint::body_limit(config, path) };
+            }
+            return self.gate(head).await;
+        }
+        if self.gateway.app_of(host).is_some() {
+            return self.gate(head).await;
+        }
+        // A name that is nobody's: what is public and the same for everybody may be read under it, nothing else happens.
+        if endpoint::is_public_document(config, path) {
+            return Verdict::Local { body_limit: 0 };
+        }
+        Verdict::Answer(endpoint::misdirected(&self.sealgate, head))
+    }
+
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        endpoint::dispatch(&self.sealgate, request).await
+    }
+
+    fn finished(&self, exchange: &Finished<'_>) {
+        let app = exchange.app.and_then(|index| self.sealgate.config.apps.get(index));
+        let status = exchange.status.map_or(0, |status| status.as_u16());
+        if let Some(app) = app {
+            self.sealgate.metrics.proxied(&app.name, status, exchange.duration.as_secs_f64());
+        }
+        let by = match exchange.answered_by {
+            AnsweredBy::Edge => "edge",
+            AnsweredBy::Front => "sealgate",
+            AnsweredBy::Upstream => "upstream",
+        };
+        // Never the query: codes and tokens live there.
+        tracing::info!(
+            target: "sealgate::access",
+            request_id = %exchange.origin.request_id,
+            address = %exchange.origin.address,
+            method = %exchange.method,
+            host = exchange.host,
+            path = exchange.path,
+            status,
+            by,
+            app = app.map(|app| app.name.as_str()),
+            milliseconds = exchange.duration.as_secs_f64() * 1000.0,
+            request_bytes = exchange.request_bytes,
+            response_bytes = exchange.response_bytes,
+        );
+    }
+
+    fn connection(&self, event: ConnectionEvent) {
+        let metrics = &self.sealgate.metrics;
+        match event {
+            ConnectionEvent::Opened => metrics.connections.inc(),
+            ConnectionEvent::Closed => metrics.connections.dec(),
+            ConnectionEvent::TooManyFromPeer => metrics.turned_away("too_many_from_peer"),
+            ConnectionEvent::HandshakeFailed => metrics.turned_away("handshake_failed"),
+            ConnectionEvent::HeadTooSlow => metrics.turned_away("head_too_slow"),
+            ConnectionEvent::HeadTooLarge => metrics.turned_away("head_too_large"),
+            ConnectionEvent::HeadMalformed => metrics.turned_away("head_malformed"),
+        }
+    }
+}
+
+impl Health for House {
+    fn metrics(&self) -> String {
+        self.sealgate.metrics.text()
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if !self.sealgate.issuer.signer().ready() {
+            return Err("the PKCS#11 token does not sign".to_owned());
+        }
+        if !self.store_writable.load(Ordering::Relaxed) {
+            return Err("the store takes no writes".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn host(headers: &HeaderMap) -> &str {
+    headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+

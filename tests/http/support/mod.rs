@@ -1,0 +1,24 @@
+//! A provider in this process, over the memory engine and a clock that the test moves, and the two who talk to it: a
+//! browser with a cookie jar, and a client. Everything goes through HTTP requests.
+
+mod browser;
+mod client;
+mod provider;
+mod response;
+mod token_device;
+
+pub use browser::Browser;
+pub use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
+pub use provider::{Provider, settings};
+pub use response::Reply;
+
+/// The issuer of every provider here.
+pub const ISSUER: &str = "https://id.test";
+/// The redirect URI of every client here.
+pub const REDIRECT_URI: &str = "https://rp.test/cb";
+/// Where clients send browsers after a logout.
+pub const SIGNED_OUT_URI: &str = "https://rp.test/bye";
+/// A well-formed verifier, 64 characters.
+pub const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
+/// The password of every person here.
+pub const PASSWORD: &str = "correct horse battery staple";

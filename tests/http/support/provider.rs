@@ -1,0 +1,231 @@
+//! The provider under test.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, header};
+use sealgate::ambient::{Clock, FixedClock, OsEntropy};
+use sealgate::compose::Parts;
+use sealgate::config::Config;
+use sealgate::endpoint;
+use sealgate::metrics::Metrics;
+use sealgate::origin::Origin;
+use sealgate::password::hash_blocking;
+use sealgate::protocol::client::{self, ClientId};
+use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::secret::Secret;
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
+use sealgate::sealgate::Sealgate;
+use sealgate::store::AddOutcome;
+use sealgate::store::memory::MemoryEngine;
+use secrecy::SecretString;
+
+use super::{Browser, Client, ISSUER, PASSWORD, REDIRECT_URI, Reply, SIGNED_OUT_URI, token_device};
+
+/// The least that a configuration says; tests add sections of their own.
+pub fn settings(more: &str) -> String {
+    format!(
+        r#"
+        issuer = "{ISSUER}"
+        {more}
+        [server]
+        listen = ["127.0.0.1:8443"]
+        [hsm]
+        module = "/usr/lib/softhsm/libsofthsm2.so"
+        token_label = "sealgate"
+        pin_file = "pin"
+        [store]
+        path = "store"
+        "#
+    )
+}
+
+/// A provider with three clients (`c1` and `c2` confidential, `p1` public) and two people.
+pub struct Provider {
+    pub sealgate: Arc<Sealgate>,
+    pub engine: Arc<MemoryEngine>,
+    pub clock: Arc<FixedClock>,
+    /// Has every claim.
+    pub anna: User,
+    /// Has only what everybody has.
+    pub ben: User,
+}
+
+impl Provider {
+    /// With the default settings.
+    pub async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// With further sections in its configuration.
+    pub async fn with(more: &str) -> Self {
+        let config = Config::parse(&settings(more), Path::new("/nowhere")).unwrap();
+        let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
+        let engine = Arc::new(MemoryEngine::default());
+        let parts = Parts {
+            config,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            entropy: Arc::new(OsEntropy),
+            engine: Arc::clone(&engine) as Arc<dyn sealgate::store::engine::Engine>,
+            signer: token_device::signer(),
+            metrics: Arc::new(Metrics::new().unwrap()),
+        };
+        let sealgate = Arc::new(parts.assemble().await.unwrap());
+        let provider = Self {
+            anna: person(1, "anna@example.test", "Anna Şahin", true, clock.now()),
+            ben: person(2, "ben@example.test", "Ben", false, clock.now()),
+            sealgate,
+            engine,
+            clock,
+        };
+        for user in [&provider.anna, &provider.ben] {
+            assert_eq!(provider.sealgate.store.add_user(user).await.unwrap(), AddOutcome::Added);
+        }
+        for id in ["c1", "c2"] {
+            provider.add_client(provider.confidential(id)).await;
+        }
+        provider.add_client(provider.public("p1")).await;
+        provider
+    }
+
+    /// A confidential client's record; its secret is `secret of <id>`.
+    pub fn confidential(&self, id: &str) -> client::Client {
+        let secret = client::ClientSecret {
+            hash: Secret::new(format!("secret of {id}")).hash(),
+            created_at: self.clock.now(),
+            expires_at: None,
+        };
+        client::Client {
+            client_type: client::ClientType::Confidential,
+            auth_method: client::AuthMethod::ClientSecretBasic,
+            secrets: vec![secret],
+            ..self.public(id)
+        }
+    }
+
+    /// A public client's record.
+    pub fn public(&self, id: &str) -> client::Client {
+        let uri = |text| RedirectUri::parse(text).unwrap();
+        client::Client {
+            id: ClientId::parse(id).unwrap(),
+            name: format!("Client {id}"),
+            client_type: client::ClientType::Public,
+            auth_method: client::AuthMethod::None,
+            secrets: vec![],
+            redirect_uris: vec![uri(REDIRECT_URI)],
+            post_logout_redirect_uris: vec![uri(SIGNED_OUT_URI)],
+            scope: Scope::all(),
+            grant_types: vec![client::GrantType::AuthorizationCode, client::GrantType::RefreshToken],
+            consent: client::ConsentRule::Ask,
+            state: client::ClientState::Enabled,
+            created_at: self.clock.now(),
+            details: client::ClientDetails::default(),
+            registration: None,
+        }
+    }
+
+    /// Registers a client.
+    pub async fn add_client(&self, client: client::Client) {
+        assert_eq!(self.sealgate.store.add_client(&client).await.unwrap(), AddOutcome::Added);
+    }
+
+    /// The client `c1`, which authenticates by Basic.
+    pub fn c1(&self) -> Client<'_> {
+        Client::confidential(self, "c1")
+    }
+
+    /// The client `c2`.
+    pub fn c2(&self) -> Client<'_> {
+        Client::confidential(self, "c2")
+    }
+
+    /// The client `p1`, which has no secret.
+    pub fn p1(&self) -> Client<'_> {
+        Client::public(self, "p1")
+    }
+
+    /// A browser without cookies.
+    pub fn browser(&self) -> Browser<'_> {
+        Browser::new(self)
+    }
+
+    /// Moves the clock.
+    pub fn wait(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Sends a request from an address.
+    pub async fn send_from(&self, address: &str, request: Request<Bytes>) -> Reply {
+        let (mut head, body) = request.into_parts();
+        head.extensions.insert(Origin {
+            address: address.parse::<IpAddr>().unwrap(),
+            secure: true,
+            request_id: "request-1".into(),
+        });
+        Reply::new(endpoint::dispatch(&self.sealgate, Request::from_parts(head, body)).await)
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, request: Request<Bytes>) -> Reply {
+        self.send_from("192.0.2.1", request).await
+    }
+
+    /// A GET.
+    pub async fn get(&self, path_and_query: &str) -> Reply {
+        self.send(Request::get(path_and_query).body(Bytes::new()).unwrap()).await
+    }
+
+    /// Any method, headers and body.
+    pub async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Bytes::from(body.to_owned())).unwrap()).await
+    }
+
+    /// A form by POST.
+    pub async fn post(&self, path: &str, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Reply {
+        let mut all = vec![(header::CONTENT_TYPE.as_str(), "application/x-www-form-urlencoded")];
+        all.extend_from_slice(headers);
+        self.request("POST", path, &all, &encode(fields)).await
+    }
+
+    /// UserInfo with this access token.
+    pub async fn userinfo(&self, access_token: &str) -> Reply {
+        self.request("GET", "/oauth/userinfo", &[("authorization", &format!("Bearer {access_token}"))], "").await
+    }
+}
+
+/// Fields as a form or a query writes them.
+pub fn encode(fields: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+}
+
+fn person(number: u8, email: &str, name: &str, everything: bool, now: UnixTime) -> User {
+    User {
+        sub: Subject::from_random([number; 16]),
+        email: Email::parse(email).unwrap(),
+        email_verified: everything,
+        name: name.into(),
+        phone_number: everything.then(|| "+90 212 555 01 01".into()),
+        picture: everything.then(|| "https://pictures.test/anna.png".into()),
+        roles: [].into(),
+        groups: [].into(),
+        password: Some(password_hash()),
+        state: UserState::Enabled,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Hashing takes its time; everybody's password is the same.
+fn password_hash() -> PasswordHash {
+    static HASH: std::sync::OnceLock<PasswordHash> = std::sync::OnceLock::new();
+    HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()
+}
