@@ -5,20 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admin;
-use crate::ambient::{Clock, Entropy, OsEntropy, SystemClock, random};
-use crate::bearer::Bearers;
+use crate::ambient::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
 use crate::house::House;
-use crate::issuer::Issuer;
-use crate::limiter::Limiter;
 use crate::metrics::Metrics;
-use crate::page::Pages;
-use crate::password::Passwords;
-use crate::sealgate::Sealgate;
+use crate::sealgate::Parts;
 use crate::server::{Background, Server, ServerParts, StopSignal};
-use crate::signer::{ErrorClass, Observer, Pkcs11Signer, Signer};
-use crate::store::Store;
-use crate::store::engine::{CommitObserver, Engine};
+use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
+use crate::store::engine::CommitObserver;
 use crate::store::sled::SledEngine;
 
 /// Serves until told to stop.
@@ -60,46 +54,6 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
         stopped: Box::new(move || Box::pin(async move { close(closing).await })),
     })?;
     server.run(signal).map_err(line)
-}
-
-/// What the capabilities are made of.
-pub struct Parts {
-    /// The settings.
-    pub config: Config,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Chance.
-    pub entropy: Arc<dyn Entropy>,
-    /// What keeps the bytes.
-    pub engine: Arc<dyn Engine>,
-    /// What signs.
-    pub signer: Arc<dyn Signer>,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
-}
-
-impl Parts {
-    /// The capabilities.
-    ///
-    /// # Errors
-    /// One line each.
-    pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
-        let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
-        let Self { config, clock, entropy, engine, signer, metrics } = self;
-        let store = Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
-        Ok(Sealgate {
-            issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
-            bearers: Bearers::default(),
-            limiter: Limiter::new(random(entropy.as_ref())),
-            passwords: Passwords::new(&config.login).map_err(|error| line("password threads", &error))?,
-            pages: Pages::new(&config.pages).map_err(|error| line("pages", &error))?,
-            metrics,
-            store,
-            clock,
-            entropy,
-            config,
-        })
-    }
 }
 
 /// Runs the few async steps of the start, before the server has runtimes of its own.

@@ -1,8 +1,9 @@
-//! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond finding a client.
+//! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond putting them
+//! together and finding a client.
 
 use std::sync::Arc;
 
-use crate::ambient::{Clock, Entropy};
+use crate::ambient::{Clock, Entropy, random};
 use crate::bearer::Bearers;
 use crate::config::{App, Config};
 use crate::issuer::Issuer;
@@ -16,6 +17,8 @@ use crate::protocol::client::{
 use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::ScopeValue;
 use crate::protocol::time::UnixTime;
+use crate::signer::Signer;
+use crate::store::engine::Engine;
 use crate::store::{Store, StoreError};
 
 /// The prefix of the client ids that belong to protected applications; nobody can register one.
@@ -46,6 +49,47 @@ pub struct Sealgate {
     pub pages: Pages,
     /// Counters.
     pub metrics: Arc<Metrics>,
+}
+
+/// What the capabilities are made of.
+pub struct Parts {
+    /// The settings.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// What keeps the bytes.
+    pub engine: Arc<dyn Engine>,
+    /// What signs.
+    pub signer: Arc<dyn Signer>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Parts {
+    /// The capabilities.
+    ///
+    /// # Errors
+    /// One line each.
+    pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
+        let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
+        let Self { config, clock, entropy, engine, signer, metrics } = self;
+        let store =
+            Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        Ok(Sealgate {
+            issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
+            bearers: Bearers::default(),
+            limiter: Limiter::new(random(entropy.as_ref())),
+            passwords: Passwords::new(&config.login).map_err(|error| line("password threads", &error))?,
+            pages: Pages::new(&config.pages).map_err(|error| line("pages", &error))?,
+            metrics,
+            store,
+            clock,
+            entropy,
+            config,
+        })
+    }
 }
 
 impl Sealgate {

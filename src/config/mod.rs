@@ -1,12 +1,25 @@
-//! The settings that the rest of the program sees: typed, checked, complete. `file` is the TOML image as written,
-//! `check` turns it into these values and reports every fault at once.
+//! The settings that the rest of the program sees: typed, checked, complete. `file` reads the TOML file key by key,
+//! `check` turns it into these values and reports every fault at once. Nothing here opens a socket, speaks to the token
+//! or starts anything.
 
+mod app;
+mod check;
+mod disk;
+mod fault;
+mod file;
+mod issuer;
+
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use disk::Files;
 use ipnet::IpNet;
-use url::Url;
+
+pub use app::{Access, App, Route, Upstream};
+pub use fault::Fault;
+pub use issuer::{Issuer, authority, is_loopback_host};
 
 /// Everything that the configuration file says, checked.
 #[derive(Debug, Clone)]
@@ -39,76 +52,38 @@ pub struct Config {
     pub apps: Vec<App>,
 }
 
-/// The issuer identifier (OpenID Connect Discovery §3): https, or http on a loopback host; no query, no fragment,
-/// no trailing slash.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Issuer {
-    text: String,
-    url: Url,
-}
-
-impl Issuer {
-    /// Reads an issuer from configuration.
+impl Config {
+    /// Reads a file and checks everything that can be checked before a socket opens, the files that it names included.
     ///
     /// # Errors
-    /// A sentence that says what is allowed.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); write https://host"))?;
-        let loopback = is_loopback_host(url.host_str().unwrap_or_default());
-        match url.scheme() {
-            "https" => {}
-            "http" if loopback => {}
-            "http" => {
-                return Err("http is allowed on localhost, *.localhost, 127.0.0.1 and [::1] only; use https".into());
-            }
-            _ => return Err("the scheme must be https (or http on a loopback host)".into()),
-        }
-        if url.host_str().is_none() || !url.username().is_empty() || url.password().is_some() {
-            return Err("write scheme, host and optionally port and path, without a user name".into());
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err("no query and no fragment are allowed".into());
-        }
-        if text.ends_with('/') {
-            return Err("remove the trailing slash".into());
-        }
-        // Clients compare the issuer byte for byte; a form that a URL library would rewrite fails in half of them.
-        if url.as_str().trim_end_matches('/') != text {
-            return Err(format!("write it in its normal form: {}", url.as_str().trim_end_matches('/')));
-        }
-        Ok(Self { text: text.to_owned(), url })
+    /// Every fault, in the file's order.
+    pub fn load(path: &Path) -> Result<Self, Vec<Fault>> {
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        check::file(path, |base| Files::checked(base, credentials))
     }
 
-    /// The issuer exactly as configured.
-    pub fn as_str(&self) -> &str {
-        &self.text
+    /// Reads a file without looking at the files that it names: for commands that need neither the token nor the
+    /// certificate, and may run where the PIN is not to be seen.
+    ///
+    /// # Errors
+    /// Every fault that the text alone shows, in the file's order.
+    pub fn read(path: &Path) -> Result<Self, Vec<Fault>> {
+        check::file(path, Files::unchecked)
     }
 
-    /// Whether the issuer is reached over TLS; decides `__Host-` and `Secure` of cookies and HSTS.
-    pub fn is_https(&self) -> bool {
-        self.url.scheme() == "https"
-    }
-
-    /// The value that the `Host` header has for the issuer: host, and the port where it is not the scheme's own.
-    pub fn authority(&self) -> String {
-        authority(&self.url)
-    }
-
-    /// The path in front of every provider path: empty at the root, otherwise `/…` without a trailing slash.
-    pub fn path_prefix(&self) -> &str {
-        self.url.path().trim_end_matches('/')
+    /// Reads a file's text without looking at the files that it names. Relative paths start at `base`, the directory that
+    /// the file stands in.
+    ///
+    /// # Errors
+    /// Every fault that the text alone shows, in its order.
+    pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<Fault>> {
+        check::text(text, &Files::unchecked(base.to_owned()))
     }
 }
 
-/// Host and, where it is not the scheme's own, port: what a `Host` header says for this URL.
-pub fn authority(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// Whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761 §6.3), 127.0.0.1 or [::1].
-pub fn is_loopback_host(host: &str) -> bool {
-    host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
+/// Every key that a file may hold, written such as `server.listen` and `app.route.path`.
+pub fn known_keys() -> BTreeSet<String> {
+    check::known_keys()
 }
 
 /// `[server]`: the public listeners.
@@ -311,58 +286,4 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-/// `[[app]]`: a protected application.
-#[derive(Debug, Clone)]
-pub struct App {
-    /// Its name; part of its internal client id and of log lines and metrics.
-    pub name: String,
-    /// The `Host` that it answers on, lower case, with a port where it is not the scheme's own.
-    pub host: String,
-    /// Where requests go.
-    pub upstreams: Vec<Upstream>,
-    /// Its rules, the longest path first.
-    pub routes: Vec<Route>,
-    /// The audience that a bearer token must name; the issuer unless configured.
-    pub audience: Option<String>,
-    /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
-    pub preserve_host: bool,
-    /// Longest wait for a connection to an upstream.
-    pub connect_timeout: Duration,
-    /// Longest silence of an upstream.
-    pub read_timeout: Duration,
-    /// Longest wait for an upstream to take bytes.
-    pub write_timeout: Duration,
-}
-
-/// One server of an application.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upstream {
-    /// `http` or `https`, host, port.
-    pub url: Url,
-}
-
-/// `[[app.route]]`: the rule for a path and all below it.
-#[derive(Debug, Clone)]
-pub struct Route {
-    /// A path; ends with `/` when it covers what lies below, otherwise it is that one path.
-    pub path: String,
-    /// Who is let through.
-    pub access: Access,
-    /// Scopes that a bearer token must have.
-    pub scopes: Vec<String>,
-    /// Groups of which a person must be in at least one; all when empty.
-    pub groups: Vec<String>,
-}
-
-/// Who is let through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Everybody.
-    Public,
-    /// A bearer token.
-    Bearer,
-    /// A browser session, or a bearer token.
-    SignedIn,
 }

@@ -229,9 +229,8 @@ impl<'a> Call<'a> {
     pub fn language(&self) -> Language {
         let accepted = self.request.headers().get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let asked = self.ui_locales.get().map(String::as_str);
-        self.switched().unwrap_or_else(|| {
-            self.sealgate.pages.language(asked, self.cookie(self.cookies.language), accepted)
-        })
+        self.switched()
+            .unwrap_or_else(|| self.sealgate.pages.language(asked, self.cookie(self.cookies.language), accepted))
     }
 
     /// The language that the person has just chosen with the switch on a page.

@@ -18,11 +18,11 @@ const PARAMETER: &str = "interaction";
 /// A waiting request, found.
 pub(super) struct Waiting {
     /// Its name in addresses.
-    pub id: String,
+    pub(super) id: String,
     /// The record.
-    pub loaded: Loaded<Interaction>,
+    pub(super) loaded: Loaded<Interaction>,
     /// Who asks.
-    pub client: Client,
+    pub(super) client: Client,
     browser: String,
 }
 
@@ -31,7 +31,7 @@ impl Waiting {
     ///
     /// # Errors
     /// A page when there is none in this browser: it was finished in another tab, is too old, or somebody else's.
-    pub async fn find(call: &Call<'_>) -> Result<Self, Failure> {
+    pub(super) async fn find(call: &Call<'_>) -> Result<Self, Failure> {
         let nothing = || Failure::page(Problem::NothingToDo);
         let id = call.query()?.one(PARAMETER)?.map(str::to_owned).ok_or_else(nothing)?;
         let browser =
@@ -50,18 +50,18 @@ impl Waiting {
     }
 
     /// What was asked and done.
-    pub fn interaction(&self) -> &Interaction {
+    pub(super) fn interaction(&self) -> &Interaction {
         &self.loaded.value
     }
 
     /// The address of one of the pages for this request.
-    pub fn address(&self, call: &Call<'_>, page: &str) -> String {
+    pub(super) fn address(&self, call: &Call<'_>, page: &str) -> String {
         address(call, page, &self.id)
     }
 
     /// The token of the page's form. Derived from the browser's cookie, which no other site can read, and different for
     /// each request and page.
-    pub fn csrf(&self, page: &str) -> String {
+    pub(super) fn csrf(&self, page: &str) -> String {
         base64url(SecretHash::of(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
     }
 
@@ -69,14 +69,14 @@ impl Waiting {
     ///
     /// # Errors
     /// A page when the form's token is not the one that the page was given.
-    pub fn form(&self, call: &Call<'_>, page: &str) -> Result<Params, Failure> {
+    pub(super) fn form(&self, call: &Call<'_>, page: &str) -> Result<Params, Failure> {
         let form = call.form()?;
         let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
         if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
     /// Where the form's answer may send the browser in the end.
-    pub fn then(&self) -> Option<String> {
+    pub(super) fn then(&self) -> Option<String> {
         redirect_uri::origin(self.interaction().request.return_to.redirect_uri())
     }
 }

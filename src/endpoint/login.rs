@@ -13,7 +13,7 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::Waiting;
 use crate::endpoint::response::Response;
-use crate::limiter::{Key, Reading, Rule};
+use crate::limiter::{Key, Rule};
 use crate::metrics::SignInOutcome;
 use crate::page::{Login, LoginProblem};
 use crate::password;
@@ -34,25 +34,26 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let guesses = Guesses::of(call, typed);
-    if let Some(seconds) = guesses.wait(call) {
+    if let Err(seconds) = guesses.count(call) {
         call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
         let problem = LoginProblem::Throttled { seconds };
         return Ok(show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem)));
     }
     match person(call, typed, password.clone()).await {
         Ok(Some(user)) => {
+            guesses.give_back(call);
             rehash(call, &user, password).await?;
             call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
             tracing::info!(subject = %user.sub, client = %waiting.client.id, address = %call.origin.address, "signed in");
             sign_in(call, &waiting, &user).await
         }
         Ok(None) => {
-            guesses.count(call);
             call.sealgate.metrics.signed_in(SignInOutcome::Failed);
             tracing::info!(address = %call.origin.address, "a sign-in failed");
             Ok(show(call, &waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials)))
         }
         Err(Failure::Unavailable) => {
+            guesses.give_back(call);
             Ok(show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy)))
         }
         Err(other) => Err(other),
@@ -176,16 +177,24 @@ impl Guesses {
         ]
     }
 
-    /// Seconds to wait before the next guess; `None` when it may be made now.
-    fn wait(&self, call: &Call<'_>) -> Option<u64> {
-        let refused = |reading: Reading| reading.retry_after.filter(|_| !reading.allowed);
-        self.keys(call).iter().filter_map(|(key, rule)| refused(call.sealgate.limiter.peek(key, *rule, call.now))).max()
+    /// Counts a guess before it is judged: were it counted afterwards, guesses made at the same moment would all pass.
+    ///
+    /// # Errors
+    /// Seconds to wait before the next guess; nothing is counted then.
+    fn count(&self, call: &Call<'_>) -> Result<(), u64> {
+        let [account, address] = self.keys(call);
+        let take = |(key, rule): &(Key<'_>, Rule)| {
+            let reading = call.sealgate.limiter.take(key, *rule, call.now);
+            if reading.allowed { Ok(()) } else { Err(reading.retry_after.unwrap_or(1)) }
+        };
+        take(&account)?;
+        take(&address).inspect_err(|_| call.sealgate.limiter.give_back(&account.0, account.1, call.now))
     }
 
-    /// Counts a guess that was wrong.
-    fn count(&self, call: &Call<'_>) {
+    /// Takes the count of a guess back: it was right, or could not be judged.
+    fn give_back(&self, call: &Call<'_>) {
         for (key, rule) in self.keys(call) {
-            call.sealgate.limiter.take(&key, rule, call.now);
+            call.sealgate.limiter.give_back(&key, rule, call.now);
         }
     }
 }

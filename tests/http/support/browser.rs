@@ -10,25 +10,25 @@ use super::provider::encode;
 use super::{PASSWORD, Provider, Reply};
 
 /// A browser with its own cookies.
-pub struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     provider: &'a Provider,
     cookies: RefCell<BTreeMap<String, String>>,
     /// Its address.
-    pub address: String,
+    pub(crate) address: String,
 }
 
 impl<'a> Browser<'a> {
-    pub fn new(provider: &'a Provider) -> Self {
+    pub(crate) fn new(provider: &'a Provider) -> Self {
         Self { provider, cookies: RefCell::default(), address: "192.0.2.1".into() }
     }
 
     /// The value of a cookie.
-    pub fn cookie(&self, name: &str) -> Option<String> {
+    pub(crate) fn cookie(&self, name: &str) -> Option<String> {
         self.cookies.borrow().get(name).cloned()
     }
 
     /// Sets a cookie, as an attacker or a test may.
-    pub fn set_cookie(&self, name: &str, value: &str) {
+    pub(crate) fn set_cookie(&self, name: &str, value: &str) {
         self.cookies.borrow_mut().insert(name.into(), value.into());
     }
 
@@ -53,18 +53,18 @@ impl<'a> Browser<'a> {
     }
 
     /// A GET of one address, redirects not followed.
-    pub async fn get(&self, address: &str) -> Reply {
+    pub(crate) async fn get(&self, address: &str) -> Reply {
         self.send(Request::get(address), String::new()).await
     }
 
     /// A form by POST, redirects not followed.
-    pub async fn post(&self, address: &str, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn post(&self, address: &str, fields: &[(&str, &str)]) -> Reply {
         let request = Request::post(address).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         self.send(request, encode(fields)).await
     }
 
     /// Follows redirects while they stay with the provider; yields the first page, or the redirect that leaves.
-    pub async fn follow(&self, mut reply: Reply) -> Reply {
+    pub(crate) async fn follow(&self, mut reply: Reply) -> Reply {
         for _ in 0..10 {
             match reply.header("location") {
                 Some(location) if location.starts_with('/') => reply = self.get(&location.to_owned()).await,
@@ -75,19 +75,19 @@ impl<'a> Browser<'a> {
     }
 
     /// Opens an authorization request and follows it to the first page, or to the redirect that leaves.
-    pub async fn open(&self, address: &str) -> Reply {
+    pub(crate) async fn open(&self, address: &str) -> Reply {
         let reply = self.get(address).await;
         self.follow(reply).await
     }
 
     /// Sends a page's form, its hidden fields and these ones; follows to the next page or out.
-    pub async fn submit(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn submit(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
         let reply = self.submit_only(page, fields).await;
         self.follow(reply).await
     }
 
     /// The same, without following.
-    pub async fn submit_only(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn submit_only(&self, page: &Reply, fields: &[(&str, &str)]) -> Reply {
         let html = page.text();
         let mut all: Vec<(String, String)> = hidden_fields(html);
         all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -96,13 +96,13 @@ impl<'a> Browser<'a> {
     }
 
     /// Signs in on a sign-in page.
-    pub async fn sign_in(&self, page: &Reply, email: &str) -> Reply {
+    pub(crate) async fn sign_in(&self, page: &Reply, email: &str) -> Reply {
         assert!(is_login(page), "not a sign-in page: {page:?}");
         self.submit(page, &[("email", email), ("password", PASSWORD)]).await
     }
 
     /// Allows on a consent page, offline access included where it is asked for.
-    pub async fn allow(&self, page: &Reply) -> Reply {
+    pub(crate) async fn allow(&self, page: &Reply) -> Reply {
         assert!(is_consent(page), "not a consent page: {page:?}");
         let mut fields = vec![("decision", "allow")];
         if page.text().contains("name=\"offline_access\"") {
@@ -112,7 +112,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Goes all the way from an authorization request to the redirect that leaves, signing in and allowing as asked.
-    pub async fn authorize(&self, address: &str, email: &str) -> Reply {
+    pub(crate) async fn authorize(&self, address: &str, email: &str) -> Reply {
         let mut page = self.open(address).await;
         for _ in 0..4 {
             if is_login(&page) {
@@ -128,12 +128,12 @@ impl<'a> Browser<'a> {
 }
 
 /// Whether this is the sign-in page.
-pub fn is_login(page: &Reply) -> bool {
+pub(crate) fn is_login(page: &Reply) -> bool {
     page.header("location").is_none() && page.text().contains("id=\"login-submit\"")
 }
 
 /// Whether this is the consent page.
-pub fn is_consent(page: &Reply) -> bool {
+pub(crate) fn is_consent(page: &Reply) -> bool {
     page.header("location").is_none() && page.text().contains("id=\"consent-allow\"")
 }
 
@@ -142,7 +142,14 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
     let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
     let value = &tag[start..start + tag[start..].find('"')?];
     let plain = value.replace("&#38;", "&").replace("&#34;", "\"").replace("&#60;", "<").replace("&#62;", ">");
-    Some(plain.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&#39;", "'").replace("&amp;", "&"))
+    Some(
+        plain
+            .replace("&quot;", "\"")
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&#39;", "'")
+            .replace("&amp;", "&"),
+    )
 }
 
 fn tags<'h>(html: &'h str, name: &str) -> Vec<&'h str> {

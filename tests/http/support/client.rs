@@ -9,37 +9,37 @@ use super::provider::encode;
 use super::{Browser, Provider, REDIRECT_URI, Reply, VERIFIER};
 
 /// A registered client.
-pub struct Client<'a> {
+pub(crate) struct Client<'a> {
     provider: &'a Provider,
-    pub id: String,
-    pub secret: Option<String>,
+    pub(crate) id: String,
+    pub(crate) secret: Option<String>,
 }
 
 /// What a token response held.
 #[derive(Debug, Clone)]
-pub struct Tokens {
-    pub access: String,
-    pub id: String,
-    pub refresh: String,
-    pub body: Value,
+pub(crate) struct Tokens {
+    pub(crate) access: String,
+    pub(crate) id: String,
+    pub(crate) refresh: String,
+    pub(crate) body: Value,
 }
 
 impl<'a> Client<'a> {
-    pub fn confidential(provider: &'a Provider, id: &str) -> Self {
+    pub(crate) fn confidential(provider: &'a Provider, id: &str) -> Self {
         Self { provider, id: id.into(), secret: Some(format!("secret of {id}")) }
     }
 
-    pub fn public(provider: &'a Provider, id: &str) -> Self {
+    pub(crate) fn public(provider: &'a Provider, id: &str) -> Self {
         Self { provider, id: id.into(), secret: None }
     }
 
     /// The headers by which it authenticates.
-    pub fn authorization(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn authorization(&self) -> Vec<(&'static str, String)> {
         self.secret.iter().map(|secret| ("authorization", basic(&self.id, secret))).collect()
     }
 
     /// AUTHZ(x): the address of an authorization request, changed by `changes`; a value of `-` takes the parameter out.
-    pub fn authorize(&self, changes: &[(&str, &str)]) -> String {
+    pub(crate) fn authorize(&self, changes: &[(&str, &str)]) -> String {
         let challenge = challenge(VERIFIER);
         let mut fields = vec![
             ("client_id", self.id.as_str()),
@@ -68,23 +68,23 @@ impl<'a> Client<'a> {
     }
 
     /// A code for Anna, by a fresh browser that goes through all pages.
-    pub async fn code(&self, changes: &[(&str, &str)]) -> String {
+    pub(crate) async fn code(&self, changes: &[(&str, &str)]) -> String {
         self.code_in(&self.provider.browser(), changes).await
     }
 
     /// A code for Anna, in this browser.
-    pub async fn code_in(&self, browser: &Browser<'_>, changes: &[(&str, &str)]) -> String {
+    pub(crate) async fn code_in(&self, browser: &Browser<'_>, changes: &[(&str, &str)]) -> String {
         let reply = browser.authorize(&self.authorize(changes), "anna@example.test").await;
         reply.returned("code").unwrap_or_else(|| panic!("no code: {}", reply.location()))
     }
 
     /// A POST to the token endpoint, authenticated, with exactly these fields.
-    pub async fn token(&self, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn token(&self, fields: &[(&str, &str)]) -> Reply {
         self.post("/oauth/token", fields).await
     }
 
     /// A POST, authenticated, with exactly these fields; a public client's id is added.
-    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Reply {
         let authorization = self.authorization();
         let headers: Vec<(&str, &str)> = authorization.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let mut all = fields.to_vec();
@@ -95,9 +95,8 @@ impl<'a> Client<'a> {
     }
 
     /// TOKEN(): redeems a code.
-    pub async fn redeem(&self, code: &str) -> Reply {
-        let mut fields =
-            vec![("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
+    pub(crate) async fn redeem(&self, code: &str) -> Reply {
+        let mut fields = vec![("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
         if self.secret.is_none() {
             fields.push(("code_verifier", VERIFIER));
         }
@@ -105,18 +104,18 @@ impl<'a> Client<'a> {
     }
 
     /// Uses a refresh token.
-    pub async fn refresh(&self, token: &str) -> Reply {
+    pub(crate) async fn refresh(&self, token: &str) -> Reply {
         self.token(&[("grant_type", "refresh_token"), ("refresh_token", token)]).await
     }
 
     /// Tokens for Anna with this scope.
-    pub async fn tokens(&self, scope: &str) -> Tokens {
+    pub(crate) async fn tokens(&self, scope: &str) -> Tokens {
         let code = self.code(&[("scope", scope)]).await;
         Tokens::of(&self.redeem(&code).await)
     }
 
     /// Revokes a token.
-    pub async fn revoke(&self, token: &str) -> Reply {
+    pub(crate) async fn revoke(&self, token: &str) -> Reply {
         self.post("/oauth/revoke", &[("token", token)]).await
     }
 }
@@ -124,7 +123,7 @@ impl<'a> Client<'a> {
 impl Tokens {
     /// The tokens of a successful response.
     #[track_caller]
-    pub fn of(reply: &Reply) -> Self {
+    pub(crate) fn of(reply: &Reply) -> Self {
         assert_eq!(reply.status, 200, "{reply:?}");
         let body = reply.json();
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
@@ -133,13 +132,13 @@ impl Tokens {
 }
 
 /// `Basic …`, encoded as RFC 6749 §2.3.1 says.
-pub fn basic(id: &str, secret: &str) -> String {
+pub(crate) fn basic(id: &str, secret: &str) -> String {
     let form = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     format!("Basic {}", STANDARD.encode(format!("{}:{}", form(id), form(secret))))
 }
 
 /// The S256 challenge of a verifier.
-pub fn challenge(verifier: &str) -> String {
+pub(crate) fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }
 
@@ -149,11 +148,11 @@ fn part(token: &str, index: usize) -> Value {
 }
 
 /// The header of a JWT.
-pub fn jwt_header(token: &str) -> Value {
+pub(crate) fn jwt_header(token: &str) -> Value {
     part(token, 0)
 }
 
 /// The claims of a JWT, unverified.
-pub fn jwt_claims(token: &str) -> Value {
+pub(crate) fn jwt_claims(token: &str) -> Value {
     part(token, 1)
 }

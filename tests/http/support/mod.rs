@@ -7,18 +7,18 @@ mod provider;
 mod response;
 mod token_device;
 
-pub use browser::Browser;
-pub use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
-pub use provider::{Provider, settings};
-pub use response::Reply;
+pub(crate) use browser::Browser;
+pub(crate) use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
+pub(crate) use provider::{Provider, settings};
+pub(crate) use response::Reply;
 
 /// The issuer of every provider here.
-pub const ISSUER: &str = "https://id.test";
+pub(crate) const ISSUER: &str = "https://id.test";
 /// The redirect URI of every client here.
-pub const REDIRECT_URI: &str = "https://rp.test/cb";
+pub(crate) const REDIRECT_URI: &str = "https://rp.test/cb";
 /// Where clients send browsers after a logout.
-pub const SIGNED_OUT_URI: &str = "https://rp.test/bye";
+pub(crate) const SIGNED_OUT_URI: &str = "https://rp.test/bye";
 /// A well-formed verifier, 64 characters.
-pub const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
+pub(crate) const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
 /// The password of every person here.
-pub const PASSWORD: &str = "correct horse battery staple";
+pub(crate) const PASSWORD: &str = "correct horse battery staple";

@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, header};
 use sealgate::ambient::{Clock, FixedClock, OsEntropy};
-use sealgate::compose::Parts;
 use sealgate::config::Config;
 use sealgate::endpoint;
 use sealgate::metrics::Metrics;
@@ -20,7 +19,7 @@ use sealgate::protocol::scope::Scope;
 use sealgate::protocol::secret::Secret;
 use sealgate::protocol::time::UnixTime;
 use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
-use sealgate::sealgate::Sealgate;
+use sealgate::sealgate::{Parts, Sealgate};
 use sealgate::store::AddOutcome;
 use sealgate::store::memory::MemoryEngine;
 use secrecy::SecretString;
@@ -28,7 +27,7 @@ use secrecy::SecretString;
 use super::{Browser, Client, ISSUER, PASSWORD, REDIRECT_URI, Reply, SIGNED_OUT_URI, token_device};
 
 /// The least that a configuration says; tests add sections of their own.
-pub fn settings(more: &str) -> String {
+pub(crate) fn settings(more: &str) -> String {
     format!(
         r#"
         issuer = "{ISSUER}"
@@ -46,24 +45,24 @@ pub fn settings(more: &str) -> String {
 }
 
 /// A provider with three clients (`c1` and `c2` confidential, `p1` public) and two people.
-pub struct Provider {
-    pub sealgate: Arc<Sealgate>,
-    pub engine: Arc<MemoryEngine>,
-    pub clock: Arc<FixedClock>,
+pub(crate) struct Provider {
+    pub(crate) sealgate: Arc<Sealgate>,
+    pub(crate) engine: Arc<MemoryEngine>,
+    pub(crate) clock: Arc<FixedClock>,
     /// Has every claim.
-    pub anna: User,
+    pub(crate) anna: User,
     /// Has only what everybody has.
-    pub ben: User,
+    pub(crate) ben: User,
 }
 
 impl Provider {
     /// With the default settings.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with("").await
     }
 
     /// With further sections in its configuration.
-    pub async fn with(more: &str) -> Self {
+    pub(crate) async fn with(more: &str) -> Self {
         let config = Config::parse(&settings(more), Path::new("/nowhere")).unwrap();
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
@@ -94,7 +93,7 @@ impl Provider {
     }
 
     /// A confidential client's record; its secret is `secret of <id>`.
-    pub fn confidential(&self, id: &str) -> client::Client {
+    pub(crate) fn confidential(&self, id: &str) -> client::Client {
         let secret = client::ClientSecret {
             hash: Secret::new(format!("secret of {id}")).hash(),
             created_at: self.clock.now(),
@@ -109,7 +108,7 @@ impl Provider {
     }
 
     /// A public client's record.
-    pub fn public(&self, id: &str) -> client::Client {
+    pub(crate) fn public(&self, id: &str) -> client::Client {
         let uri = |text| RedirectUri::parse(text).unwrap();
         client::Client {
             id: ClientId::parse(id).unwrap(),
@@ -130,37 +129,37 @@ impl Provider {
     }
 
     /// Registers a client.
-    pub async fn add_client(&self, client: client::Client) {
+    pub(crate) async fn add_client(&self, client: client::Client) {
         assert_eq!(self.sealgate.store.add_client(&client).await.unwrap(), AddOutcome::Added);
     }
 
     /// The client `c1`, which authenticates by Basic.
-    pub fn c1(&self) -> Client<'_> {
+    pub(crate) fn c1(&self) -> Client<'_> {
         Client::confidential(self, "c1")
     }
 
     /// The client `c2`.
-    pub fn c2(&self) -> Client<'_> {
+    pub(crate) fn c2(&self) -> Client<'_> {
         Client::confidential(self, "c2")
     }
 
     /// The client `p1`, which has no secret.
-    pub fn p1(&self) -> Client<'_> {
+    pub(crate) fn p1(&self) -> Client<'_> {
         Client::public(self, "p1")
     }
 
     /// A browser without cookies.
-    pub fn browser(&self) -> Browser<'_> {
+    pub(crate) fn browser(&self) -> Browser<'_> {
         Browser::new(self)
     }
 
     /// Moves the clock.
-    pub fn wait(&self, seconds: u64) {
+    pub(crate) fn wait(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
     /// Sends a request from an address.
-    pub async fn send_from(&self, address: &str, request: Request<Bytes>) -> Reply {
+    pub(crate) async fn send_from(&self, address: &str, request: Request<Bytes>) -> Reply {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(Origin {
             address: address.parse::<IpAddr>().unwrap(),
@@ -171,17 +170,17 @@ impl Provider {
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: Request<Bytes>) -> Reply {
+    pub(crate) async fn send(&self, request: Request<Bytes>) -> Reply {
         self.send_from("192.0.2.1", request).await
     }
 
     /// A GET.
-    pub async fn get(&self, path_and_query: &str) -> Reply {
+    pub(crate) async fn get(&self, path_and_query: &str) -> Reply {
         self.send(Request::get(path_and_query).body(Bytes::new()).unwrap()).await
     }
 
     /// Any method, headers and body.
-    pub async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -190,20 +189,20 @@ impl Provider {
     }
 
     /// A form by POST.
-    pub async fn post(&self, path: &str, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Reply {
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Reply {
         let mut all = vec![(header::CONTENT_TYPE.as_str(), "application/x-www-form-urlencoded")];
         all.extend_from_slice(headers);
         self.request("POST", path, &all, &encode(fields)).await
     }
 
     /// UserInfo with this access token.
-    pub async fn userinfo(&self, access_token: &str) -> Reply {
+    pub(crate) async fn userinfo(&self, access_token: &str) -> Reply {
         self.request("GET", "/oauth/userinfo", &[("authorization", &format!("Bearer {access_token}"))], "").await
     }
 }
 
 /// Fields as a form or a query writes them.
-pub fn encode(fields: &[(&str, &str)]) -> String {
+pub(crate) fn encode(fields: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 

@@ -6,18 +6,18 @@ use serde_json::Value;
 
 /// A response, easy to question.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     response: Response<Bytes>,
 }
 
 impl Reply {
-    pub fn new(response: Response<Bytes>) -> Self {
+    pub(crate) fn new(response: Response<Bytes>) -> Self {
         Self { status: response.status().as_u16(), response }
     }
 
     /// A header's value; fails when the header stands more than once.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers(name);
         let first = values.next();
         assert!(values.next().is_none(), "{name} stands more than once: {self:?}");
@@ -25,29 +25,29 @@ impl Reply {
     }
 
     /// All values of a header.
-    pub fn headers<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub(crate) fn headers<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let name: HeaderName = name.parse().unwrap();
         self.response.headers().get_all(name).into_iter().map(|value| value.to_str().unwrap())
     }
 
     /// The body as text.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(self.response.body()).unwrap()
     }
 
     /// The body as JSON; fails when it is not labelled as such.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         serde_json::from_slice(self.response.body()).unwrap()
     }
 
     /// The `Location`.
-    pub fn location(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         self.header("location").unwrap_or_else(|| panic!("no Location: {self:?}"))
     }
 
     /// A parameter of the `Location`'s query; fails when it stands more than once.
-    pub fn returned(&self, name: &str) -> Option<String> {
+    pub(crate) fn returned(&self, name: &str) -> Option<String> {
         let url = url::Url::parse(self.location()).unwrap();
         let mut values = url.query_pairs().filter(|(known, _)| known == name).map(|(_, value)| value.into_owned());
         let first = values.next();
@@ -57,7 +57,7 @@ impl Reply {
 
     /// "ERR-REDIR e": back to the client with this error, our issuer, the client's state, and no code.
     #[track_caller]
-    pub fn assert_error_redirect(&self, error: &str) {
+    pub(crate) fn assert_error_redirect(&self, error: &str) {
         assert_eq!(self.status, 302, "{self:?}");
         assert!(self.location().starts_with(super::REDIRECT_URI), "{}", self.location());
         assert_eq!(self.returned("error").as_deref(), Some(error), "{}", self.location());
@@ -70,7 +70,7 @@ impl Reply {
 
     /// "ERR-PAGE": a page with status 400 that sends the browser nowhere.
     #[track_caller]
-    pub fn assert_error_page(&self) {
+    pub(crate) fn assert_error_page(&self) {
         assert_eq!(self.status, 400, "{self:?}");
         assert_eq!(self.header("content-type"), Some("text/html; charset=utf-8"));
         assert_eq!(self.header("location"), None);
@@ -78,13 +78,21 @@ impl Reply {
 
     /// "ERR e": JSON with this error and a description, kept by nobody.
     #[track_caller]
-    pub fn assert_error(&self, status: u16, error: &str) {
+    pub(crate) fn assert_error(&self, status: u16, error: &str) {
         assert_eq!(self.status, status, "{self:?}");
         let body = self.json();
         assert_eq!(body["error"], error, "{body}");
         let description = body["error_description"].as_str().unwrap();
-        assert!(description.bytes().all(|byte| matches!(byte, 0x20..=0x21 | 0x23..=0x5b | 0x5d..=0x7e)), "{description}");
-        assert!(body.as_object().unwrap().keys().all(|key| ["error", "error_description", "error_uri"].contains(&key.as_str())));
+        assert!(
+            description.bytes().all(|byte| matches!(byte, 0x20..=0x21 | 0x23..=0x5b | 0x5d..=0x7e)),
+            "{description}"
+        );
+        assert!(
+            body.as_object()
+                .unwrap()
+                .keys()
+                .all(|key| ["error", "error_description", "error_uri"].contains(&key.as_str()))
+        );
         assert!(self.header("cache-control").unwrap().contains("no-store"));
     }
 }

@@ -10,7 +10,7 @@ use sealgate::signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
 use crate::softhsm::{MODULE, SoftHsm};
 
 /// The signer of every provider in this process.
-pub fn signer() -> Arc<dyn Signer> {
+pub(crate) fn signer() -> Arc<dyn Signer> {
     static SIGNER: OnceLock<(SoftHsm, Arc<Pkcs11Signer>)> = OnceLock::new();
     let (_, signer) = SIGNER.get_or_init(|| {
         let token = SoftHsm::with_token("sealgate");
@@ -26,7 +26,7 @@ pub fn signer() -> Arc<dyn Signer> {
             sign_timeout: Duration::from_secs(30),
             queue: 1000,
         };
-        sealgate::signer::generate(&hsm, KeySize::Rsa2048, [7; 16]).unwrap();
+        sealgate::signer::generate(&hsm, KeySize::Rsa2048, &[7; 16]).unwrap();
         let signer = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap();
         (token, Arc::new(signer))
     });

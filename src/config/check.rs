@@ -1,0 +1,256 @@
+//! From the file to the settings: which keys there are, what each may hold, and what it is when it is absent. Every
+//! fault is collected. A section asks for all its keys before it gives up on any, so that no key counts as unknown only
+//! because another one was wrong.
+
+mod address;
+mod apps;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use tracing_subscriber::EnvFilter;
+
+use super::disk::{self, Files, Mismatch};
+use super::fault::Fault;
+use super::file::{Reading, Section};
+use super::{
+    Admin, Config, Hsm, Issuer, Language, Log, LogFormat, Login, Pages, RateLimits, Registration, RegistrationMode,
+    Server, Sessions, Store, StoreEngine, Tls, Tokens,
+};
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// Reads and checks the file at `path`; `files` is given the directory that it stands in.
+pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<Fault>> {
+    let unreadable = |problem| vec![Fault::new(path.display().to_string(), None, problem)];
+    let content = fs::read(path).map_err(|error| unreadable(format!("cannot be read ({error})")))?;
+    let content = String::from_utf8(content).map_err(|_| unreadable("is not UTF-8 text".into()))?;
+    let absolute = std::path::absolute(path).map_err(|error| unreadable(format!("cannot be found ({error})")))?;
+    let base = absolute.parent().map(Path::to_owned).unwrap_or_default();
+    text(&content, &files(base))
+}
+
+/// Checks a file's text.
+pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<Fault>> {
+    let reading = Reading::new(text);
+    let config = reading.root().and_then(|root| config(root, files));
+    match (config, reading.into_faults()) {
+        (Some(config), faults) if faults.is_empty() => Ok(config),
+        (_, faults) => Err(faults),
+    }
+}
+
+/// The keys that are asked for, when every table is there.
+pub(super) fn known_keys() -> BTreeSet<String> {
+    let reading = Reading::new("[server.tls]\n[[app]]\n[[app.route]]\n");
+    if let Some(root) = reading.root() {
+        config(root, &Files::unchecked(PathBuf::new()));
+    }
+    reading.keys()
+}
+
+fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
+    let issuer = root.required_text("issuer", "write the address that browsers reach, https://host", address::issuer);
+    let server = server(root.section("server"), files, issuer.as_ref());
+    let store = store(root.section("store"), files);
+    let admin = admin(root.section("admin"), files, &server, store.as_ref());
+    let hsm = hsm(root.section("hsm"), files);
+    let tokens = tokens(root.section("tokens"));
+    let sessions = sessions(root.section("sessions"));
+    let rate_limits = rate_limits(root.section("rate_limits"));
+    let login = login(root.section("login"));
+    let registration = registration(root.section("registration"));
+    let pages = pages(root.section("pages"));
+    let log = log(root.section("log"));
+    let apps = apps::apps(root.sections("app"), issuer.as_ref(), &server.listen);
+    Some(Config {
+        issuer: issuer?,
+        server,
+        admin: admin?,
+        hsm: hsm?,
+        store: store?,
+        tokens,
+        sessions,
+        rate_limits,
+        login,
+        registration,
+        pages,
+        log,
+        apps: apps?,
+    })
+}
+
+fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) -> Server {
+    let mut listen: Vec<SocketAddr> = Vec::new();
+    section.required_texts("listen", "write a list such as [\"0.0.0.0:443\"]", |text| {
+        listen.push(address::listener(text, &listen)?);
+        Ok(())
+    });
+    let tls = section
+        .optional_section("tls", "write { certificate = \"FILE\", key = \"FILE\" }")
+        .and_then(|section| tls(section, files));
+    if tls.is_some() && issuer.is_some_and(|issuer| !issuer.is_https()) {
+        section.fault("tls", "the issuer says http; write https in the issuer, or leave tls out");
+    }
+    let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let server = Server {
+        listen,
+        tls,
+        trusted_proxies: trusted_proxies.unwrap_or_default(),
+        threads: section.number("threads", cores, 1..=1024),
+        header_timeout: section.seconds("header_timeout_seconds", 10, 1..=5 * MINUTE),
+        header_bytes: section.number("header_bytes", 32 * 1024, 4 * 1024..=256 * 1024),
+        body_timeout: section.seconds("body_timeout_seconds", 30, 1..=10 * MINUTE),
+        idle_timeout: section.seconds("idle_timeout_seconds", 60, 1..=HOUR),
+        max_connections: section.number("max_connections", 8192, 1..=1_000_000),
+        max_connections_per_peer: section.number("max_connections_per_peer", 256, 1..=1_000_000),
+        shutdown_timeout: section.seconds("shutdown_timeout_seconds", 30, 0..=HOUR),
+    };
+    if server.max_connections_per_peer > server.max_connections {
+        let problem = format!("one peer may have more than all together; write at most {}", server.max_connections);
+        section.fault("max_connections_per_peer", &problem);
+    }
+    server
+}
+
+fn tls(mut section: Section<'_, '_>, files: &Files) -> Option<Tls> {
+    let certificate =
+        section.required_text("certificate", "write the file of the chain, PEM", |text| files.certificate(text));
+    let key = section.required_text("key", "write the file of the private key, PEM", |text| files.key(text));
+    let (certificate, key) = (certificate?, key?);
+    match disk::belong_together(&certificate, &key) {
+        Ok(()) => {}
+        Err(Mismatch::Certificate(problem)) => section.fault("certificate", &problem),
+        Err(Mismatch::Key(problem)) => section.fault("key", &problem),
+    }
+    Some(Tls { certificate: certificate.path, key: key.path })
+}
+
+fn admin(mut section: Section<'_, '_>, files: &Files, server: &Server, store: Option<&Store>) -> Option<Admin> {
+    let listen = section
+        .text("listen", "write an address such as \"127.0.0.1:9100\"", |text| address::listener(text, &server.listen));
+    let socket = section.text("socket", "write a path", |text| files.path(text).and_then(|path| files.socket(path)));
+    if socket.is_some() || section.has("socket") {
+        return Some(Admin { listen, socket: socket? });
+    }
+    match files.socket(store?.path.join("admin.sock")) {
+        Ok(socket) => Some(Admin { listen, socket }),
+        Err(problem) => {
+            section.fault("socket", &format!("is missing, and the default will not do: {problem}"));
+            None
+        }
+    }
+}
+
+fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
+    let module =
+        section.required_text("module", "write the file of the token's PKCS#11 module", |text| files.module(text));
+    let token_label = section.required_text("token_label", "write the token's label", address::token_label);
+    let pin_file = section.required_text("pin_file", "write the file that holds the PIN", |text| files.pin_file(text));
+    let key_label = section.text("key_label", "write the label of the signing keys", address::name);
+    let sessions = section.number("sessions", 2, 1..=256);
+    let sign_timeout = section.seconds("sign_timeout_seconds", 5, 1..=MINUTE);
+    let queue = section.number("queue", 256, 1..=65_536);
+    Some(Hsm {
+        module: module?,
+        token_label: token_label?,
+        pin_file: pin_file?,
+        key_label: key_label.unwrap_or_else(|| "sealgate".to_owned()),
+        sessions,
+        sign_timeout,
+        queue,
+    })
+}
+
+fn store(mut section: Section<'_, '_>, files: &Files) -> Option<Store> {
+    let engine = section.choice("engine", &[("sled", StoreEngine::Sled)]).unwrap_or(StoreEngine::Sled);
+    let path = section.required_text("path", "write the store's directory", |text| files.store(text));
+    let cache_bytes = section.number("cache_bytes", 64 << 20, 1 << 20..=64 << 30);
+    let queue = section.number("queue", 4096, 1..=65_536);
+    Some(Store { engine, path: path?, cache_bytes, queue })
+}
+
+fn tokens(mut section: Section<'_, '_>) -> Tokens {
+    Tokens {
+        access_token: section.seconds("access_token_seconds", 15 * MINUTE, 1..=DAY),
+        // RFC 6749 §4.1.2 recommends ten minutes at most.
+        authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
+        refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
+    }
+}
+
+fn sessions(mut section: Section<'_, '_>) -> Sessions {
+    let sessions = Sessions {
+        idle: section.seconds("idle_seconds", 8 * HOUR, 1..=366 * DAY),
+        absolute: section.seconds("absolute_seconds", 7 * DAY, 1..=366 * DAY),
+        interaction: section.seconds("interaction_seconds", 15 * MINUTE, 1..=DAY),
+        max_interactions: section.number("max_interactions", 100_000, 1..=10_000_000),
+    };
+    if sessions.idle > sessions.absolute {
+        let problem = format!("is longer than absolute_seconds; write at most {}", sessions.absolute.as_secs());
+        section.fault("idle_seconds", &problem);
+    }
+    sessions
+}
+
+fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
+    // The limiter counts in 12 bits.
+    let mut limit = |key, default| section.number(key, default, 1..=4095);
+    RateLimits {
+        authorize: limit("authorize", 100),
+        token: limit("token", 50),
+        userinfo: limit("userinfo", 200),
+        discovery: limit("discovery", 1000),
+        jwks: limit("jwks", 1000),
+        revoke: limit("revoke", 50),
+        logout: limit("logout", 100),
+        register: limit("register", 20),
+        pages: limit("pages", 300),
+    }
+}
+
+fn login(mut section: Section<'_, '_>) -> Login {
+    Login {
+        failures_per_account: section.number("failures_per_account", 10, 1..=4095),
+        failures_per_address: section.number("failures_per_address", 50, 1..=4095),
+        window: section.seconds("window_seconds", 15 * MINUTE, 1..=DAY),
+        password_threads: section.number("password_threads", 2, 1..=256),
+        password_queue: section.number("password_queue", 64, 1..=4096),
+    }
+}
+
+fn registration(mut section: Section<'_, '_>) -> Registration {
+    let modes = [("off", RegistrationMode::Off), ("token", RegistrationMode::Token), ("open", RegistrationMode::Open)];
+    Registration {
+        mode: section.choice("mode", &modes).unwrap_or(RegistrationMode::Token),
+        max_clients: section.number("max_clients", 1000, 1..=1_000_000),
+    }
+}
+
+fn pages(mut section: Section<'_, '_>) -> Pages {
+    let languages = [("en", Language::English), ("tr", Language::Turkish)];
+    let operator = section.text("operator", "write the name that people know you by", address::name);
+    Pages {
+        operator: operator.unwrap_or_else(|| "Sealgate".to_owned()),
+        default_language: section.choice("default_language", &languages).unwrap_or(Language::English),
+    }
+}
+
+fn log(mut section: Section<'_, '_>) -> Log {
+    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let filter = section.text("filter", "write a level, such as \"info\"", |text| {
+        let problem =
+            |error| format!("{text:?} is not a filter ({error}); write such as \"info\" or \"warn,sealgate=debug\"");
+        EnvFilter::builder().parse(text).map(|_| text.to_owned()).map_err(problem)
+    });
+    Log {
+        format: section.choice("format", &formats).unwrap_or(LogFormat::Text),
+        filter: filter.unwrap_or_else(|| "info".to_owned()),
+    }
+}

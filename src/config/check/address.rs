@@ -1,0 +1,201 @@
+//! What single values may be: addresses, hosts, URLs, paths, names. Each function says in its error what is wrong and
+//! what is allowed.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use url::{Host, Url};
+
+use crate::config::app::split_port;
+use crate::config::{Issuer, Upstream, authority};
+
+/// PKCS#11 gives a token's label 32 bytes, filled up with blanks (`CK_TOKEN_INFO`).
+const LONGEST_TOKEN_LABEL: usize = 32;
+/// Longest host name (RFC 1035 §2.3.4), and longest part of one.
+const LONGEST_HOST: usize = 253;
+const LONGEST_HOST_PART: usize = 63;
+
+/// The issuer. Its path must be one that a request can arrive on.
+pub(super) fn issuer(text: &str) -> Result<Issuer, String> {
+    let issuer = Issuer::parse(text).map_err(|problem| format!("{text:?}: {problem}"))?;
+    host_name(issuer.host())?;
+    if !issuer.path_prefix().is_empty() {
+        route_path(issuer.path_prefix())?;
+    }
+    Ok(issuer)
+}
+
+/// An address to listen on, that none of `others` takes.
+pub(super) fn listener(text: &str, others: &[SocketAddr]) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| {
+        format!(
+            "{text:?} is not an address; write IP:PORT, such as \"0.0.0.0:443\", \"127.0.0.1:8080\" or \"[::]:443\""
+        )
+    })?;
+    match others.iter().find(|other| collide(**other, address)) {
+        Some(other) => Err(format!("{text} is taken by the listener on {other}; write another port, or leave one out")),
+        None => Ok(address),
+    }
+}
+
+/// Whether the kernel would refuse the second. Whether [::] takes 0.0.0.0 as well is a setting of the machine.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let overlap = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    let given = one.port() != 0 || one.ip() == other.ip();
+    one.port() == other.port() && one.is_ipv4() == other.is_ipv4() && overlap && given
+}
+
+/// A network of trusted proxies, or one address.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(IpNet::from(address));
+    }
+    let network: IpNet = text
+        .parse()
+        .map_err(|_| format!("{text:?} is not a network; write one such as \"10.0.0.0/8\" or \"192.0.2.7\""))?;
+    if network.prefix_len() == 0 {
+        return Err(format!("{text} is everybody, who could then claim any address; write your proxies' addresses"));
+    }
+    if network.trunc() != network {
+        return Err(format!("{text} names a host and a network; write {} or {}", network.trunc(), network.addr()));
+    }
+    Ok(network)
+}
+
+/// A name that is shown or looked up: not empty, no control characters, no blanks around it.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+        return Err(format!("{text:?} is not a name; write some text without blanks around it"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A token's label.
+pub(super) fn token_label(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST_TOKEN_LABEL {
+        return Err(format!("{text:?} has {} bytes; a token's label has at most {LONGEST_TOKEN_LABEL}", text.len()));
+    }
+    name(text)
+}
+
+/// The name of an application: part of an id, of log lines and of metrics.
+pub(super) fn app_name(text: &str) -> Result<String, String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    if text.is_empty() || text.len() > 63 || !text.bytes().all(allowed) {
+        return Err(format!("{text:?} is not an application's name; write 1 to 63 of a-z, 0-9, - and _"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A host, with or without a port, in the form in which a `Host` header has it.
+pub(super) fn host(text: &str) -> Result<String, String> {
+    if text.contains(['/', '@', '?', '#', '\\']) {
+        return Err(format!("{text:?} is not a host; write it alone, such as \"wiki.example.com\""));
+    }
+    let (name, port) = split_port(text);
+    host_name(name)?;
+    let sound = |port: &str| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
+    if port.is_some_and(|port| !sound(port)) {
+        return Err(format!("{text:?} has no sound port; write a port from 1 to 65535, or none"));
+    }
+    Ok(text.to_owned())
+}
+
+fn host_name(text: &str) -> Result<(), String> {
+    let problem = || format!("{text:?} is not a host name; write one such as \"wiki.example.com\", without wildcards");
+    let host = Host::parse(text).map_err(|_| problem())?;
+    if host.to_string() != text {
+        return Err(format!("{text:?} is not how browsers send it; write \"{host}\""));
+    }
+    let Host::Domain(domain) = host else { return Ok(()) };
+    let sound = |part: &str| {
+        !part.is_empty()
+            && part.len() <= LONGEST_HOST_PART
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    if domain.len() > LONGEST_HOST || !domain.split('.').all(sound) { Err(problem()) } else { Ok(()) }
+}
+
+/// The public address of an application: an origin with the issuer's scheme.
+pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&Issuer>) -> Result<Url, String> {
+    let url = origin(text)?;
+    if format!("{}://{}", url.scheme(), authority(&url)) != text {
+        return Err(format!("{text:?} is not its normal form; write \"{}://{}\"", url.scheme(), authority(&url)));
+    }
+    if let Some(issuer) = issuer.filter(|issuer| issuer.scheme() != url.scheme()) {
+        // The sign-in's cookie is made for the issuer's scheme: a Secure one never arrives over http.
+        return Err(format!("{text:?} has another scheme than the issuer; write {}://", issuer.scheme()));
+    }
+    let agrees = |host: &str| match split_port(host) {
+        (_, Some(_)) => host == authority(&url),
+        (name, None) => Some(name) == url.host_str(),
+    };
+    match host.filter(|host| !agrees(host)) {
+        Some(host) => Err(format!("{text:?} has another host or port than host = {host:?}; write the same")),
+        None => Ok(url),
+    }
+}
+
+/// A server of an application, that is not one of our own listeners.
+pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, String> {
+    let url = origin(text)?;
+    let port = url.port_or_known_default().unwrap_or_default();
+    if port == 0 {
+        return Err(format!("{text:?} has port 0; write the port that the server listens on"));
+    }
+    let address = match url.host() {
+        Some(Host::Ipv4(address)) => Some(IpAddr::from(address)),
+        Some(Host::Ipv6(address)) => Some(IpAddr::from(address)),
+        Some(Host::Domain(_)) | None => None,
+    };
+    let ours = |listener: &&SocketAddr| {
+        let same = address.is_some_and(|address| {
+            listener.ip() == address || (listener.ip().is_unspecified() && address.is_loopback())
+        });
+        listener.port() == port && same
+    };
+    match listen.iter().find(ours) {
+        Some(listener) => {
+            Err(format!("{text:?} is Sealgate's own listener on {listener}; write the application's server"))
+        }
+        None => Ok(Upstream { url }),
+    }
+}
+
+fn origin(text: &str) -> Result<Url, String> {
+    let allowed = "write scheme, host and port only, such as \"http://127.0.0.1:8081\"";
+    let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); {allowed}"))?;
+    let spelled = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    if !spelled || url.host_str().is_none_or(str::is_empty) {
+        return Err(format!("{text:?} is not http:// or https:// and a host; {allowed}"));
+    }
+    let bare = url.username().is_empty() && url.password().is_none() && !text.contains('@');
+    if !bare || url.path() != "/" || text.contains(['?', '#', '\\']) {
+        return Err(format!("{text:?} has more than that; {allowed}"));
+    }
+    Ok(url)
+}
+
+/// A route's path in the one form that requests are matched in.
+pub(super) fn route_path(text: &str) -> Result<String, String> {
+    let problem = |what: &str| Err(format!("{text:?} {what}"));
+    if !text.starts_with('/') {
+        return problem("does not start with /; write such as \"/api/\"");
+    }
+    if text.contains("//") {
+        return problem("has an empty part; write single slashes");
+    }
+    if text.split('/').any(|part| part == "." || part == "..") {
+        return problem("has a dot part; write the path that it leads to");
+    }
+    if text.contains('*') {
+        return problem("has a *, which is not a wildcard; end the path with / to cover all below it");
+    }
+    let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()+,=:@".contains(&byte);
+    if !text.bytes().all(sound) {
+        return problem("has a character that no route may have; write letters, digits and -._~!$&'()+,=:@/");
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,241 @@
+//! The files that a configuration names: where they are, and whether they will do. Looking before the start turns a
+//! failure deep inside a library into one clear line. What is looked at here is looked at again when it is used.
+
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+use zeroize::Zeroizing;
+
+/// Stands for the directory in which systemd puts a unit's credentials; each unit has another one.
+const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
+
+/// Where those directories are. systemd lets the unit's user in through an access control list, whose mask `stat` shows
+/// as the group's bits; the group itself has no access.
+const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
+
+/// Longest path of a Unix socket, bytes: `sun_path` without its final NUL (unix(7)).
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// Finds the files that a configuration names and, when it is told to, looks at them.
+pub(super) struct Files {
+    base: PathBuf,
+    look: Look,
+}
+
+enum Look {
+    No,
+    Yes { credentials: Option<PathBuf> },
+}
+
+impl Files {
+    /// Relative paths start at `base`; no file is looked at.
+    pub(super) fn unchecked(base: PathBuf) -> Self {
+        Self { base, look: Look::No }
+    }
+
+    /// Relative paths start at `base`, and `credentials` is systemd's directory for the unit, if there is one.
+    pub(super) fn checked(base: PathBuf, credentials: Option<PathBuf>) -> Self {
+        Self { base, look: Look::Yes { credentials } }
+    }
+
+    /// A path as written, made absolute.
+    pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
+        if text.is_empty() || text.contains('\0') {
+            return Err("is not a path; write one, relative ones start at this file's directory".into());
+        }
+        match (&self.look, text.strip_prefix(CREDENTIALS_VARIABLE)) {
+            (Look::Yes { credentials: Some(directory) }, Some(name)) => Ok(directory.join(name)),
+            (Look::Yes { credentials: None }, Some(name)) => Err(format!(
+                "$CREDENTIALS_DIRECTORY is set under systemd only; run this in a unit with LoadCredential={name}:FILE, or \
+                 write the file's path"
+            )),
+            _ => Ok(self.base.join(text)),
+        }
+    }
+
+    /// The file that holds the PIN.
+    pub(super) fn pin_file(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let metadata = readable(&path)?;
+        let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
+        let mode = metadata.permissions().mode() & 0o777;
+        let name = path.display();
+        if mode & forbidden != 0 {
+            return Err(format!("{name} is open to others than its owner (mode {mode:04o}); run: chmod 600 {name}"));
+        }
+        if metadata.len() == 0 {
+            return Err(format!("{name} is empty; write the token's user PIN into it"));
+        }
+        Ok(path)
+    }
+
+    /// A shared library.
+    pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let hint = "install the token's PKCS#11 module, or write where it is";
+        readable(&path).map_err(|problem| format!("{problem}; {hint}"))?;
+        Ok(path)
+    }
+
+    /// The store's directory; it may be absent.
+    pub(super) fn store(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(path) };
+        match fs::metadata(&path) {
+            Ok(metadata) if !metadata.is_dir() => {
+                Err(format!("{} is not a directory; write a directory, it is made when absent", path.display()))
+            }
+            _ => Ok(path),
+        }
+    }
+
+    /// A Unix socket to be made.
+    pub(super) fn socket(&self, path: PathBuf) -> Result<PathBuf, String> {
+        let length = path.as_os_str().len();
+        if length > LONGEST_SOCKET_PATH {
+            return Err(format!(
+                "{} has {length} bytes; a Unix socket's path has at most {LONGEST_SOCKET_PATH}, write a shorter one",
+                path.display()
+            ));
+        }
+        let Look::Yes { .. } = self.look else { return Ok(path) };
+        match fs::symlink_metadata(&path) {
+            // The server removes what a killed one left behind, and should not remove anything else.
+            Ok(metadata) if !metadata.file_type().is_socket() => {
+                Err(format!("{} exists and is not a socket; write another path", path.display()))
+            }
+            _ => Ok(path),
+        }
+    }
+
+    /// A certificate chain; its leaf is the key's, when both could be read.
+    pub(super) fn certificate(&self, text: &str) -> Result<Chain, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(Chain { path, certificates: Vec::new() }) };
+        readable(&path)?;
+        let name = path.display();
+        let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
+        let certificates: Vec<_> = CertificateDer::pem_slice_iter(&content)
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("{name} is damaged ({error}); write a PEM file with the chain, leaf first"))?;
+        if certificates.is_empty() {
+            return Err(format!("{name} holds no certificate; write a PEM file with the chain, leaf first"));
+        }
+        Ok(Chain { path, certificates })
+    }
+
+    /// The private key of a certificate.
+    pub(super) fn key(&self, text: &str) -> Result<Key, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(Key { path, key: None }) };
+        readable(&path)?;
+        let name = path.display();
+        let content =
+            fs::read(&path).map(Zeroizing::new).map_err(|error| format!("{name} cannot be read ({error})"))?;
+        let key = PrivateKeyDer::from_pem_slice(&content).map_err(|error| {
+            format!("{name} holds no usable private key ({error}); write a PEM file without a passphrase")
+        })?;
+        Ok(Key { path, key: Some(key) })
+    }
+}
+
+/// A certificate chain, empty when it was not looked at.
+pub(super) struct Chain {
+    /// Its file.
+    pub(super) path: PathBuf,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+/// A private key, unless it was not looked at.
+pub(super) struct Key {
+    /// Its file.
+    pub(super) path: PathBuf,
+    key: Option<PrivateKeyDer<'static>>,
+}
+
+/// Which of the two files is wrong, and how.
+pub(super) enum Mismatch {
+    /// The certificate.
+    Certificate(String),
+    /// The key.
+    Key(String),
+}
+
+/// Checks that a certificate and a key belong together, in the way the listener will.
+pub(super) fn belong_together(chain: &Chain, key: &Key) -> Result<(), Mismatch> {
+    let Some(secret) = &key.key else { return Ok(()) };
+    let name = key.path.display();
+    let secret = ring::default_provider().key_provider.load_private_key(secret.clone_key()).map_err(|error| {
+        Mismatch::Key(format!("{name} cannot be used ({error}); write an RSA, ECDSA or Ed25519 key"))
+    })?;
+    match CertifiedKey::new(chain.certificates.clone(), secret).keys_match() {
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(()),
+        Err(Error::InconsistentKeys(_)) => {
+            let certificate = chain.path.display();
+            Err(Mismatch::Key(format!(
+                "{name} is not the key of the first certificate in {certificate}; write its key"
+            )))
+        }
+        Err(error) => Err(Mismatch::Certificate(format!(
+            "{} cannot be used ({error}); write an X.509 version 3 chain, leaf first",
+            chain.path.display()
+        ))),
+    }
+}
+
+/// Looks before it opens: opening a pipe that nobody writes to would hang the start.
+fn readable(path: &Path) -> Result<Metadata, String> {
+    let cannot = |error| format!("{} cannot be read ({error})", path.display());
+    let metadata = fs::metadata(path).map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err(format!("{} is not a file", path.display()));
+    }
+    File::open(path).map_err(cannot)?;
+    Ok(metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials(directory: Option<&Path>) -> Files {
+        Files::checked(PathBuf::from("/etc/sealgate"), directory.map(Path::to_owned))
+    }
+
+    fn directory_with_pin() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let pin = directory.path().join("pkcs11-pin");
+        fs::write(&pin, "123456").unwrap();
+        fs::set_permissions(&pin, fs::Permissions::from_mode(0o400)).unwrap();
+        directory
+    }
+
+    #[test]
+    fn credential_of_the_unit_is_found_in_its_directory() {
+        let directory = directory_with_pin();
+        let found = credentials(Some(directory.path())).pin_file("$CREDENTIALS_DIRECTORY/pkcs11-pin");
+        assert_eq!(found, Ok(directory.path().join("pkcs11-pin")));
+    }
+
+    #[test]
+    fn credential_outside_of_a_unit_is_a_fault_that_says_how_to_load_it() {
+        let problem = credentials(None).pin_file("$CREDENTIALS_DIRECTORY/pkcs11-pin").unwrap_err();
+        assert!(problem.contains("LoadCredential=pkcs11-pin:FILE"), "{problem}");
+    }
+
+    #[test]
+    fn no_other_variable_and_no_other_place_is_replaced() {
+        for text in ["$HOME/pin", "/x/$CREDENTIALS_DIRECTORY/pin", "$CREDENTIALS_DIRECTORY"] {
+            let expected = Path::new("/etc/sealgate").join(text);
+            assert_eq!(credentials(Some(Path::new("/run/credentials/x"))).path(text), Ok(expected));
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The configuration file as written: a tree of TOML that is asked for one key after the other. It remembers what it was
+//! asked for, so that every key left over is reported as unknown, and collects faults instead of stopping at the first,
+//! which a derived `Deserialize` would do. It knows TOML and nothing of what a key means.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeInteger, DeString, DeTable, DeValue};
+
+use super::fault::Fault;
+
+/// A file that is being read: its text, the faults found so far and the keys asked for.
+pub(super) struct Reading<'t> {
+    text: &'t str,
+    faults: RefCell<Vec<Fault>>,
+    keys: RefCell<BTreeSet<String>>,
+}
+
+impl<'t> Reading<'t> {
+    /// Starts with a file's text.
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, faults: RefCell::default(), keys: RefCell::default() }
+    }
+
+    /// The whole file as a section, or none when the text is no TOML: what could be guessed of such a file would only
+    /// add misleading faults to the real ones.
+    pub(super) fn root(&self) -> Option<Section<'_, 't>> {
+        let (root, errors) = DeTable::parse_recoverable(self.text);
+        let mut last_line = 0;
+        for error in &errors {
+            let at = error.span().map_or(self.text.len(), |span| span.start);
+            let (line, column) = self.position(at);
+            // What the parser says of the rest of a line is most often a consequence.
+            if line != last_line {
+                let message = error.message().replace('\n', " ");
+                self.report(format!("line {line}, column {column}"), None, format!("not TOML: {message}"));
+            }
+            last_line = line;
+        }
+        errors.is_empty().then(|| Section {
+            reading: self,
+            path: String::new(),
+            shape: Shape::Absent,
+            entries: root.into_inner(),
+            asked: BTreeMap::new(),
+        })
+    }
+
+    /// The faults, in the file's order.
+    pub(super) fn into_faults(self) -> Vec<Fault> {
+        let mut faults = self.faults.into_inner();
+        faults.sort_by_key(Fault::line);
+        faults
+    }
+
+    /// The keys asked for, without the numbers of array elements.
+    pub(super) fn keys(&self) -> BTreeSet<String> {
+        self.keys.borrow().clone()
+    }
+
+    fn report(&self, path: String, line: Option<usize>, problem: String) {
+        self.faults.borrow_mut().push(Fault::new(path, line, problem));
+    }
+
+    /// Line and column, in characters, both from 1.
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(line_start..).unwrap_or_default().chars().count();
+        (before.matches('\n').count() + 1, column + 1)
+    }
+}
+
+/// What stands in the file where a table belongs.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Nothing; the file as a whole is one of these.
+    Absent,
+    /// A table, from this line on.
+    Table(usize),
+    /// Something else, which has been reported; what the table lacks is no further news.
+    Wrong,
+}
+
+/// A table of the file. When it is dropped, the keys that nobody asked for are reported: ask for every key that is
+/// known before that, whatever the answers to the others.
+pub(super) struct Section<'r, 't> {
+    reading: &'r Reading<'t>,
+    path: String,
+    shape: Shape,
+    entries: DeTable<'t>,
+    asked: BTreeMap<&'static str, Option<usize>>,
+}
+
+/// A value and where it stands.
+struct Found<'t> {
+    path: String,
+    line: usize,
+    value: DeValue<'t>,
+}
+
+impl<'r, 't> Section<'r, 't> {
+    /// A table within; an absent one is empty.
+    pub(super) fn section(&mut self, key: &'static str) -> Section<'r, 't> {
+        match self.take(key) {
+            Some(found) => self.table(found, &format!("write it as a table, [{key}]")),
+            None => self.child(self.join(key), Shape::Absent, DeTable::new()),
+        }
+    }
+
+    /// A table within, when there is one.
+    pub(super) fn optional_section(&mut self, key: &'static str, allowed: &str) -> Option<Section<'r, 't>> {
+        self.take(key).map(|found| self.table(found, allowed))
+    }
+
+    /// The tables of an array of tables within.
+    pub(super) fn sections(&mut self, key: &'static str) -> Vec<Section<'r, 't>> {
+        let Some(found) = self.take(key) else { return Vec::new() };
+        let allowed = format!("write each as a table of its own, [[{key}]]");
+        match self.elements(found, &allowed) {
+            Some(elements) => elements.into_iter().map(|found| self.table(found, &allowed)).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// A text, read by `read`, whose error says what is wrong and what is allowed. `allowed` is said where the value is
+    /// no text. None when it is absent or wrong.
+    pub(super) fn text<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let found = self.take(key)?;
+        self.read_text(&found, allowed, read)
+    }
+
+    /// A text that must be there.
+    pub(super) fn required_text<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let found = self.take(key);
+        if found.is_none() {
+            self.missing(key, allowed);
+        }
+        self.read_text(&found?, allowed, read)
+    }
+
+    /// A list of texts, each read by `read`; those that it refuses are left out. None when the list is absent or wrong.
+    pub(super) fn texts<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        mut read: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        let found = self.take(key)?;
+        let elements = self.elements(found, allowed)?;
+        Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
+    }
+
+    /// A list of texts that must be there and have an element.
+    pub(super) fn required_texts<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnMut(&str) -> Result<T, String>,
+    ) -> Vec<T> {
+        if !self.entries.contains_key(key) {
+            self.take(key);
+            self.missing(key, allowed);
+            return Vec::new();
+        }
+        let empty =
+            self.entries.get(key).and_then(|value| value.get_ref().as_array()).is_some_and(|list| list.is_empty());
+        let texts = self.texts(key, allowed, read).unwrap_or_default();
+        if empty {
+            self.fault(key, &format!("is empty; {allowed}"));
+        }
+        texts
+    }
+
+    /// One of the words in `choices`. None when it is absent or wrong.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let allowed = written(choices);
+        self.text(key, &allowed, |text| chosen(text, choices))
+    }
+
+    /// One of the words in `choices`, that must be there.
+    pub(super) fn required_choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let allowed = written(choices);
+        self.required_text(key, &allowed, |text| chosen(text, choices))
+    }
+
+    /// A whole number in `range`; `default` when it is absent or wrong.
+    pub(super) fn number<T>(&mut self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        self.whole(key, range, "").unwrap_or(default)
+    }
+
+    /// A length of time, whole seconds in `range`; `default` seconds when it is absent or wrong.
+    pub(super) fn seconds(&mut self, key: &'static str, default: u64, range: RangeInclusive<u64>) -> Duration {
+        Duration::from_secs(self.whole(key, range, " of seconds").unwrap_or(default))
+    }
+
+    /// Yes or no; `default` when it is absent or wrong.
+    pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
+        let Some(found) = self.take(key) else { return default };
+        found.value.as_bool().unwrap_or_else(|| {
+            self.wrong_type(&found, "write true or false");
+            default
+        })
+    }
+
+    /// Reports what is wrong with a key of this table, in relation to others. `problem` says what is wrong, then what is
+    /// allowed.
+    pub(super) fn fault(&self, key: &'static str, problem: &str) {
+        let line = self.asked.get(key).copied().flatten().or(match self.shape {
+            Shape::Table(line) => Some(line),
+            Shape::Absent | Shape::Wrong => None,
+        });
+        self.reading.report(self.join(key), line, problem.to_owned());
+    }
+
+    /// Reports a key that must be there.
+    pub(super) fn missing(&self, key: &'static str, allowed: &str) {
+        if !matches!(self.shape, Shape::Wrong) {
+            self.fault(key, &format!("is missing; {allowed}"));
+        }
+    }
+
+    /// Whether a key that was asked for stands in the file, right or wrong.
+    pub(super) fn has(&self, key: &'static str) -> bool {
+        self.asked.get(key).is_some_and(Option::is_some)
+    }
+
+    fn whole<T>(&mut self, key: &'static str, range: RangeInclusive<T>, unit: &str) -> Option<T>
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        let found = self.take(key)?;
+        let allowed = format!("write a whole number{unit} from {} to {}", range.start(), range.end());
+        let DeValue::Integer(integer) = &found.value else {
+            self.wrong_type(&found, &allowed);
+            return None;
+        };
+        let number =
+            integer_value(integer).and_then(|number| T::try_from(number).ok()).filter(|number| range.contains(number));
+        if number.is_none() {
+            self.reading.report(found.path, Some(found.line), format!("{integer} is out of range; {allowed}"));
+        }
+        number
+    }
+
+    fn read_text<T>(
+        &self,
+        found: &Found<'t>,
+        allowed: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let Some(text) = found.value.as_str() else {
+            self.wrong_type(found, allowed);
+            return None;
+        };
+        read(text).map_err(|problem| self.reading.report(found.path.clone(), Some(found.line), problem)).ok()
+    }
+
+    fn elements(&self, found: Found<'t>, allowed: &str) -> Option<Vec<Found<'t>>> {
+        let DeValue::Array(array) = found.value else {
+            self.wrong_type(&found, allowed);
+            return None;
+        };
+        let element = |(number, value): (usize, Spanned<DeValue<'t>>)| Found {
+            path: format!("{}[{number}]", found.path),
+            line: self.reading.position(value.span().start).0,
+            value: value.into_inner(),
+        };
+        Some(array.into_iter().enumerate().map(element).collect())
+    }
+
+    fn table(&self, found: Found<'t>, allowed: &str) -> Section<'r, 't> {
+        if let DeValue::Table(entries) = found.value {
+            return self.child(found.path, Shape::Table(found.line), entries);
+        }
+        self.wrong_type(&found, allowed);
+        self.child(found.path, Shape::Wrong, DeTable::new())
+    }
+
+    fn child(&self, path: String, shape: Shape, entries: DeTable<'t>) -> Section<'r, 't> {
+        Section { reading: self.reading, path, shape, entries, asked: BTreeMap::new() }
+    }
+
+    fn wrong_type(&self, found: &Found<'t>, allowed: &str) {
+        let article = if found.value.is_array() || found.value.is_integer() { "an" } else { "a" };
+        let problem = format!("is {article} {}; {allowed}", found.value.type_str());
+        self.reading.report(found.path.clone(), Some(found.line), problem);
+    }
+
+    /// Takes a key out, so that it does not count as unknown.
+    fn take(&mut self, key: &'static str) -> Option<Found<'t>> {
+        let path = self.join(key);
+        self.reading.keys.borrow_mut().insert(without_numbers(&path));
+        let entry = self.entries.remove_entry(key);
+        let line = entry.as_ref().map(|(key, _)| self.reading.position(key.span().start).0);
+        self.asked.insert(key, line);
+        Some(Found { path, line: line?, value: entry?.1.into_inner() })
+    }
+
+    fn join(&self, key: &str) -> String {
+        let bare =
+            !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        let key = if bare { key.to_owned() } else { format!("{key:?}") };
+        if self.path.is_empty() { key } else { format!("{}.{key}", self.path) }
+    }
+}
+
+impl Drop for Section<'_, '_> {
+    fn drop(&mut self) {
+        let known = self.asked.keys().copied().collect::<Vec<_>>().join(", ");
+        for (key, _) in std::mem::take(&mut self.entries) {
+            let line = self.reading.position(key.span().start).0;
+            let key: DeString<'_> = key.into_inner();
+            self.reading.report(self.join(&key), Some(line), format!("unknown key; the keys here are {known}"));
+        }
+    }
+}
+
+fn integer_value(integer: &DeInteger<'_>) -> Option<i128> {
+    i128::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+fn without_numbers(path: &str) -> String {
+    path.split('.').map(|part| part.split('[').next().unwrap_or(part)).collect::<Vec<_>>().join(".")
+}
+
+fn written<T>(choices: &[(&str, T)]) -> String {
+    let words: Vec<_> = choices.iter().map(|(word, _)| format!("{word:?}")).collect();
+    match words.as_slice() {
+        [others @ .., last] if !others.is_empty() => format!("write {} or {last}", others.join(", ")),
+        words => format!("write {}", words.concat()),
+    }
+}
+
+fn chosen<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    let choice = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+    choice.ok_or_else(|| format!("{text:?} is not known; {}", written(choices)))
+}

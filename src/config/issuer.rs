@@ -1,0 +1,90 @@
+//! The issuer identifier, and what it says about the addresses under which browsers reach us.
+
+use url::Url;
+
+/// The issuer identifier (OpenID Connect Discovery §3): https, or http on a loopback host; no query, no fragment,
+/// no trailing slash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issuer {
+    text: String,
+    url: Url,
+}
+
+impl Issuer {
+    /// Reads an issuer from configuration.
+    ///
+    /// # Errors
+    /// A sentence that says what is allowed.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|error| format!("not a URL ({error}); write https://host"))?;
+        let loopback = is_loopback_host(url.host_str().unwrap_or_default());
+        match url.scheme() {
+            "https" => {}
+            "http" if loopback => {}
+            "http" => {
+                return Err("http is allowed on localhost, *.localhost, 127.0.0.1 and [::1] only; use https".into());
+            }
+            _ => return Err("the scheme must be https (or http on a loopback host)".into()),
+        }
+        if url.host_str().is_none() || !url.username().is_empty() || url.password().is_some() {
+            return Err("write scheme, host and optionally port and path, without a user name".into());
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("no query and no fragment are allowed".into());
+        }
+        if text.ends_with('/') {
+            return Err("remove the trailing slash".into());
+        }
+        // Clients compare the issuer byte for byte; a form that a URL library would rewrite fails in half of them.
+        if url.as_str().trim_end_matches('/') != text {
+            return Err(format!("write it in its normal form: {}", url.as_str().trim_end_matches('/')));
+        }
+        Ok(Self { text: text.to_owned(), url })
+    }
+
+    /// The issuer exactly as configured.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the issuer is reached over TLS; decides `__Host-` and `Secure` of cookies and HSTS.
+    pub fn is_https(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// The value that the `Host` header has for the issuer: host, and the port where it is not the scheme's own.
+    pub fn authority(&self) -> String {
+        authority(&self.url)
+    }
+
+    /// `https` or `http`.
+    pub fn scheme(&self) -> &str {
+        self.url.scheme()
+    }
+
+    /// The host, without a port.
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// The port, where it is not the scheme's own.
+    pub fn port(&self) -> Option<u16> {
+        self.url.port()
+    }
+
+    /// The path in front of every provider path: empty at the root, otherwise `/…` without a trailing slash.
+    pub fn path_prefix(&self) -> &str {
+        self.url.path().trim_end_matches('/')
+    }
+}
+
+/// Host and, where it is not the scheme's own, port: what a `Host` header says for this URL.
+pub fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761 §6.3), 127.0.0.1 or `[::1]`.
+pub fn is_loopback_host(host: &str) -> bool {
+    host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
+}

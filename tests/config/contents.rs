@@ -1,0 +1,213 @@
+//! What a file may say, and what it says when it is silent.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use sealgate::config::{Access, RegistrationMode};
+
+use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
+
+#[test]
+fn six_keys_are_enough() {
+    let config = parse(REQUIRED);
+    assert_eq!(config.issuer.as_str(), "https://id.example.com");
+    assert_eq!(config.server.listen, ["127.0.0.1:8080".parse::<SocketAddr>().unwrap()]);
+    assert!(config.server.tls.is_none() && config.admin.listen.is_none() && config.apps.is_empty());
+    assert_eq!(config.server.threads, std::thread::available_parallelism().unwrap().get());
+    assert_eq!(config.tokens.access_token, Duration::from_secs(900));
+    assert_eq!(config.tokens.authorization_code, Duration::from_secs(300));
+    assert_eq!(config.tokens.refresh_token, Duration::from_secs(2_592_000));
+    assert_eq!(config.hsm.key_label, "sealgate");
+    assert_eq!(config.hsm.sign_timeout, Duration::from_secs(5));
+    assert_eq!(config.registration.mode, RegistrationMode::Token);
+    let limits = &config.rate_limits;
+    assert_eq!((limits.authorize, limits.token, limits.userinfo), (100, 50, 200));
+    assert_eq!((limits.discovery, limits.jwks, limits.revoke), (1000, 1000, 50));
+    assert_eq!((limits.logout, limits.register), (100, 20));
+}
+
+#[test]
+fn relative_paths_start_at_the_directory_of_the_file() {
+    let config = parse(REQUIRED);
+    assert_eq!(config.hsm.module, base().join("module.so"));
+    assert_eq!(config.hsm.pin_file, base().join("pin"));
+    assert_eq!(config.store.path, base().join("store"));
+    assert_eq!(parse(&with("store.path", "\"/var/lib/store\"")).store.path, Path::new("/var/lib/store"));
+}
+
+#[test]
+fn admin_socket_lies_in_the_store_unless_configured() {
+    assert_eq!(parse(REQUIRED).admin.socket, base().join("store/admin.sock"));
+    let text = format!("{REQUIRED} admin.socket = \"/run/sealgate/admin.sock\"");
+    assert_eq!(parse(&text).admin.socket, Path::new("/run/sealgate/admin.sock"));
+}
+
+#[test]
+fn application_is_read_with_its_routes_the_longest_path_first() {
+    let text = format!(
+        "{REQUIRED}{APP}
+        [[app.route]]
+        path = \"/api/\"
+        access = \"bearer\"
+        scopes = [\"profile\", \"email\"]
+        groups = [\"staff\"]
+        [[app.route]]
+        path = \"/favicon.ico\"
+        access = \"public\""
+    );
+    let config = parse(&text);
+    let app = &config.apps[0];
+    assert_eq!((app.name.as_str(), app.host.as_str()), ("wiki", "wiki.example.com"));
+    assert_eq!(app.upstreams[0].url.as_str(), "http://127.0.0.1:8081/");
+    assert!(app.preserve_host && app.audience.is_none() && app.url.is_none());
+    assert_eq!(app.connect_timeout, Duration::from_secs(3));
+    let routes: Vec<_> = app.routes.iter().map(|route| (route.path.as_str(), route.access)).collect();
+    assert_eq!(routes, [("/favicon.ico", Access::Public), ("/api/", Access::Bearer), ("/", Access::SignedIn)]);
+    assert_eq!(app.routes[1].scopes, ["profile", "email"]);
+    assert_eq!(app.routes[1].groups, ["staff"]);
+}
+
+#[test]
+fn scopes_may_stand_on_a_route_that_also_takes_browsers() {
+    let text = with_app("access = \"signed_in\"", "access = \"signed_in\"\nscopes = [\"openid\"]");
+    assert_eq!(parse(&text).apps[0].routes[0].scopes, ["openid"]);
+}
+
+#[test]
+fn issuer_may_be_http_on_a_loopback_host_only() {
+    for issuer in ["http://localhost:8080", "http://id.localhost", "http://127.0.0.1:8080", "http://[::1]:8080"] {
+        assert_eq!(parse(&with("issuer", &format!("{issuer:?}"))).issuer.as_str(), issuer);
+    }
+    starts(
+        &fault(&with("issuer", "\"http://id.example.com\"")),
+        "issuer: \"http://id.example.com\": http is allowed on",
+    );
+}
+
+#[test]
+fn issuer_must_be_one_that_clients_can_compare_byte_by_byte() {
+    for issuer in [
+        "id.example.com",
+        "ftp://id.example.com",
+        "https://id.example.com/",
+        "https://ID.example.com",
+        "https://id.example.com:443",
+        "https://id.example.com?a=b",
+        "https://id.example.com#a",
+        "https://user@id.example.com",
+        "https://id.example.com/a/../b",
+        "https://id.example.com//a",
+        "https://id.example.com/a%20b",
+        "https://*.example.com",
+        "https://",
+        "",
+    ] {
+        starts(&fault(&with("issuer", &format!("{issuer:?}"))), "issuer: ");
+    }
+    assert_eq!(parse(&with("issuer", "\"https://example.com:8443/id\"")).issuer.path_prefix(), "/id");
+}
+
+#[test]
+fn listeners_that_would_take_each_others_port_are_faults() {
+    for (list, place) in [
+        (r#"["127.0.0.1:80", "127.0.0.1:80"]"#, "server.listen[1]: "),
+        (r#"["127.0.0.1:80", "0.0.0.0:80"]"#, "server.listen[1]: "),
+        (r#"["[::]:80", "[::1]:80"]"#, "server.listen[1]: "),
+        ("[]", "server.listen: is empty; "),
+        (r#"["443"]"#, "server.listen[0]: "),
+        (r#"[":443"]"#, "server.listen[0]: "),
+    ] {
+        starts(&fault(&with("server.listen", list)), place);
+    }
+    let config = parse(&with("server.listen", r#"["127.0.0.1:80", "127.0.0.2:80", "127.0.0.1:81", "[::1]:80"]"#));
+    assert_eq!(config.server.listen.len(), 4);
+}
+
+#[test]
+fn admin_listener_may_not_be_a_public_one() {
+    let text = format!("{REQUIRED}\nadmin.listen = \"127.0.0.1:8080\"");
+    starts(&fault(&text), "admin.listen: 127.0.0.1:8080 is taken by the listener on 127.0.0.1:8080; ");
+    assert!(parse(&format!("{REQUIRED}\nadmin.listen = \"127.0.0.1:9100\"")).admin.listen.is_some());
+}
+
+#[test]
+fn trusted_proxies_are_networks_or_addresses_and_never_everybody() {
+    let text = |list: &str| format!("{REQUIRED}\nserver.trusted_proxies = [{list}]");
+    let networks = parse(&text(r#""10.0.0.0/8", "192.0.2.7", "2001:db8::/32""#)).server.trusted_proxies;
+    assert_eq!(
+        networks.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"]
+    );
+    for (network, what) in [
+        ("10.0.0.7/8", "names a host and a network; write 10.0.0.0/8 or 10.0.0.7"),
+        ("0.0.0.0/0", "is everybody"),
+        ("::/0", "is everybody"),
+        ("10.0.0.0/33", "is not a network"),
+        ("proxy.example.com", "is not a network"),
+    ] {
+        let fault = fault(&text(&format!("{network:?}")));
+        assert!(fault.starts_with("server.trusted_proxies[0]: ") && fault.contains(what), "{fault}");
+    }
+}
+
+#[test]
+fn tls_listener_needs_an_https_issuer_and_both_files() {
+    let tls = "server.tls = { certificate = \"a\", key = \"b\" }";
+    let text = format!("{}\n{tls}", with("issuer", "\"http://localhost:8080\""));
+    starts(&fault(&text), "server.tls: the issuer says http; ");
+    assert_eq!(parse(&format!("{REQUIRED}\n{tls}")).server.tls.unwrap().key, base().join("b"));
+    starts(&fault(&format!("{REQUIRED}\nserver.tls = {{ key = \"b\" }}")), "server.tls.certificate: is missing; ");
+}
+
+#[test]
+fn admin_socket_that_is_too_long_for_the_kernel_is_a_fault() {
+    let fits = format!("/{}", "s".repeat(106));
+    assert_eq!(parse(&format!("{REQUIRED}\nadmin.socket = {fits:?}")).admin.socket, Path::new(&fits));
+    starts(&fault(&format!("{REQUIRED}\nadmin.socket = \"{fits}s\"")), "admin.socket: ");
+    let long_store = with("store.path", &format!("\"/{}\"", "s".repeat(100)));
+    starts(&fault(&long_store), "admin.socket: is missing, and the default will not do: ");
+}
+
+#[test]
+fn limits_are_kept_to_what_the_limiter_counts() {
+    assert_eq!(parse(&format!("{REQUIRED}\nrate_limits.token = 4095")).rate_limits.token, 4095);
+    for limit in ["0", "4096", "-1"] {
+        let fault = fault(&format!("{REQUIRED}\nrate_limits.token = {limit}"));
+        assert_eq!(
+            fault,
+            format!("rate_limits.token: {limit} is out of range; write a whole number from 1 to 4095 (line 9)")
+        );
+    }
+}
+
+#[test]
+fn sign_in_cannot_be_idle_for_longer_than_it_lasts() {
+    let text = format!("{REQUIRED}\n[sessions]\nidle_seconds = 7200\nabsolute_seconds = 3600");
+    starts(&fault(&text), "sessions.idle_seconds: is longer than absolute_seconds; write at most 3600 (line 10)");
+}
+
+#[test]
+fn one_peer_may_not_have_more_connections_than_all_together() {
+    let text = format!("{REQUIRED}\nserver.max_connections = 100");
+    starts(
+        &fault(&text),
+        "server.max_connections_per_peer: one peer may have more than all together; write at most 100",
+    );
+}
+
+#[test]
+fn label_that_no_token_can_have_is_a_fault() {
+    for label in ["", " sealgate", "0123456789abcdef0123456789abcdef0"] {
+        starts(&fault(&with("hsm.token_label", &format!("{label:?}"))), "hsm.token_label: ");
+    }
+}
+
+#[test]
+fn log_filter_that_cannot_be_read_is_a_fault() {
+    assert_eq!(parse(&format!("{REQUIRED}\nlog.filter = \"warn,sealgate=debug\"")).log.filter, "warn,sealgate=debug");
+    starts(
+        &fault(&format!("{REQUIRED}\nlog.filter = \"sealgate=loud\"")),
+        "log.filter: \"sealgate=loud\" is not a filter",
+    );
+}

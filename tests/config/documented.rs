@@ -1,0 +1,59 @@
+//! conf/sealgate.toml, which documents every key.
+
+use std::collections::BTreeSet;
+
+use sealgate::config;
+
+use super::parse;
+
+const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
+
+/// The documented file with its commented settings switched on; those marked as examples only when asked for.
+fn switched_on(examples: bool) -> String {
+    let switch = |line: &'static str| match line.strip_prefix('#') {
+        Some(setting) if !setting.starts_with(' ') && setting.contains(" = ") => {
+            if setting.ends_with("# example") && !examples { "" } else { setting }
+        }
+        _ => line,
+    };
+    EXAMPLE.lines().map(switch).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn documented_file_is_sound_as_it_stands_and_with_everything_switched_on() {
+    assert_eq!(parse(EXAMPLE).apps[0].routes.len(), 3);
+    assert_eq!(parse(&switched_on(true)).server.threads, 2);
+}
+
+#[test]
+fn documented_defaults_are_the_defaults() {
+    assert_ne!(switched_on(false), EXAMPLE);
+    assert_eq!(format!("{:#?}", parse(&switched_on(false))), format!("{:#?}", parse(EXAMPLE)));
+}
+
+#[test]
+fn every_key_is_documented_and_every_documented_key_exists() {
+    let document: toml::Table = switched_on(true).parse().unwrap();
+    let mut documented = BTreeSet::new();
+    collect("", &toml::Value::Table(document), &mut documented);
+    let known = config::known_keys();
+    let undocumented: Vec<_> = known.difference(&documented).collect();
+    assert!(undocumented.is_empty(), "not in conf/sealgate.toml: {undocumented:?}");
+    let unknown: Vec<_> = documented.difference(&known).collect();
+    assert!(unknown.is_empty(), "no such key: {unknown:?}");
+    assert!(known.contains("app.route.access") && known.contains("server.tls.key"), "{known:?}");
+}
+
+fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                keys.insert(path.clone());
+                collect(&path, value, keys);
+            }
+        }
+        toml::Value::Array(values) => values.iter().for_each(|value| collect(path, value, keys)),
+        _ => {}
+    }
+}

@@ -1,0 +1,172 @@
+//! The files that a configuration names.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use sealgate::config::{Config, Fault};
+
+use super::{REQUIRED, lines, starts};
+
+/// A directory with a configuration and all the files that it names.
+struct Installed {
+    directory: tempfile::TempDir,
+    text: String,
+}
+
+impl Installed {
+    fn new() -> Self {
+        let installed = Self { directory: tempfile::tempdir().unwrap(), text: REQUIRED.to_owned() };
+        installed.write("module.so", "a library");
+        installed.write("pin", "123456\n");
+        installed.permit("pin", 0o600);
+        installed
+    }
+
+    fn with_tls() -> Self {
+        let mut installed = Self::new();
+        installed.text += "server.tls = { certificate = \"certificate.pem\", key = \"key.pem\" }";
+        installed.write("certificate.pem", include_str!("wiki.certificate.pem"));
+        installed.write("key.pem", include_str!("wiki.key.pem"));
+        installed
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    fn permit(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn load(&self) -> Result<Config, Vec<Fault>> {
+        self.write("sealgate.toml", &self.text);
+        Config::load(&self.path("sealgate.toml"))
+    }
+
+    fn fault(&self) -> String {
+        let faults = lines(&self.load().unwrap_err());
+        assert_eq!(faults.len(), 1, "{faults:#?}");
+        faults.into_iter().next().unwrap()
+    }
+}
+
+#[test]
+fn file_whose_files_are_all_in_order_loads() {
+    let installed = Installed::with_tls();
+    let config = installed.load().unwrap();
+    assert_eq!(config.hsm.pin_file, installed.path("pin"));
+    assert_eq!(config.server.tls.unwrap().certificate, installed.path("certificate.pem"));
+}
+
+#[test]
+fn pin_file_that_group_or_others_can_use_is_a_fault() {
+    let installed = Installed::new();
+    for mode in [0o640, 0o604, 0o620, 0o601, 0o644] {
+        installed.permit("pin", mode);
+        let path = installed.path("pin").display().to_string();
+        let expected =
+            format!("hsm.pin_file: {path} is open to others than its owner (mode {mode:04o}); run: chmod 600 {path}");
+        starts(&installed.fault(), &expected);
+    }
+    installed.permit("pin", 0o400);
+    installed.load().unwrap();
+}
+
+#[test]
+fn pin_file_that_is_absent_empty_or_a_directory_is_a_fault() {
+    let installed = Installed::new();
+    installed.write("pin", "");
+    assert!(installed.fault().contains("is empty; write the token's user PIN into it"));
+    fs::remove_file(installed.path("pin")).unwrap();
+    starts(&installed.fault(), &format!("hsm.pin_file: {} cannot be read (", installed.path("pin").display()));
+    fs::create_dir(installed.path("pin")).unwrap();
+    assert!(installed.fault().contains("is not a file"));
+}
+
+#[test]
+fn module_that_is_absent_is_a_fault() {
+    let installed = Installed::new();
+    fs::remove_file(installed.path("module.so")).unwrap();
+    starts(&installed.fault(), &format!("hsm.module: {} cannot be read (", installed.path("module.so").display()));
+}
+
+#[test]
+fn store_path_that_is_a_file_is_a_fault() {
+    let installed = Installed::new();
+    installed.write("store", "");
+    assert!(installed.fault().contains("store is not a directory; "));
+}
+
+#[test]
+fn admin_socket_never_replaces_a_file() {
+    let mut installed = Installed::new();
+    installed.text += "admin.socket = \"notes.txt\"";
+    installed.write("notes.txt", "keep me");
+    assert!(installed.fault().contains("notes.txt exists and is not a socket; "));
+    fs::remove_file(installed.path("notes.txt")).unwrap();
+    let _left_behind = std::os::unix::net::UnixListener::bind(installed.path("notes.txt")).unwrap();
+    installed.load().unwrap();
+}
+
+#[test]
+fn certificate_that_cannot_be_used_is_a_fault_that_names_the_file() {
+    let installed = Installed::with_tls();
+    let damaged = include_str!("wiki.certificate.pem").replace("MII", "!!!");
+    let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for content in ["", "not PEM", include_str!("wiki.key.pem"), &damaged, no_certificate] {
+        installed.write("certificate.pem", content);
+        let path = installed.path("certificate.pem");
+        starts(&installed.fault(), &format!("server.tls.certificate: {} ", path.display()));
+    }
+    fs::remove_file(installed.path("certificate.pem")).unwrap();
+    assert!(
+        installed.fault().starts_with("server.tls.certificate: ") && installed.fault().contains("cannot be read (")
+    );
+}
+
+#[test]
+fn private_key_that_cannot_be_used_is_a_fault_that_names_the_file() {
+    let installed = Installed::with_tls();
+    let encrypted = include_str!("wiki.key.pem").replace("PRIVATE", "ENCRYPTED PRIVATE");
+    let no_key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    for content in ["", "not PEM", include_str!("wiki.certificate.pem"), &encrypted, no_key] {
+        installed.write("key.pem", content);
+        starts(&installed.fault(), &format!("server.tls.key: {} ", installed.path("key.pem").display()));
+    }
+}
+
+#[test]
+fn private_key_of_another_certificate_is_a_fault() {
+    let installed = Installed::with_tls();
+    installed.write("key.pem", include_str!("other.key.pem"));
+    let fault = installed.fault();
+    assert!(
+        fault.starts_with("server.tls.key: ") && fault.contains("is not the key of the first certificate in"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn faults_of_the_text_and_of_the_files_are_reported_together() {
+    let mut installed = Installed::with_tls();
+    installed.text = installed.text.replace("https://id.example.com", "nowhere") + "\ncolour = 1";
+    installed.permit("pin", 0o644);
+    installed.write("key.pem", include_str!("other.key.pem"));
+    let paths: Vec<_> = installed.load().unwrap_err().iter().map(|fault| fault.path().to_owned()).collect();
+    assert_eq!(paths, ["issuer", "hsm.pin_file", "server.tls.key", "colour"]);
+}
+
+#[test]
+fn reading_alone_looks_at_no_other_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sealgate.toml");
+    fs::write(&path, REQUIRED).unwrap();
+    assert_eq!(Config::read(&path).unwrap().hsm.pin_file, directory.path().join("pin"));
+    let paths: Vec<_> = Config::load(&path).unwrap_err().iter().map(|fault| fault.path().to_owned()).collect();
+    assert_eq!(paths, ["hsm.module", "hsm.pin_file"]);
+}

@@ -1,0 +1,72 @@
+//! The configuration file: what it may say, what it says when it is silent, and how its faults are reported.
+
+mod apps;
+mod contents;
+mod documented;
+mod faults;
+mod files;
+
+use std::path::PathBuf;
+
+use sealgate::config::{Config, Fault};
+
+const REQUIRED: &str = r#"
+    issuer = "https://id.example.com"
+    server.listen = ["127.0.0.1:8080"]
+    hsm.module = "module.so"
+    hsm.token_label = "sealgate"
+    hsm.pin_file = "pin"
+    store.path = "store"
+"#;
+
+const APP: &str = r#"
+    [[app]]
+    name = "wiki"
+    host = "wiki.example.com"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+"#;
+
+fn base() -> PathBuf {
+    PathBuf::from("/etc/sealgate")
+}
+
+fn parse(text: &str) -> Config {
+    Config::parse(text, &base()).unwrap_or_else(|faults| panic!("{}", lines(&faults).join("\n")))
+}
+
+fn faults(text: &str) -> Vec<String> {
+    lines(&Config::parse(text, &base()).expect_err("the text has a fault"))
+}
+
+fn fault(text: &str) -> String {
+    let faults = faults(text);
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    faults.into_iter().next().unwrap()
+}
+
+fn lines(faults: &[Fault]) -> Vec<String> {
+    faults.iter().map(Fault::to_string).collect()
+}
+
+/// The required keys with one line replaced: `key` is how the line starts.
+fn with(key: &str, value: &str) -> String {
+    let replaced = |line: &str| {
+        if line.trim().starts_with(&format!("{key} =")) { format!("{key} = {value}") } else { line.to_owned() }
+    };
+    let text = REQUIRED.lines().map(replaced).collect::<Vec<_>>().join("\n");
+    assert_ne!(text, REQUIRED.trim_end_matches('\n'), "no line starts with {key}");
+    text
+}
+
+/// The required keys and one application, with a line of it replaced.
+fn with_app(line: &str, by: &str) -> String {
+    assert!(APP.contains(line), "the application has no {line}");
+    format!("{REQUIRED}{}", APP.replacen(line, by, 1))
+}
+
+fn starts(fault: &str, start: &str) {
+    assert!(fault.starts_with(start), "{fault}\ndoes not start with\n{start}");
+}
