@@ -1,1 +1,59 @@
-//! signer/mod.
+//! Signing tokens with keys that stay in a PKCS #11 token. The only module that names cryptoki.
+//!
+//! A request's way: [`Signer::sign`] hashes the inputs and puts one job for each into a bounded queue (`pool`); a thread
+//! that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back together. When
+//! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
+//! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
+//! it, `keyring` and `encoding` their public side, `ceremony` what the command line does with them.
+//!
+//! There is no software key, and no way to configure one.
+
+mod ceremony;
+mod encoding;
+mod error;
+mod fault;
+mod gate;
+mod key;
+mod keyring;
+mod observer;
+mod pin;
+mod pkcs11;
+mod pool;
+mod supervisor;
+mod timing;
+mod watchdog;
+mod worker;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list};
+pub use encoding::{Jwk, JwkSet};
+pub use error::{OpenError, PinProblem, SignError};
+pub use fault::ErrorClass;
+pub use key::KeyReport;
+pub use keyring::{KeyId, KeySet, PublicKey, Signature, UnfitPublicKey};
+pub use observer::{Observer, Unobserved};
+pub use pool::Pkcs11Signer;
+pub use timing::Timing;
+
+/// Makes RS256 signatures (RFC 7518 §3.3).
+#[async_trait]
+pub trait Signer: Send + Sync {
+    /// Signs each input with the key `kid`: the signing input of a JWS (RFC 7515 §5.1), not hashed. The signatures come
+    /// in the order of the inputs, and are made in parallel where sessions are idle. All or none.
+    ///
+    /// A JWS header names its key, so read `key_set().active().kid()` once, write the header and pass the same kid here;
+    /// the active key may change in between without harm.
+    ///
+    /// # Errors
+    /// [`SignError`]. Returns within the configured time, whatever the token does.
+    async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError>;
+
+    /// The published keys and the active one.
+    fn key_set(&self) -> Arc<KeySet>;
+
+    /// Whether signatures can be expected now; false during a repair.
+    fn ready(&self) -> bool;
+}

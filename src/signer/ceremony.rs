@@ -1,0 +1,191 @@
+//! What an operator does with the keys in the token: make one, list them, check them. Each function opens the token,
+//! logs in once, and leaves it again; run them in a process of their own, not beside a signer.
+
+use cryptoki::mechanism::Mechanism;
+use cryptoki::object::Attribute;
+use cryptoki::session::Session;
+use serde::Serialize;
+
+use super::encoding::hex;
+use super::error::OpenError;
+use super::fault::Fault;
+use super::key::{self, KeyReport, TokenKey};
+use super::pin;
+use super::pkcs11::{Initialized, Module};
+use crate::config;
+
+/// The sizes of key that are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySize {
+    /// 2048 bits.
+    Rsa2048,
+    /// 3072 bits.
+    Rsa3072,
+    /// 4096 bits.
+    Rsa4096,
+}
+
+impl KeySize {
+    /// The modulus's length, bits.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Rsa2048 => 2048,
+            Self::Rsa3072 => 3072,
+            Self::Rsa4096 => 4096,
+        }
+    }
+
+    /// The size with this many bits; none for others.
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096].into_iter().find(|size| size.bits() == bits)
+    }
+}
+
+/// What [`check`] found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Whether a server would start with this token.
+    pub ok: bool,
+    /// Why not, as far as it is not about one key.
+    pub faults: Vec<String>,
+    /// The keys with the configured label.
+    pub keys: Vec<CheckedKey>,
+}
+
+/// One key of a [`Check`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckedKey {
+    /// What the token states.
+    #[serde(flatten)]
+    pub report: KeyReport,
+    /// Why it may not sign tokens; empty when it may.
+    pub faults: Vec<String>,
+}
+
+/// Makes a key pair on the token that can sign and cannot leave. `id` becomes its `CKA_ID`: random bytes, 16 are enough.
+///
+/// # Errors
+/// [`OpenError::KeyExists`] when a key with the configured label is there already; [`OpenError::UnfitKey`] when the token
+/// made a key without the properties asked for (it is removed again); all others as for opening a signer.
+pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8]) -> Result<KeyReport, OpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
+        let existing = key::token_keys(session, None).map_err(device)?;
+        let taken: Vec<Vec<u8>> = existing
+            .into_iter()
+            .filter(|key| key.report.label == hsm.key_label || key.id == id)
+            .map(|key| key.id)
+            .collect();
+        if !taken.is_empty() {
+            return Err(OpenError::KeyExists {
+                token: hsm.token_label.clone(),
+                label: hsm.key_label.clone(),
+                ids: taken,
+            });
+        }
+        generate_pair(session, size, id, &hsm.key_label).map_err(device)
+    })?
+    .map_err(|faults| OpenError::UnfitKey { label: hsm.key_label.clone(), id: id.to_vec(), faults })
+}
+
+/// Every private RSA key in the token, whatever its label.
+///
+/// # Errors
+/// As for opening a signer, as far as the token is concerned.
+pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, OpenError> {
+    with_session(hsm, |session| {
+        let keys = key::token_keys(session, None).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        Ok(keys.into_iter().map(|key| key.report).collect())
+    })
+}
+
+/// Says of the keys with the configured label whether a server would start with them: exactly one, with the properties
+/// of a signing key, whose signature verifies.
+///
+/// # Errors
+/// As for opening a signer, as far as the token is concerned; what is wrong with keys is in the [`Check`].
+pub fn check(hsm: &config::Hsm) -> Result<Check, OpenError> {
+    with_session(hsm, |session| {
+        let keys = key::token_keys(session, Some(&hsm.key_label))
+            .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        let mut faults = Vec::new();
+        if let Err(error) = key::the_only_one(&keys, &hsm.token_label, &hsm.key_label) {
+            faults.push(error.to_string());
+        }
+        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key)).collect();
+        let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
+        Ok(Check { ok, faults, keys })
+    })
+}
+
+fn checked(session: &Session, key: TokenKey) -> CheckedKey {
+    let report = key.report.clone();
+    let faults = match key.into_signing_key() {
+        Ok(key) => key::prove(session, &key).err().map(|fault| fault.text).into_iter().collect(),
+        Err(OpenError::UnfitKey { faults, .. }) => faults,
+        Err(error) => vec![error.to_string()],
+    };
+    CheckedKey { report, faults }
+}
+
+/// Makes the pair, reads it back and lets it sign. The inner error lists what the token did not honour; the pair is
+/// destroyed then.
+fn generate_pair(
+    session: &Session,
+    size: KeySize,
+    id: &[u8],
+    label: &str,
+) -> Result<Result<KeyReport, Vec<String>>, Fault> {
+    let common = [Attribute::Token(true), Attribute::Label(label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
+    let mut public = vec![
+        Attribute::ModulusBits(u64::from(size.bits()).into()),
+        Attribute::PublicExponent(vec![1, 0, 1]),
+        Attribute::Private(false),
+        Attribute::Verify(true),
+        Attribute::Encrypt(false),
+        Attribute::Wrap(false),
+    ];
+    public.extend_from_slice(&common);
+    let mut private = vec![
+        Attribute::Private(true),
+        Attribute::Sensitive(true),
+        Attribute::Extractable(false),
+        Attribute::Sign(true),
+        Attribute::Decrypt(false),
+        Attribute::Unwrap(false),
+    ];
+    private.extend_from_slice(&common);
+    let (public, private) = session.generate_key_pair(&Mechanism::RsaPkcsKeyPairGen, &public, &private)?;
+
+    let key = key::read(session, private)?;
+    let report = key.report.clone();
+    let faults = checked(session, key).faults;
+    if faults.is_empty() {
+        return Ok(Ok(report));
+    }
+    for object in [public, private] {
+        if let Err(error) = session.destroy_object(object) {
+            tracing::error!(%error, id = hex(id), "the unfit key could not be removed; remove it by hand");
+        }
+    }
+    Ok(Err(faults))
+}
+
+/// Runs `work` in a logged-in session that can write.
+fn with_session<T>(hsm: &config::Hsm, work: impl FnOnce(&Session) -> Result<T, OpenError>) -> Result<T, OpenError> {
+    let pin = pin::read(&hsm.pin_file)?;
+    let module = Module::load(&hsm.module)?;
+    let initialized = module.initialize()?;
+    let outcome = module.find_token(&hsm.token_label, None).and_then(|token| {
+        let session =
+            module.open_writing_session(token.slot).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        module.login(&hsm.token_label, token.slot, &session, &pin)?;
+        work(&session)
+    });
+    if initialized == Initialized::Here
+        && let Err(fault) = module.finalize()
+    {
+        tracing::warn!(error = %fault, "the module did not finalize");
+    }
+    outcome
+}

@@ -1,0 +1,179 @@
+//! What a failure of the token means and who acts on it. Tokens give different codes for the same event (three tokens,
+//! three codes for a logout), so the signer decides by class and never by a single code.
+
+use std::fmt;
+
+use cryptoki::error::{Error, RvError};
+
+/// The kinds of failure, as metrics and the signer's policy tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// The queue was full; the caller answers 503.
+    Busy,
+    /// The deadline passed first.
+    Timeout,
+    /// One session is unusable; a new one heals it.
+    Session,
+    /// The login or the key handles are gone; a login heals it.
+    Login,
+    /// The device or its module failed; finalize and initialize heal it, once the device is back.
+    Device,
+    /// The token has no session left for this thread; the others go on.
+    Capacity,
+    /// The PIN was refused. Never tried again without a person: tokens lock after few tries.
+    Pin,
+    /// The token returned a signature that its own public key refuses.
+    WrongSignature,
+    /// A call into the module did not return in the time allowed for it.
+    Hang,
+    /// The request cannot be signed by this key with this mechanism; a retry would fail alike.
+    Bug,
+}
+
+impl ErrorClass {
+    /// Every class, for metrics that declare their series in advance.
+    pub const ALL: [Self; 10] = [
+        Self::Busy,
+        Self::Timeout,
+        Self::Session,
+        Self::Login,
+        Self::Device,
+        Self::Capacity,
+        Self::Pin,
+        Self::WrongSignature,
+        Self::Hang,
+        Self::Bug,
+    ];
+
+    /// The class as a metric label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Timeout => "timeout",
+            Self::Session => "session",
+            Self::Login => "login",
+            Self::Device => "device",
+            Self::Capacity => "capacity",
+            Self::Pin => "pin",
+            Self::WrongSignature => "wrong_signature",
+            Self::Hang => "hang",
+            Self::Bug => "bug",
+        }
+    }
+
+    /// The class of an error that the module returned.
+    fn of(error: &Error) -> Self {
+        match error {
+            Error::Pkcs11(code, _) => Self::of_code(*code),
+            // Answers that break PKCS #11 itself: the module is not in its senses.
+            _ => Self::Device,
+        }
+    }
+
+    fn of_code(code: RvError) -> Self {
+        match code {
+            RvError::DataInvalid
+            | RvError::DataLenRange
+            | RvError::MechanismInvalid
+            | RvError::MechanismParamInvalid
+            | RvError::KeyTypeInconsistent
+            | RvError::KeyFunctionNotPermitted
+            | RvError::KeySizeRange
+            | RvError::ArgumentsBad => Self::Bug,
+            RvError::OperationActive
+            | RvError::OperationNotInitialized
+            | RvError::SessionHandleInvalid
+            | RvError::SessionClosed
+            | RvError::FunctionCanceled
+            | RvError::BufferTooSmall => Self::Session,
+            RvError::UserNotLoggedIn | RvError::ObjectHandleInvalid | RvError::KeyHandleInvalid => Self::Login,
+            RvError::SessionCount => Self::Capacity,
+            RvError::PinIncorrect
+            | RvError::PinInvalid
+            | RvError::PinLenRange
+            | RvError::PinExpired
+            | RvError::PinLocked
+            | RvError::UserPinNotInitialized => Self::Pin,
+            // DEVICE_*, TOKEN_*, GENERAL_ERROR, FUNCTION_FAILED, CRYPTOKI_NOT_INITIALIZED, SLOT_ID_INVALID, HOST_MEMORY,
+            // the vendor's own codes, and whatever a later version adds: a reset is the widest cure.
+            _ => Self::Device,
+        }
+    }
+}
+
+/// A failure of the token: its class and what to write in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) class: ErrorClass,
+    pub(super) text: String,
+}
+
+impl Fault {
+    pub(super) fn new(class: ErrorClass, text: impl Into<String>) -> Self {
+        Self { class, text: text.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self { class: ErrorClass::of(&error), text: describe(&error) }
+    }
+}
+
+/// The function and code by their PKCS #11 names: short enough for one line, and what the vendor's manual lists.
+pub(super) fn describe(error: &Error) -> String {
+    match error {
+        Error::Pkcs11(code, function) => format!("C_{function:?} answered {code:?}"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cryptoki::context::Function;
+
+    fn class(code: RvError) -> ErrorClass {
+        Fault::from(Error::Pkcs11(code, Function::Sign)).class
+    }
+
+    #[test]
+    fn the_three_codes_of_a_lost_login_are_one_class() {
+        for code in [RvError::UserNotLoggedIn, RvError::ObjectHandleInvalid, RvError::KeyHandleInvalid] {
+            assert_eq!(class(code), ErrorClass::Login);
+        }
+    }
+
+    #[test]
+    fn every_answer_about_the_pin_is_of_the_class_that_is_never_retried() {
+        for code in [RvError::PinIncorrect, RvError::PinLocked, RvError::PinExpired, RvError::PinLenRange] {
+            assert_eq!(class(code), ErrorClass::Pin);
+        }
+    }
+
+    #[test]
+    fn unknown_codes_are_the_devices() {
+        assert_eq!(class(RvError::VendorDefined(0x8000_0001)), ErrorClass::Device);
+        assert_eq!(class(RvError::UnknownErrorCode(0x7777)), ErrorClass::Device);
+        assert_eq!(Fault::from(Error::InvalidValue).class, ErrorClass::Device);
+    }
+
+    #[test]
+    fn labels_are_distinct() {
+        let labels: std::collections::HashSet<_> = ErrorClass::ALL.iter().map(|class| class.as_str()).collect();
+        assert_eq!(labels.len(), ErrorClass::ALL.len());
+    }
+
+    #[test]
+    fn description_names_function_and_code() {
+        let fault = Fault::from(Error::Pkcs11(RvError::DeviceError, Function::Sign));
+        assert_eq!(fault.to_string(), "C_Sign answered DeviceError");
+    }
+}

@@ -1,0 +1,467 @@
+//! The gate before the module: whether calls may be made, who is inside one, and what the supervisor is asked to repair.
+//! Finalizing a module while a call is under way is undefined, and a call cannot be cancelled; so a worker passes here
+//! before each signature, and the supervisor closes the gate and waits for the last one out. Makes no calls itself.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cryptoki::slot::Slot;
+
+use super::fault::ErrorClass;
+use super::observer::Observer;
+
+/// Which state of the module a session or handle belongs to. Numbers only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Epoch {
+    /// Grows with each finalize: all sessions from before are void, and their handle numbers are dealt out anew.
+    pub(super) incarnation: u64,
+    /// Grows with each login: key handles from before are void.
+    pub(super) login: u64,
+}
+
+/// Why nobody is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The repair was not done before the deadline.
+    Timeout,
+    /// The device is out of order; the reason, for the log.
+    Down(String),
+    /// The signer is being closed.
+    Closed,
+}
+
+/// What the supervisor shall do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    /// A caller met a failure of this class.
+    Repair(ErrorClass),
+    /// Nothing was reported for a while: see whether the token still signs.
+    Probe,
+    /// The signer is being closed.
+    Close,
+}
+
+/// What the watchdog sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Stuck {
+    /// Workers inside one call for longer than was asked about.
+    pub(super) workers: usize,
+    /// Whether that is all of them.
+    pub(super) all_workers: bool,
+    /// Whether the supervisor's repair has taken longer than was asked about.
+    pub(super) supervisor: bool,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Calls may be made.
+    Up,
+    /// The supervisor is at work; callers wait for it within their deadline.
+    Repairing(ErrorClass),
+    /// The last repair failed; callers are refused at once.
+    Down(String),
+    Closed,
+}
+
+struct State {
+    phase: Phase,
+    epoch: Epoch,
+    slot: Slot,
+    /// Since when each worker is inside a call.
+    inside: Vec<Option<Instant>>,
+    /// Since when the supervisor is inside one.
+    supervisor: Option<Instant>,
+    /// Workers that found no session free and wait.
+    parked: usize,
+    /// Set by the watchdog: calls do not return.
+    hung: Stuck,
+    was_ready: bool,
+}
+
+/// See the module's page.
+pub(super) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+    observer: Arc<dyn Observer>,
+}
+
+impl Gate {
+    /// An open gate for `workers` workers.
+    pub(super) fn new(workers: usize, slot: Slot, observer: Arc<dyn Observer>) -> Self {
+        observer.ready(true);
+        let state = State {
+            phase: Phase::Up,
+            epoch: Epoch::default(),
+            slot,
+            inside: vec![None; workers],
+            supervisor: None,
+            parked: 0,
+            hung: Stuck::default(),
+            was_ready: true,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), observer }
+    }
+
+    /// Whether signatures can be expected now.
+    pub(super) fn ready(&self) -> bool {
+        self.lock().ready()
+    }
+
+    /// The state of the module at present.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.lock().epoch
+    }
+
+    /// Why a new request should not even be queued.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let state = self.lock();
+        match &state.phase {
+            Phase::Down(reason) => Some(Refusal::Down(reason.clone())),
+            Phase::Closed => Some(Refusal::Closed),
+            Phase::Up if state.hung.all_workers => Some(Refusal::Down("calls into the module do not return".into())),
+            Phase::Repairing(_) if state.hung != Stuck::default() => {
+                Some(Refusal::Down("the repair waits for a call that does not return".into()))
+            }
+            Phase::Up | Phase::Repairing(_) => None,
+        }
+    }
+
+    /// Lets worker number `worker` make calls until the pass is dropped; waits for a repair under way until `deadline`.
+    pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<Pass<'_>, Refusal> {
+        let mut state = self.lock();
+        loop {
+            match &state.phase {
+                Phase::Up => {
+                    let (epoch, slot) = (state.epoch, state.slot);
+                    if let Some(place) = state.inside.get_mut(worker) {
+                        *place = Some(Instant::now());
+                    }
+                    return Ok(Pass { gate: self, worker, epoch, slot });
+                }
+                Phase::Repairing(_) => {
+                    let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                        return Err(Refusal::Timeout);
+                    };
+                    state = self.wait(state, left);
+                }
+                Phase::Down(reason) => return Err(Refusal::Down(reason.clone())),
+                Phase::Closed => return Err(Refusal::Closed),
+            }
+        }
+    }
+
+    /// Asks the supervisor to repair what failed in `epoch`. Does nothing when that was repaired already, or is about to
+    /// be: a hundred workers that meet one failure cause one repair.
+    pub(super) fn report(&self, epoch: Epoch, class: ErrorClass) {
+        let mut state = self.lock();
+        if matches!(state.phase, Phase::Up) && state.epoch == epoch {
+            state.phase = Phase::Repairing(class);
+            self.announce(state);
+        }
+    }
+
+    /// Lets a worker that found no free session wait until sessions may have become free: a repair, `patience`, or the
+    /// end. Yields false, at once, when all others wait too: then somebody has to report it.
+    pub(super) fn park(&self, epoch: Epoch, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.lock();
+        if state.parked + 1 >= state.inside.len() {
+            return false;
+        }
+        state.parked += 1;
+        while state.epoch == epoch && !matches!(state.phase, Phase::Closed) {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            state = self.wait(state, left);
+        }
+        state.parked -= 1;
+        true
+    }
+
+    /// Waits for a task for the supervisor; a probe when none comes for `interval`.
+    pub(super) fn next_task(&self, interval: Duration) -> Task {
+        let until = Instant::now() + interval;
+        let mut state = self.lock();
+        loop {
+            match &state.phase {
+                Phase::Repairing(class) => return Task::Repair(*class),
+                Phase::Closed => return Task::Close,
+                Phase::Up | Phase::Down(_) => {}
+            }
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return Task::Probe };
+            state = self.wait(state, left);
+        }
+    }
+
+    /// Marks the supervisor as inside calls until the mark is dropped; for the watchdog.
+    pub(super) fn supervise(&self) -> Supervising<'_> {
+        self.lock().supervisor = Some(Instant::now());
+        Supervising { gate: self }
+    }
+
+    /// Waits, with the gate shut, until no worker is inside a call. Yields false when the signer is closed meanwhile.
+    pub(super) fn drain(&self) -> bool {
+        let mut state = self.lock();
+        loop {
+            if matches!(state.phase, Phase::Closed) {
+                return false;
+            }
+            if state.inside.iter().all(Option::is_none) {
+                return true;
+            }
+            state = self.wait(state, Duration::from_secs(1));
+        }
+    }
+
+    /// Waits, once closed, up to `limit` until no worker is inside a call. Yields whether that is so.
+    pub(super) fn drain_closed(&self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        let mut state = self.lock();
+        while state.inside.iter().any(Option::is_some) {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return false };
+            state = self.wait(state, left);
+        }
+        true
+    }
+
+    /// Opens the gate again after a repair: `finalized` tells whether old sessions are void too.
+    pub(super) fn open(&self, slot: Slot, finalized: bool) {
+        let mut state = self.lock();
+        state.epoch.login += 1;
+        if finalized {
+            state.epoch.incarnation += 1;
+        }
+        state.slot = slot;
+        if !matches!(state.phase, Phase::Closed) {
+            state.phase = Phase::Up;
+        }
+        self.announce(state);
+    }
+
+    /// Refuses callers at once from now on, for `reason`.
+    pub(super) fn shut(&self, reason: &str) {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Closed) {
+            state.phase = Phase::Down(reason.to_owned());
+        }
+        self.announce(state);
+    }
+
+    /// Sleeps for `pause`. Yields false, at once, when the signer is closed.
+    pub(super) fn pause(&self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        let mut state = self.lock();
+        loop {
+            if matches!(state.phase, Phase::Closed) {
+                return false;
+            }
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return true };
+            state = self.wait(state, left);
+        }
+    }
+
+    /// Ends all: nobody is let in any more and every waiter is woken.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.phase = Phase::Closed;
+        self.announce(state);
+    }
+
+    /// Who has been inside one call for longer than `limit`.
+    pub(super) fn stuck(&self, limit: Duration) -> Stuck {
+        let state = self.lock();
+        let longer = |since: &Option<Instant>| since.is_some_and(|since| since.elapsed() >= limit);
+        let workers = state.inside.iter().filter(|since| longer(since)).count();
+        Stuck { workers, all_workers: workers == state.inside.len(), supervisor: longer(&state.supervisor) }
+    }
+
+    /// Records what the watchdog saw. Yields whether it is new that somebody hangs.
+    pub(super) fn mark_hung(&self, hung: Stuck) -> bool {
+        let mut state = self.lock();
+        let new = state.hung == Stuck::default() && hung != Stuck::default();
+        if state.hung != hung {
+            state.hung = hung;
+            self.announce(state);
+        }
+        new
+    }
+
+    fn leave(&self, worker: usize) {
+        let mut state = self.lock();
+        if let Some(place) = state.inside.get_mut(worker) {
+            *place = None;
+        }
+        // Nobody waits for a leaver while the gate is open, and this is the path of every signature.
+        if !matches!(state.phase, Phase::Up) {
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics while it holds the lock; and if it did, each field is whole by itself.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Wakes every waiter and tells the observer when readiness changed. Told under the lock: two threads that told it
+    /// after letting go could tell it in the wrong order, and leave a gauge wrong for good.
+    fn announce(&self, mut state: MutexGuard<'_, State>) {
+        let ready = state.ready();
+        if state.was_ready != ready {
+            state.was_ready = ready;
+            self.observer.ready(ready);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn ready(&self) -> bool {
+        matches!(self.phase, Phase::Up) && self.hung == Stuck::default()
+    }
+}
+
+/// The right to make calls; given back when dropped.
+pub(super) struct Pass<'a> {
+    gate: &'a Gate,
+    worker: usize,
+    /// The state of the module that the calls meet.
+    pub(super) epoch: Epoch,
+    /// Where the token is.
+    pub(super) slot: Slot,
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.gate.leave(self.worker);
+    }
+}
+
+/// The mark that the supervisor is inside calls.
+pub(super) struct Supervising<'a> {
+    gate: &'a Gate,
+}
+
+impl Drop for Supervising<'_> {
+    fn drop(&mut self) {
+        self.gate.lock().supervisor = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signer::observer::Unobserved;
+
+    const SOON: Duration = Duration::from_millis(50);
+    const LATE: Duration = Duration::from_secs(20);
+
+    fn slot(id: u32) -> Slot {
+        Slot::try_from(id).unwrap()
+    }
+
+    fn gate(workers: usize) -> Arc<Gate> {
+        Arc::new(Gate::new(workers, slot(7), Arc::new(Unobserved)))
+    }
+
+    #[test]
+    fn one_failure_seen_by_many_is_one_repair() {
+        let gate = gate(2);
+        let seen = gate.enter(0, Instant::now()).unwrap().epoch;
+        gate.report(seen, ErrorClass::Login);
+        gate.report(seen, ErrorClass::Device);
+        assert_eq!(gate.next_task(SOON), Task::Repair(ErrorClass::Login));
+        gate.open(slot(7), false);
+        gate.report(seen, ErrorClass::Device);
+        assert_eq!(gate.next_task(SOON), Task::Probe);
+        assert!(gate.ready());
+    }
+
+    #[test]
+    fn repair_waits_for_the_last_call_to_return() {
+        let gate = gate(1);
+        let pass = gate.enter(0, Instant::now()).unwrap();
+        gate.report(pass.epoch, ErrorClass::Device);
+        std::thread::scope(|scope| {
+            let drained = scope.spawn(|| gate.drain());
+            std::thread::sleep(SOON);
+            assert!(!drained.is_finished());
+            drop(pass);
+            assert!(drained.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn caller_waits_for_a_repair_but_not_past_its_deadline() {
+        let gate = gate(1);
+        gate.report(Epoch::default(), ErrorClass::Device);
+        assert_eq!(gate.enter(0, Instant::now() + SOON).err(), Some(Refusal::Timeout));
+        std::thread::scope(|scope| {
+            let entered = scope.spawn(|| gate.enter(0, Instant::now() + LATE).map(|pass| (pass.epoch, pass.slot)));
+            std::thread::sleep(SOON);
+            gate.open(slot(9), true);
+            let (epoch, at) = entered.join().unwrap().unwrap();
+            assert_eq!((epoch, at), (Epoch { incarnation: 1, login: 1 }, slot(9)));
+        });
+    }
+
+    #[test]
+    fn failed_repair_refuses_at_once() {
+        let gate = gate(1);
+        gate.report(Epoch::default(), ErrorClass::Device);
+        gate.shut("gone");
+        assert_eq!(gate.enter(0, Instant::now() + LATE).err(), Some(Refusal::Down("gone".into())));
+        assert_eq!(gate.refusal(), Some(Refusal::Down("gone".into())));
+        assert!(!gate.ready());
+    }
+
+    #[test]
+    fn close_wakes_everybody() {
+        let gate = gate(2);
+        gate.report(Epoch::default(), ErrorClass::Device);
+        std::thread::scope(|scope| {
+            let caller = scope.spawn(|| gate.enter(0, Instant::now() + LATE).err());
+            let sleeper = scope.spawn(|| gate.pause(LATE));
+            std::thread::sleep(SOON);
+            gate.close();
+            assert_eq!(caller.join().unwrap(), Some(Refusal::Closed));
+            assert!(!sleeper.join().unwrap());
+        });
+        gate.open(slot(7), true);
+        assert_eq!(gate.next_task(LATE), Task::Close);
+    }
+
+    #[test]
+    fn call_that_does_not_return_makes_the_signer_unready() {
+        let gate = gate(2);
+        let pass = gate.enter(1, Instant::now()).unwrap();
+        std::thread::sleep(SOON);
+        let stuck = gate.stuck(SOON);
+        assert_eq!(stuck, Stuck { workers: 1, all_workers: false, supervisor: false });
+        assert!(gate.mark_hung(stuck));
+        assert!(!gate.mark_hung(stuck));
+        assert!(!gate.ready());
+        assert_eq!(gate.refusal(), None, "the other worker goes on");
+        drop(pass);
+        gate.mark_hung(gate.stuck(SOON));
+        assert!(gate.ready());
+    }
+
+    #[test]
+    fn last_worker_without_a_session_does_not_park() {
+        let gate = gate(2);
+        let epoch = Epoch::default();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| gate.park(epoch, LATE));
+            while gate.lock().parked == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!gate.park(epoch, LATE));
+            gate.open(slot(7), true);
+            assert!(first.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,253 @@
+//! The published public keys: their ids, their verification, and which of them signs. Knows no token: a private key is
+//! reached through the workers only.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::Digest;
+use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use serde::Serialize;
+
+use super::encoding::{Jwk, JwkSet, thumbprint, without_leading_zeros};
+
+/// The smallest public exponent that is accepted; below it, careless verifiers elsewhere accept forgeries.
+const SMALLEST_EXPONENT: u64 = 65_537;
+
+/// The sizes of a modulus, bits, that RS256 is used with here.
+const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+/// A key's id: the RFC 7638 thumbprint of its public part. It is computed, never stored, so it cannot name another key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct KeyId(Arc<str>);
+
+impl KeyId {
+    /// The id of the RSA key with these big-endian components.
+    pub fn of(modulus: &[u8], exponent: &[u8]) -> Self {
+        Self(thumbprint(modulus, exponent).into())
+    }
+
+    /// The id as it stands in a JWS header.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for KeyId {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The bytes of an RS256 signature, as long as the modulus.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Signature(Vec<u8>);
+
+impl Signature {
+    /// The signature's bytes, not encoded.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn from_token(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl AsRef<[u8]> for Signature {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // With its token's other two parts a signature is a credential; it has no business in a log.
+        write!(formatter, "Signature({} bytes)", self.0.len())
+    }
+}
+
+/// Why a public key is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnfitPublicKey {
+    /// The modulus is shorter than 2048 or longer than 8192 bits.
+    #[error("its modulus has {0} bits; 2048, 3072 or 4096 are used")]
+    Size(usize),
+    /// The exponent is even or below 65537.
+    #[error("its public exponent is not an odd number from 65537 up")]
+    Exponent,
+    /// The numbers are no RSA key.
+    #[error("its modulus and exponent form no RSA key")]
+    Components,
+}
+
+/// An RSA public key that verifies RS256.
+#[derive(Clone)]
+pub struct PublicKey {
+    kid: KeyId,
+    modulus: Vec<u8>,
+    exponent: Vec<u8>,
+    verifier: ParsedPublicKey,
+}
+
+impl PublicKey {
+    /// Reads a key from its big-endian modulus and exponent; leading zeros are dropped.
+    ///
+    /// # Errors
+    /// [`UnfitPublicKey`] for a size or an exponent that is not used here, or numbers that are no key.
+    pub fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
+        let (modulus, exponent) = (without_leading_zeros(modulus), without_leading_zeros(exponent));
+        let bits = bit_length(modulus);
+        if !MODULUS_BITS.contains(&bits) {
+            return Err(UnfitPublicKey::Size(bits));
+        }
+        match exponent_value(exponent) {
+            Some(value) if value >= SMALLEST_EXPONENT && value % 2 == 1 => {}
+            _ => return Err(UnfitPublicKey::Exponent),
+        }
+        let verifier = RsaPublicKeyComponents { n: modulus, e: exponent }
+            .to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256)
+            .map_err(|_| UnfitPublicKey::Components)?;
+        let kid = KeyId::of(modulus, exponent);
+        Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
+    }
+
+    /// The key's id.
+    pub fn kid(&self) -> &KeyId {
+        &self.kid
+    }
+
+    /// The modulus, big-endian, without leading zeros.
+    pub fn modulus(&self) -> &[u8] {
+        &self.modulus
+    }
+
+    /// The public exponent, big-endian, without leading zeros.
+    pub fn exponent(&self) -> &[u8] {
+        &self.exponent
+    }
+
+    /// The modulus's length in bits.
+    pub fn bits(&self) -> usize {
+        bit_length(&self.modulus)
+    }
+
+    /// The key as it stands in the JWK set.
+    pub fn jwk(&self) -> Jwk {
+        Jwk::rs256(self.kid.clone(), &self.modulus, &self.exponent)
+    }
+
+    /// Whether `signature` is this key's RS256 signature of `message` (RFC 7518 §3.3).
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.verifier.verify_sig(message, signature).is_ok()
+    }
+
+    /// Whether `signature` is this key's signature of the message with this SHA-256 `digest`.
+    pub(super) fn verify_digest(&self, digest: &Digest, signature: &[u8]) -> bool {
+        self.verifier.verify_digest_sig(digest, signature).is_ok()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PublicKey").field("kid", &self.kid).field("bits", &self.bits()).finish_non_exhaustive()
+    }
+}
+
+/// The published keys and the one that signs. Never empty.
+#[derive(Debug, Clone)]
+pub struct KeySet {
+    active: PublicKey,
+    others: Vec<PublicKey>,
+}
+
+impl KeySet {
+    /// A set in which `active` signs and `others` are published for verification only.
+    pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
+        Self { active, others }
+    }
+
+    /// The key that signs.
+    pub fn active(&self) -> &PublicKey {
+        &self.active
+    }
+
+    /// The published key with this `kid`, as it stands in a JWS header.
+    pub fn find(&self, kid: &str) -> Option<&PublicKey> {
+        self.iter().find(|key| key.kid.as_str() == kid)
+    }
+
+    /// The published keys, the active one first.
+    pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
+        std::iter::once(&self.active).chain(&self.others)
+    }
+
+    /// The document at `jwks_uri`.
+    pub fn jwk_set(&self) -> JwkSet {
+        JwkSet { keys: self.iter().map(PublicKey::jwk).collect() }
+    }
+}
+
+/// The length of a big-endian number without leading zeros, bits.
+fn bit_length(number: &[u8]) -> usize {
+    number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
+}
+
+/// A big-endian exponent of up to eight bytes.
+fn exponent_value(bytes: &[u8]) -> Option<u64> {
+    (bytes.len() <= 8).then(|| bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An odd number of 2048 bits: enough for a parser, which does not factor it.
+    fn modulus(bytes: usize) -> Vec<u8> {
+        let mut number = vec![0x5a; bytes];
+        number[0] = 0xc1;
+        number[bytes - 1] = 0x01;
+        number
+    }
+
+    #[test]
+    fn key_is_known_by_the_thumbprint_of_its_components() {
+        let key = PublicKey::from_components(&modulus(256), &[1, 0, 1]).unwrap();
+        assert_eq!(key.kid(), &KeyId::of(&modulus(256), &[1, 0, 1]));
+        assert_eq!(key.bits(), 2048);
+        let set = KeySet::new(key.clone(), vec![]);
+        assert_eq!(set.find(key.kid().as_str()).unwrap().modulus(), key.modulus());
+        assert!(set.find("another").is_none());
+    }
+
+    #[test]
+    fn short_modulus_is_refused() {
+        assert_eq!(PublicKey::from_components(&modulus(128), &[1, 0, 1]).unwrap_err(), UnfitPublicKey::Size(1024));
+        assert_eq!(PublicKey::from_components(&[], &[1, 0, 1]).unwrap_err(), UnfitPublicKey::Size(0));
+    }
+
+    #[test]
+    fn small_even_or_absent_exponent_is_refused() {
+        for exponent in [&[3][..], &[1, 0, 0], &[], &[0], &[1; 9]] {
+            assert_eq!(
+                PublicKey::from_components(&modulus(256), exponent).unwrap_err(),
+                UnfitPublicKey::Exponent,
+                "{exponent:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn signature_of_nothing_is_refused() {
+        let key = PublicKey::from_components(&modulus(256), &[1, 0, 1]).unwrap();
+        assert!(!key.verify(b"message", &[]));
+        assert!(!key.verify(b"message", &[0; 256]));
+    }
+}

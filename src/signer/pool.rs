@@ -1,0 +1,223 @@
+//! The signer on a PKCS #11 token: opens it, starts the threads, queues requests, stops the threads.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use async_channel::{Sender, TrySendError};
+use async_trait::async_trait;
+use cryptoki::types::AuthPin;
+use tokio::sync::oneshot;
+
+use super::Signer;
+use super::encoding::sha256;
+use super::error::{OpenError, SignError};
+use super::fault::ErrorClass;
+use super::gate::Gate;
+use super::key::{self, SigningKey};
+use super::keyring::{KeyId, KeySet, Signature};
+use super::observer::Observer;
+use super::pin;
+use super::pkcs11::{Anchor, Initialized, Module};
+use super::supervisor::Supervisor;
+use super::timing::Timing;
+use super::watchdog::Watchdog;
+use super::worker::{Job, Worker};
+use crate::config;
+
+/// How long dropping the signer waits for its threads. A thread inside a call that does not return is left behind.
+const THREADS_END: Duration = Duration::from_secs(4);
+
+/// Signs with keys that stay in a PKCS #11 token, on threads of its own.
+///
+/// A module's state is one for the whole process: open one signer a process and module.
+pub struct Pkcs11Signer {
+    key_set: Arc<KeySet>,
+    keys: Arc<[Arc<SigningKey>]>,
+    gate: Arc<Gate>,
+    queue: Sender<Job>,
+    timeout: Duration,
+    observer: Arc<dyn Observer>,
+    /// Disconnected when the last thread has ended.
+    threads: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Pkcs11Signer {
+    /// Opens the token and proves that its key signs. Blocks; call it before the server starts.
+    ///
+    /// # Errors
+    /// [`OpenError`], one line for the operator. The PIN is tried once at most.
+    pub fn open(hsm: &config::Hsm, observer: Arc<dyn Observer>) -> Result<Self, OpenError> {
+        Self::open_with(hsm, observer, Timing::default())
+    }
+
+    /// As [`Self::open`], with other pauses and limits.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(hsm: &config::Hsm, observer: Arc<dyn Observer>, timing: Timing) -> Result<Self, OpenError> {
+        let pin = pin::read(&hsm.pin_file)?;
+        let module = Module::load(&hsm.module)?;
+        let initialized = module.initialize()?;
+        let opened = open_token(&module, hsm, &pin);
+        let (anchor, key) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                if initialized == Initialized::Here
+                    && let Err(fault) = module.finalize()
+                {
+                    tracing::warn!(error = %fault, "the module did not finalize");
+                }
+                return Err(error);
+            }
+        };
+
+        let key_set = Arc::new(KeySet::new(key.public.clone(), Vec::new()));
+        let keys: Arc<[Arc<SigningKey>]> = Arc::new([Arc::new(key)]);
+        let gate = Arc::new(Gate::new(hsm.sessions.max(1), anchor.token.slot, Arc::clone(&observer)));
+        let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
+        let worker = |number| Worker {
+            number,
+            module: module.clone(),
+            gate: Arc::clone(&gate),
+            jobs: jobs.clone(),
+            queue: queue.clone(),
+            observer: Arc::clone(&observer),
+            seat: None,
+        };
+        let workers = (0..hsm.sessions.max(1)).map(worker).collect();
+        let watchdog = Watchdog { gate: Arc::clone(&gate), observer: Arc::clone(&observer), timing };
+        let supervisor = Supervisor {
+            module,
+            initialized,
+            label: hsm.token_label.clone(),
+            anchor,
+            pin,
+            keys: Arc::clone(&keys),
+            gate: Arc::clone(&gate),
+            observer: Arc::clone(&observer),
+            timing,
+        };
+        let threads = start_threads(watchdog, supervisor, workers).inspect_err(|_| {
+            gate.close();
+            queue.close();
+        })?;
+        let threads = Mutex::new(threads);
+        Ok(Self { key_set, keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
+    }
+
+    /// Puts one job for each input into the queue.
+    fn submit(&self, key: &Arc<SigningKey>, inputs: &[Vec<u8>], deadline: Instant) -> Result<Vec<Reply>, SignError> {
+        let replies = inputs
+            .iter()
+            .map(|input| {
+                let (reply, receiver) = oneshot::channel();
+                let job = Job { key: Arc::clone(key), digest: sha256(input), queued: Instant::now(), deadline, reply };
+                // On an early return the receivers are dropped, and the workers skip the jobs that are queued already.
+                self.queue.try_send(job).map_err(|error| match error {
+                    TrySendError::Full(_) => SignError::Busy,
+                    TrySendError::Closed(_) => SignError::Unavailable("the signer is being closed".into()),
+                })?;
+                Ok(receiver)
+            })
+            .collect();
+        self.observer.queue_length(self.queue.len());
+        replies
+    }
+
+    async fn sign_with(&self, kid: &KeyId, inputs: &[Vec<u8>]) -> Result<Vec<Signature>, SignError> {
+        let deadline = Instant::now() + self.timeout;
+        let key = self
+            .keys
+            .iter()
+            .find(|key| key.public.kid() == kid)
+            .ok_or_else(|| SignError::Bug(format!("no key {kid} in the token")))?;
+        if let Some(refusal) = self.gate.refusal() {
+            return Err(refusal.into());
+        }
+        let replies = self.submit(key, inputs, deadline)?;
+        let collect = async {
+            let mut signatures = Vec::with_capacity(replies.len());
+            for reply in replies {
+                let lost = || SignError::Bug("a signer thread ended".into());
+                signatures.push(reply.await.map_err(|_| lost())??);
+            }
+            Ok(signatures)
+        };
+        tokio::time::timeout_at(deadline.into(), collect).await.unwrap_or(Err(SignError::Timeout))
+    }
+}
+
+/// Where one signature arrives.
+type Reply = oneshot::Receiver<Result<Signature, SignError>>;
+
+/// Logs in, reads the key and proves that it signs.
+fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, SigningKey), OpenError> {
+    let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
+    let key = key::the_signing_key(&anchor.session, &hsm.token_label, &hsm.key_label)?;
+    key::prove(&anchor.session, &key).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+    Ok((anchor, key))
+}
+
+/// Starts every thread. The channel is disconnected when the last one has ended; nothing is ever sent.
+fn start_threads(
+    watchdog: Watchdog,
+    supervisor: Supervisor,
+    workers: Vec<Worker>,
+) -> Result<mpsc::Receiver<()>, OpenError> {
+    let (running, threads) = mpsc::channel();
+    let start = |name: String, body: Box<dyn FnOnce() + Send>| {
+        let running = running.clone();
+        let body = move || {
+            body();
+            drop(running);
+        };
+        thread::Builder::new().name(name).spawn(body).map_err(|error| OpenError::Thread(error.to_string()))
+    };
+    start("signer-watchdog".into(), Box::new(move || watchdog.run()))?;
+    start("signer-repair".into(), Box::new(move || supervisor.run()))?;
+    for (number, worker) in workers.into_iter().enumerate() {
+        start(format!("signer-{number}"), Box::new(move || worker.run()))?;
+    }
+    Ok(threads)
+}
+
+#[async_trait]
+impl Signer for Pkcs11Signer {
+    async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError> {
+        let outcome = self.sign_with(kid, &inputs).await;
+        match &outcome {
+            // What the token answered was counted where it was met.
+            Ok(_) | Err(SignError::Unavailable(_) | SignError::Bug(_)) => {}
+            Err(SignError::Busy) => self.observer.failed(ErrorClass::Busy),
+            Err(SignError::Timeout) => self.observer.failed(ErrorClass::Timeout),
+        }
+        outcome
+    }
+
+    fn key_set(&self) -> Arc<KeySet> {
+        Arc::clone(&self.key_set)
+    }
+
+    fn ready(&self) -> bool {
+        self.gate.ready()
+    }
+}
+
+impl Drop for Pkcs11Signer {
+    fn drop(&mut self) {
+        self.gate.close();
+        self.queue.close();
+        let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if threads.recv_timeout(THREADS_END) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::error!("a signer thread is inside a call that does not return; leaving it behind");
+        }
+    }
+}
+
+impl fmt::Debug for Pkcs11Signer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Pkcs11Signer").field("active", self.key_set.active()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! The one thread that repairs: logs in again, or finalizes and initializes the module and finds token and keys anew,
+//! with growing pauses. Holds the anchor session and the PIN. A PIN that was refused is never tried again: from then on
+//! the signer stays down until a person has acted and restarted it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cryptoki::types::AuthPin;
+
+use super::error::OpenError;
+use super::fault::{ErrorClass, Fault};
+use super::gate::{Gate, Task};
+use super::key::{self, SigningKey};
+use super::observer::Observer;
+use super::pkcs11::{Anchor, Initialized, Module};
+use super::timing::Timing;
+
+/// How long a closing supervisor waits for calls under way before it leaves the module as it is.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
+/// After this long without a failure, the next repair starts without a pause again.
+const CALM: Duration = Duration::from_secs(30);
+
+/// See the module's page.
+pub(super) struct Supervisor {
+    pub(super) module: Module,
+    pub(super) initialized: Initialized,
+    pub(super) label: String,
+    pub(super) anchor: Anchor,
+    pub(super) pin: AuthPin,
+    pub(super) keys: Arc<[Arc<SigningKey>]>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) timing: Timing,
+}
+
+/// Pauses between resets.
+struct Backoff {
+    next: Duration,
+    last_repair: Option<Instant>,
+}
+
+impl Supervisor {
+    /// Repairs what is reported until the signer is closed.
+    pub(super) fn run(mut self) {
+        let mut backoff = Backoff { next: self.timing.first_pause, last_repair: None };
+        let mut latched = false;
+        loop {
+            match self.gate.next_task(self.timing.probe_interval) {
+                Task::Close => break,
+                Task::Probe if latched => {}
+                Task::Probe => self.probe(),
+                Task::Repair(class) => latched = self.repair(class, &mut backoff).is_err(),
+            }
+        }
+        self.close();
+    }
+
+    /// Signs something, so that a device that vanished is noticed before the next request meets it, and a device that
+    /// drops idle sessions does not find them idle.
+    fn probe(&self) {
+        let epoch = self.gate.epoch();
+        let outcome = {
+            let _supervising = self.gate.supervise();
+            self.prove_keys()
+        };
+        if let Err(fault) = outcome {
+            self.note(&fault, "the token stopped signing");
+            let class = if fault.class == ErrorClass::Login { ErrorClass::Login } else { ErrorClass::Device };
+            self.gate.report(epoch, class);
+        }
+    }
+
+    /// Repairs until it works.
+    ///
+    /// # Errors
+    /// `Latched`, when only a person can go on.
+    fn repair(&mut self, class: ErrorClass, backoff: &mut Backoff) -> Result<(), Latched> {
+        if class == ErrorClass::Login && backoff.is_calm() {
+            let _supervising = self.gate.supervise();
+            match self.log_in_again() {
+                Ok(()) => {
+                    tracing::warn!("logged in to the token again");
+                    backoff.repaired();
+                    self.gate.open(self.anchor.token.slot, false);
+                    return Ok(());
+                }
+                Err(error) if error.latches() => return Err(self.latch(&error)),
+                Err(error) => tracing::warn!(%error, "a new login did not help"),
+            }
+        }
+        self.reset_until_it_works(backoff)
+    }
+
+    fn reset_until_it_works(&mut self, backoff: &mut Backoff) -> Result<(), Latched> {
+        loop {
+            // A device that fails right after each repair must not be finalized in a tight loop.
+            if let Some(pause) = backoff.pause(&self.timing)
+                && !self.gate.pause(pause)
+            {
+                return Ok(());
+            }
+            let gate = Arc::clone(&self.gate);
+            let outcome = {
+                let _supervising = gate.supervise();
+                if !gate.drain() {
+                    return Ok(());
+                }
+                self.reset()
+            };
+            backoff.repaired();
+            match outcome {
+                Ok(()) => {
+                    tracing::warn!("the PKCS#11 module was reset; the token signs again");
+                    self.observer.reset();
+                    self.gate.open(self.anchor.token.slot, true);
+                    return Ok(());
+                }
+                Err(error) if error.latches() => return Err(self.latch(&error)),
+                Err(error) => {
+                    tracing::error!(%error, "the token cannot be used; trying again");
+                    self.observer.failed(ErrorClass::Device);
+                    self.gate.shut(&error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Finalize, initialize, find the token by label and serial number, log in, find the keys, sign. A module may
+    /// initialize and list nothing while its device is away, so only a signature counts as success.
+    fn reset(&mut self) -> Result<(), OpenError> {
+        if let Err(fault) = self.module.finalize() {
+            tracing::warn!(error = %fault, "the module did not finalize");
+        }
+        self.initialized = self.module.initialize()?;
+        let serial = self.anchor.token.serial.clone();
+        self.anchor = Anchor::open(&self.module, &self.label, Some(&serial), &self.pin)?;
+        self.prove_keys().map_err(|fault| OpenError::device(&self.label, &fault))
+    }
+
+    fn log_in_again(&self) -> Result<(), OpenError> {
+        self.module.login(&self.label, self.anchor.token.slot, &self.anchor.session, &self.pin)?;
+        self.prove_keys().map_err(|fault| OpenError::device(&self.label, &fault))
+    }
+
+    fn prove_keys(&self) -> Result<(), Fault> {
+        self.keys.iter().try_for_each(|key| key::prove(&self.anchor.session, key))
+    }
+
+    /// Gives up until a person has acted.
+    fn latch(&self, error: &OpenError) -> Latched {
+        tracing::error!(%error, "the PIN is not tried again; act on this and restart");
+        self.observer.failed(ErrorClass::Pin);
+        self.gate.shut(&error.to_string());
+        Latched
+    }
+
+    fn note(&self, fault: &Fault, what: &str) {
+        self.observer.failed(fault.class);
+        tracing::warn!(class = fault.class.as_str(), error = %fault, "{what}");
+    }
+
+    fn close(self) {
+        // Finalizing under a call is undefined; leaving the module initialized at the process's end harms nobody.
+        if self.gate.drain_closed(LAST_CALLS)
+            && self.initialized == Initialized::Here
+            && let Err(fault) = self.module.finalize()
+        {
+            tracing::warn!(error = %fault, "the module did not finalize");
+        }
+    }
+}
+
+/// Only a person can go on.
+struct Latched;
+
+impl Backoff {
+    /// Whether the last repair is long enough ago for this one not to be its sequel.
+    fn is_calm(&self) -> bool {
+        self.last_repair.is_none_or(|last| last.elapsed() >= CALM)
+    }
+
+    /// The pause before the next reset; none when all was calm.
+    fn pause(&mut self, timing: &Timing) -> Option<Duration> {
+        if self.is_calm() {
+            self.next = timing.first_pause;
+            return None;
+        }
+        let pause = self.next;
+        self.next = (self.next * 2).min(timing.longest_pause);
+        Some(pause)
+    }
+
+    fn repaired(&mut self) {
+        self.last_repair = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let timing = Timing::default();
+        let mut backoff = Backoff { next: timing.first_pause, last_repair: None };
+        assert_eq!(backoff.pause(&timing), None, "the first reset is made at once");
+        backoff.repaired();
+        let pauses: Vec<_> = std::iter::from_fn(|| backoff.pause(&timing)).take(6).collect();
+        assert_eq!(pauses[0], timing.first_pause);
+        assert!(pauses.windows(2).all(|pair| pair[1] == (pair[0] * 2).min(timing.longest_pause)));
+        assert_eq!(pauses[5], timing.longest_pause);
+    }
+}

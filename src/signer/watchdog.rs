@@ -1,0 +1,37 @@
+//! Watches for calls into the module that never return. Makes no call itself, so it cannot hang.
+
+use std::sync::Arc;
+
+use super::fault::ErrorClass;
+use super::gate::{Gate, Stuck};
+use super::observer::Observer;
+use super::timing::Timing;
+
+/// How often, in parts of the time after which a hang is noticed, the watchdog looks.
+const LOOKS: u32 = 8;
+
+/// See the module's page.
+pub(super) struct Watchdog {
+    pub(super) gate: Arc<Gate>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) timing: Timing,
+}
+
+impl Watchdog {
+    /// Watches until the signer is closed.
+    pub(super) fn run(self) {
+        while self.gate.pause(self.timing.hang_noticed / LOOKS) {
+            let hung = self.gate.stuck(self.timing.hang_noticed);
+            if self.gate.mark_hung(hung) {
+                self.observer.failed(ErrorClass::Hang);
+                let Stuck { workers, supervisor, .. } = hung;
+                tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
+            }
+            let hopeless = self.gate.stuck(self.timing.hang_abort);
+            if hopeless.all_workers || hopeless.supervisor {
+                tracing::error!("no call into the PKCS#11 module returns and none can be cancelled; aborting");
+                std::process::abort();
+            }
+        }
+    }
+}

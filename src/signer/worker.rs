@@ -1,0 +1,237 @@
+//! A thread that owns one session and its key handles, and signs what comes through the queue. Decides by the class of a
+//! failure whether a new session, the supervisor or nobody can help, and tries once more within the job's deadline.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_channel::{Receiver, Sender};
+use aws_lc_rs::digest::Digest;
+use cryptoki::object::ObjectHandle;
+use cryptoki::session::Session;
+use tokio::sync::oneshot;
+
+use super::error::SignError;
+use super::fault::{ErrorClass, Fault};
+use super::gate::{Epoch, Gate, Pass, Refusal};
+use super::key::{self, SigningKey};
+use super::keyring::{KeyId, Signature};
+use super::observer::Observer;
+use super::pkcs11::Module;
+
+/// How long a worker that found no free session leaves the queue to the others before it looks again.
+const PARKED: Duration = Duration::from_secs(30);
+
+/// The longest that a worker waits for its first session when the signer starts.
+const FIRST_SESSION: Duration = Duration::from_secs(1);
+
+/// One signature to be made.
+pub(super) struct Job {
+    pub(super) key: Arc<SigningKey>,
+    pub(super) digest: Digest,
+    pub(super) queued: Instant,
+    pub(super) deadline: Instant,
+    pub(super) reply: oneshot::Sender<Result<Signature, SignError>>,
+}
+
+/// See the module's page.
+pub(super) struct Worker {
+    pub(super) number: usize,
+    pub(super) module: Module,
+    pub(super) gate: Arc<Gate>,
+    pub(super) jobs: Receiver<Job>,
+    /// Where a job goes back to when this worker finds no session.
+    pub(super) queue: Sender<Job>,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) seat: Option<Seat>,
+}
+
+/// An open session and the handles that were found in it.
+pub(super) struct Seat {
+    session: Session,
+    epoch: Epoch,
+    handles: Vec<(KeyId, ObjectHandle)>,
+}
+
+/// Why an attempt yielded no signature.
+enum Failure {
+    /// The gate let nobody in.
+    Refused(Refusal),
+    /// The token failed, in this state of the module.
+    Token(Epoch, Fault),
+}
+
+/// Why a job was not answered by this worker.
+enum Unserved {
+    /// The answer to give.
+    Answer(SignError),
+    /// The token has no session for this worker, but has some for others.
+    NoSession(Epoch),
+}
+
+impl Worker {
+    /// Signs until the queue is closed and empty.
+    pub(super) fn run(mut self) {
+        self.take_first_seat();
+        while let Ok(job) = self.jobs.recv_blocking() {
+            self.observer.queue_length(self.jobs.len());
+            self.serve(job);
+        }
+    }
+
+    /// Opens the session before the first job, so that the first request does not pay for it. A failure here comes again
+    /// with the first job, and is dealt with there.
+    fn take_first_seat(&mut self) {
+        let gate = Arc::clone(&self.gate);
+        let Ok(pass) = gate.enter(self.number, Instant::now() + FIRST_SESSION) else { return };
+        if let Err(fault) = self.sit(&pass) {
+            tracing::warn!(worker = self.number, error = %fault, "no session yet");
+        }
+    }
+
+    fn serve(&mut self, job: Job) {
+        if job.reply.is_closed() {
+            return;
+        }
+        if Instant::now() >= job.deadline {
+            let _ = job.reply.send(Err(SignError::Timeout));
+            return;
+        }
+        match self.sign(&job) {
+            Ok(signature) => {
+                let _ = job.reply.send(Ok(signature));
+            }
+            Err(Unserved::Answer(error)) => {
+                let _ = job.reply.send(Err(error));
+            }
+            Err(Unserved::NoSession(epoch)) => self.hand_on(job, epoch),
+        }
+    }
+
+    /// Two attempts at most. A signature has no side effect, so the second one is always safe.
+    fn sign(&mut self, job: &Job) -> Result<Signature, Unserved> {
+        let (epoch, fault) = match self.attempt(job) {
+            Ok(signature) => return Ok(signature),
+            Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
+            Err(Failure::Token(epoch, fault)) => (epoch, fault),
+        };
+        self.note(&fault);
+        match fault.class {
+            ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
+            ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
+            // The attempt gave its session up; the next one opens another.
+            ErrorClass::Session | ErrorClass::WrongSignature => {}
+            class => self.gate.report(epoch, class),
+        }
+        let (epoch, fault) = match self.attempt(job) {
+            Ok(signature) => return Ok(signature),
+            Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
+            Err(Failure::Token(epoch, fault)) => (epoch, fault),
+        };
+        self.note(&fault);
+        match fault.class {
+            ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
+            ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
+            // Neither a new session nor a new login healed it: only a reset is left.
+            _ => self.gate.report(epoch, ErrorClass::Device),
+        }
+        Err(Unserved::Answer(SignError::Unavailable(fault.text)))
+    }
+
+    fn attempt(&mut self, job: &Job) -> Result<Signature, Failure> {
+        let gate = Arc::clone(&self.gate);
+        let pass = gate.enter(self.number, job.deadline).map_err(Failure::Refused)?;
+        if Instant::now() >= job.deadline {
+            return Err(Failure::Refused(Refusal::Timeout));
+        }
+        let started = Instant::now();
+        let outcome = self.sign_inside(job, &pass);
+        match outcome {
+            Ok(signature) => {
+                self.observer.signed(started.duration_since(job.queued), started.elapsed());
+                Ok(signature)
+            }
+            Err(fault) => {
+                self.leave_seat(&pass, fault.class);
+                Err(Failure::Token(pass.epoch, fault))
+            }
+        }
+    }
+
+    fn sign_inside(&mut self, job: &Job, pass: &Pass<'_>) -> Result<Signature, Fault> {
+        let seat = self.sit(pass)?;
+        let handle = seat.handle(&job.key)?;
+        key::sign(&seat.session, handle, &job.key.public, &job.digest)
+    }
+
+    /// The session of the module's present state, opened where there is none yet.
+    fn sit(&mut self, pass: &Pass<'_>) -> Result<&mut Seat, Fault> {
+        let seat = match self.seat.take() {
+            Some(seat) if seat.epoch == pass.epoch => seat,
+            old => {
+                if let Some(old) = old {
+                    old.close(pass);
+                }
+                let session = self.module.open_session(pass.slot)?;
+                Seat { session, epoch: pass.epoch, handles: Vec::new() }
+            }
+        };
+        Ok(self.seat.insert(seat))
+    }
+
+    /// Gives the session up after a failure of this class.
+    fn leave_seat(&mut self, pass: &Pass<'_>, class: ErrorClass) {
+        let Some(seat) = self.seat.take() else { return };
+        // A device that fails may hang on one more call, and the reset voids the session anyway.
+        if class != ErrorClass::Device {
+            seat.close(pass);
+        }
+    }
+
+    /// Leaves the job to the workers that have a session, and waits until there may be one more.
+    fn hand_on(&self, job: Job, epoch: Epoch) {
+        if let Err(refused) = self.queue.try_send(job) {
+            let _ = refused.into_inner().reply.send(Err(SignError::Busy));
+        }
+        if !self.gate.park(epoch, PARKED) {
+            // Not one worker has a session: ours must have leaked, or another application took them all.
+            self.gate.report(epoch, ErrorClass::Device);
+        }
+    }
+
+    fn note(&self, fault: &Fault) {
+        self.observer.failed(fault.class);
+        tracing::warn!(worker = self.number, class = fault.class.as_str(), error = %fault, "signature failed");
+    }
+}
+
+impl Seat {
+    /// The key's handle; found once and kept, for a search costs a sixth of a signature and takes a lock in the module.
+    fn handle(&mut self, key: &SigningKey) -> Result<ObjectHandle, Fault> {
+        let known = self.handles.iter().find(|(kid, _)| kid == key.public.kid());
+        if let Some((_, handle)) = known {
+            return Ok(*handle);
+        }
+        let handle = key::find_again(&self.session, key)?;
+        self.handles.push((key.public.kid().clone(), handle));
+        Ok(handle)
+    }
+
+    /// Closes the session, unless a finalize has voided it: its number may be another session's by now.
+    fn close(self, pass: &Pass<'_>) {
+        if self.epoch.incarnation == pass.epoch.incarnation
+            && let Err(error) = self.session.close()
+        {
+            tracing::debug!(%error, "session could not be closed");
+        }
+    }
+}
+
+impl From<Refusal> for SignError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Timeout => Self::Timeout,
+            Refusal::Down(reason) => Self::Unavailable(reason),
+            Refusal::Closed => Self::Unavailable("the signer is being closed".into()),
+        }
+    }
+}

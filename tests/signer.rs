@@ -1,0 +1,17 @@
+//! The signer on a real token: SoftHSM, each test in a process of its own.
+
+#![expect(clippy::unwrap_used, reason = "what tests share is part of the tests")]
+
+#[path = "support/softhsm.rs"]
+mod softhsm;
+
+#[path = "signer/ceremony.rs"]
+mod ceremony;
+#[path = "signer/faults.rs"]
+mod faults;
+#[path = "signer/recovery.rs"]
+mod recovery;
+#[path = "signer/signing.rs"]
+mod signing;
+#[path = "signer/support.rs"]
+mod support;

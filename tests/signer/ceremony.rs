@@ -1,0 +1,98 @@
+//! What the command line does with keys, and the script that makes a token for development.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use sealgate::config::Hsm;
+use sealgate::signer::{self, KeySize, OpenError};
+
+use crate::softhsm::{MODULE, in_own_process};
+use crate::support::{LABEL, generate, hsm, module, open, quick, session};
+
+#[test]
+fn generated_key_can_sign_and_cannot_leave() {
+    in_own_process("ceremony::generated_key_can_sign_and_cannot_leave", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        let report = generate(&hsm);
+        assert_eq!(report.faults(), Vec::<String>::new());
+        assert_eq!((report.id.as_str(), report.label.as_str(), report.bits), ("a15e", LABEL, 2048));
+        assert_eq!(report.local, Some(true));
+        assert_eq!(signer::list(&hsm).unwrap(), std::slice::from_ref(&report));
+
+        let check = signer::check(&hsm).unwrap();
+        assert!(check.ok, "{check:?}");
+        let json = serde_json::to_value(&check).unwrap();
+        assert_eq!(json["keys"][0]["kid"], report.kid.as_str());
+        assert_eq!(json["keys"][0]["never_extractable"], true);
+
+        // What the token says when asked for the private exponent itself.
+        let (_signer, _) = open(&hsm, quick());
+        let module = module();
+        let session = session(&module);
+        let key = session
+            .find_objects(&[cryptoki::object::Attribute::Class(cryptoki::object::ObjectClass::PRIVATE_KEY)])
+            .unwrap()[0];
+        assert_eq!(session.get_attributes(key, &[cryptoki::object::AttributeType::PrivateExponent]).unwrap(), []);
+    });
+}
+
+#[test]
+fn second_key_with_the_label_or_the_id_is_not_made() {
+    in_own_process("ceremony::second_key_with_the_label_or_the_id_is_not_made", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        let first = generate(&hsm);
+        let error = signer::generate(&hsm, KeySize::Rsa2048, &[9]).unwrap_err();
+        assert!(matches!(error, OpenError::KeyExists { .. }), "{error}");
+        assert!(error.to_string().contains("a15e"), "{error}");
+        let other_label = Hsm { key_label: "other".into(), ..hsm.clone() };
+        assert!(matches!(
+            signer::generate(&other_label, KeySize::Rsa2048, &[0xa1, 0x5e]).unwrap_err(),
+            OpenError::KeyExists { .. }
+        ));
+        assert_eq!(signer::list(&hsm).unwrap(), [first]);
+    });
+}
+
+#[test]
+fn check_tells_an_empty_token_and_two_keys_apart() {
+    in_own_process("ceremony::check_tells_an_empty_token_and_two_keys_apart", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        let empty = signer::check(&hsm).unwrap();
+        assert!(!empty.ok && empty.keys.is_empty());
+        assert!(empty.faults[0].contains("sealgate key generate"), "{empty:?}");
+
+        generate(&hsm);
+        softhsm.pkcs11_tool(LABEL, &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", "0805"]);
+        let two = signer::check(&hsm).unwrap();
+        assert!(!two.ok && two.faults[0].contains("0805"), "{two:?}");
+        let faultless = two.keys.iter().filter(|key| key.faults.is_empty()).count();
+        assert_eq!((two.keys.len(), faultless), (2, 1));
+    });
+}
+
+#[test]
+fn script_makes_a_token_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hsm/init-token.sh");
+    let run = || {
+        let output = Command::new("sh").arg(&script).arg(root).arg(LABEL).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tokens = std::fs::read_dir(root.join("tokens")).unwrap().count();
+        (tokens, std::fs::read_to_string(root.join("pin")).unwrap())
+    };
+    let (tokens, pin) = run();
+    assert_eq!(tokens, 1);
+    assert_eq!(run(), (tokens, pin.clone()), "a second run changes nothing");
+    for secret in ["pin", "so-pin"] {
+        assert_eq!(std::fs::metadata(root.join(secret)).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // The token takes the PIN that was written.
+    let login = Command::new("pkcs11-tool")
+        .args(["--module", MODULE, "--token-label", LABEL, "--login", "--pin", pin.trim(), "--list-objects"])
+        .env("SOFTHSM2_CONF", root.join("softhsm2.conf"))
+        .output()
+        .unwrap();
+    assert!(login.status.success(), "{}", String::from_utf8_lossy(&login.stderr));
+}

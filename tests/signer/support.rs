@@ -1,0 +1,144 @@
+//! What the signer's tests share: settings for the fixture and a counting observer.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use cryptoki::context::Pkcs11;
+use cryptoki::session::{Session, UserType};
+use cryptoki::slot::Slot;
+use sealgate::config::Hsm;
+use sealgate::signer::{self, ErrorClass, KeyReport, KeySize, Observer, Pkcs11Signer, SignError, Signer, Timing};
+
+use crate::softhsm::{MODULE, PIN, SoftHsm};
+
+/// The label of the token and of the key.
+pub(crate) const LABEL: &str = "sealgate";
+
+/// Settings for the fixture's token.
+pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
+    Hsm {
+        module: PathBuf::from(MODULE),
+        token_label: LABEL.into(),
+        pin_file: softhsm.pin_file(),
+        key_label: LABEL.into(),
+        sessions: 2,
+        sign_timeout: Duration::from_secs(10),
+        queue: 256,
+    }
+}
+
+/// Makes a 2048-bit key with the configured label.
+pub(crate) fn generate(hsm: &Hsm) -> KeyReport {
+    signer::generate(hsm, KeySize::Rsa2048, &[0xa1, 0x5e]).unwrap()
+}
+
+/// Pauses and limits short enough for a test.
+pub(crate) fn quick() -> Timing {
+    Timing {
+        first_pause: Duration::from_millis(20),
+        longest_pause: Duration::from_millis(200),
+        // Out of the way, except where a test is about it.
+        probe_interval: Duration::from_mins(10),
+        hang_noticed: Duration::from_millis(500),
+        hang_abort: Duration::from_mins(10),
+    }
+}
+
+/// A signer that counts what it does.
+pub(crate) fn open(hsm: &Hsm, timing: Timing) -> (Pkcs11Signer, Arc<Counts>) {
+    let counts = Arc::new(Counts::default());
+    let observer: Arc<dyn Observer> = counts.clone();
+    (Pkcs11Signer::open_with(hsm, observer, timing).unwrap(), counts)
+}
+
+/// Runs one future; the signer needs a timer.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap().block_on(future)
+}
+
+/// Signs `message` with the active key and verifies the signature with the published one.
+pub(crate) fn sign_one(signer: &Pkcs11Signer, message: &[u8]) -> Result<(), SignError> {
+    let keys = signer.key_set();
+    let signatures = block_on(signer.sign(keys.active().kid(), vec![message.to_vec()]))?;
+    assert_eq!(signatures.len(), 1);
+    assert!(keys.active().verify(message, signatures[0].as_bytes()));
+    Ok(())
+}
+
+/// Waits until `condition` holds; panics after `limit`. Yields how long it took.
+pub(crate) fn wait_until(limit: Duration, what: &str, condition: impl Fn() -> bool) -> Duration {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    start.elapsed()
+}
+
+/// Another user of the module in this process; a module has one state for all of them.
+pub(crate) fn module() -> Pkcs11 {
+    Pkcs11::new(MODULE).unwrap()
+}
+
+/// The slot of the test's token, in an initialized module.
+pub(crate) fn slot(module: &Pkcs11) -> Slot {
+    module.get_slots_with_initialized_token().unwrap()[0]
+}
+
+/// A session of the test's own that can write, logged in.
+pub(crate) fn session(module: &Pkcs11) -> Session {
+    let session = module.open_rw_session(slot(module)).unwrap();
+    match session.login(UserType::User, Some(&PIN.into())) {
+        Ok(()) | Err(cryptoki::error::Error::Pkcs11(cryptoki::error::RvError::UserAlreadyLoggedIn, _)) => session,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Counts the signer's events.
+#[derive(Default)]
+pub(crate) struct Counts {
+    signed: AtomicUsize,
+    resets: AtomicUsize,
+    failures: Mutex<HashMap<ErrorClass, usize>>,
+    readiness: Mutex<Vec<bool>>,
+}
+
+impl Counts {
+    pub(crate) fn signed(&self) -> usize {
+        self.signed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn resets(&self) -> usize {
+        self.resets.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn failures(&self, class: ErrorClass) -> usize {
+        self.failures.lock().unwrap().get(&class).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn readiness(&self) -> Vec<bool> {
+        self.readiness.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Counts {
+    fn signed(&self, _waited: Duration, took: Duration) {
+        assert!(took > Duration::ZERO);
+        self.signed.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn failed(&self, class: ErrorClass) {
+        *self.failures.lock().unwrap().entry(class).or_default() += 1;
+    }
+
+    fn reset(&self) {
+        self.resets.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn ready(&self, ready: bool) {
+        self.readiness.lock().unwrap().push(ready);
+    }
+}

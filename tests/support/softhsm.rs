@@ -1,0 +1,182 @@
+//! A SoftHSM of a test's own: a directory with its configuration, its tokens and a PIN file, removed at the end. Needs
+//! `softhsm2-util` and `pkcs11-tool`, and fails where they are absent. std and tempfile only, so that every test binary
+//! can include it: `#[path = "support/softhsm.rs"] mod softhsm;`.
+//!
+//! SoftHSM reads `SOFTHSM2_CONF` once a process, and a PKCS #11 module has one state a process. A test that starts the
+//! real binary gives the child [`SoftHsm::configuration`] in that variable. A test that opens the module itself runs in a
+//! process of its own: [`in_own_process`].
+
+#![allow(dead_code, reason = "each test binary uses its own part of the fixture")]
+#![allow(clippy::unwrap_used, reason = "a fixture that fails fails its test")]
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// SoftHSM's module, where Debian's package puts it.
+pub(crate) const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
+
+/// The module of opensc that writes every call to [`SoftHsm::call_record`] and passes it on to [`MODULE`].
+pub(crate) const SPY: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/pkcs11-spy.so";
+
+/// The user PIN of every token made here.
+pub(crate) const PIN: &str = "648219";
+
+/// The security officer's PIN of every token made here.
+pub(crate) const SO_PIN: &str = "73105526";
+
+/// Names the directory to a test that was started in a process of its own.
+const DIRECTORY_VARIABLE: &str = "SEALGATE_TEST_SOFTHSM";
+
+/// How long a test in a process of its own may take.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A directory with SoftHSM's configuration, tokens and a PIN file.
+pub(crate) struct SoftHsm {
+    root: PathBuf,
+    /// Removes the directory; absent in a process that was given the directory by its parent.
+    _owner: Option<tempfile::TempDir>,
+}
+
+impl SoftHsm {
+    /// A fresh directory with one empty token labelled `label`.
+    pub(crate) fn with_token(label: &str) -> Self {
+        let softhsm = Self::without_token();
+        softhsm.add_token(label);
+        softhsm
+    }
+
+    /// A fresh directory without tokens. In memory where the machine allows it: each signature takes file locks.
+    pub(crate) fn without_token() -> Self {
+        let memory = Path::new("/dev/shm");
+        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let owner = tempfile::Builder::new().prefix("softhsm-").tempdir_in(parent).unwrap();
+        let softhsm = Self { root: owner.path().to_owned(), _owner: Some(owner) };
+        fs::create_dir(softhsm.tokens()).unwrap();
+        let configuration = format!(
+            "directories.tokendir = {}\nobjectstore.backend = file\nlog.level = ERROR\nslots.removable = false\n",
+            softhsm.tokens().display()
+        );
+        fs::write(softhsm.configuration(), configuration).unwrap();
+        softhsm.write_pin_file(PIN, 0o600);
+        softhsm
+    }
+
+    /// Makes one more empty token in the directory; the label need not be a new one.
+    pub(crate) fn add_token(&self, label: &str) {
+        self.succeed(Command::new("softhsm2-util").args([
+            "--init-token",
+            "--free",
+            "--label",
+            label,
+            "--pin",
+            PIN,
+            "--so-pin",
+            SO_PIN,
+        ]));
+    }
+
+    /// The file that `SOFTHSM2_CONF` must name.
+    pub(crate) fn configuration(&self) -> PathBuf {
+        self.root.join("softhsm2.conf")
+    }
+
+    /// Where the tokens are; each in a directory of its own.
+    pub(crate) fn tokens(&self) -> PathBuf {
+        self.root.join("tokens")
+    }
+
+    /// A file that holds [`PIN`] and that only its owner can read.
+    pub(crate) fn pin_file(&self) -> PathBuf {
+        self.root.join("pin")
+    }
+
+    /// The directory that all of it is in; tests may put files of their own there.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where [`SPY`] writes every call, in a process that [`in_own_process`] started.
+    pub(crate) fn call_record(&self) -> PathBuf {
+        self.root.join("calls")
+    }
+
+    /// How often the recorded process called a function, such as `C_Login`.
+    pub(crate) fn recorded_calls(&self, function: &str) -> usize {
+        let record = fs::read_to_string(self.call_record()).unwrap();
+        record.lines().filter(|line| line.ends_with(&format!(": {function}"))).count()
+    }
+
+    /// Replaces the PIN file.
+    pub(crate) fn write_pin_file(&self, pin: &str, mode: u32) {
+        fs::write(self.pin_file(), format!("{pin}\n")).unwrap();
+        fs::set_permissions(self.pin_file(), Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Runs `pkcs11-tool` on a token, logged in, and asserts that it succeeded.
+    pub(crate) fn pkcs11_tool(&self, label: &str, arguments: &[&str]) -> Output {
+        self.succeed(
+            Command::new("pkcs11-tool")
+                .args(["--module", MODULE, "--token-label", label, "--login", "--pin", PIN])
+                .args(arguments),
+        )
+    }
+
+    fn succeed(&self, command: &mut Command) -> Output {
+        let output = command
+            .env("SOFTHSM2_CONF", self.configuration())
+            .output()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}; install softhsm2 and opensc"));
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+}
+
+/// Runs `body` in a process of its own that has a fresh SoftHSM with one token labelled `token`. `test` is the path of the
+/// calling test, as the test harness names it. Panics when the body did, or did not end in time.
+///
+/// ```ignore
+/// #[test]
+/// fn token_signs() {
+///     in_own_process("token_signs", "sealgate", |softhsm| { … });
+/// }
+/// ```
+pub(crate) fn in_own_process(test: &str, token: &str, body: impl FnOnce(&SoftHsm)) {
+    if let Some(root) = std::env::var_os(DIRECTORY_VARIABLE) {
+        let softhsm = SoftHsm { root: root.into(), _owner: None };
+        body(&softhsm);
+        fs::write(softhsm.root.join("passed"), []).unwrap();
+        return;
+    }
+    let softhsm = SoftHsm::with_token(token);
+    let log = softhsm.root.join("output");
+    let output = File::create(&log).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env("SOFTHSM2_CONF", softhsm.configuration())
+        .env(DIRECTORY_VARIABLE, &softhsm.root)
+        .env("PKCS11SPY", MODULE)
+        .env("PKCS11SPY_OUTPUT", softhsm.call_record())
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().unwrap())
+        .stderr(output)
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status.to_string(),
+            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break format!("not done in {PATIENCE:?}");
+            }
+        }
+    };
+    // The harness succeeds when no test has the given name, so its word alone proves nothing.
+    let passed = softhsm.root.join("passed").exists();
+    assert!(passed, "{test} in its own process: {status}\n{}", fs::read_to_string(log).unwrap_or_default());
+}
