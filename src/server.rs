@@ -1,1 +1,410 @@
-//! ./server.
+//! Runs the program: binds, checks and resolves everything, starts the services, and stops them in order. What they do
+//! is elsewhere.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora::protocols::http::v2::server::default_h2_options;
+use pingora::server::configuration::ServerConf;
+use pingora::server::{self, ListenFds, RunArgs, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
+use pingora::services::Service;
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::ambient::{OsEntropy, random};
+use crate::config::{App, Server as ServerConfig};
+use crate::edge::{
+    Doorway, Front, Health, Limits, Listener, Proxy, Quota, RequestIds, Upstreams, Watch, admin_service, load_tls,
+    watch_health,
+};
+
+/// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
+const UPSTREAM_POOL: usize = 1024;
+/// Attempts a request, the first included.
+const UPSTREAM_TRIES: usize = 2;
+/// Nothing here blocks in the runtimes' pools but name resolution.
+const BLOCKING_THREADS: usize = 16;
+/// What the operator's monitoring may take.
+const ADMIN_CONNECTIONS: usize = 64;
+/// Streams at once on an HTTP/2 connection.
+const H2_STREAMS: u32 = 100;
+/// How long background tasks, and then the stop hook, may take to end.
+const BACKGROUND_STOP: Duration = Duration::from_secs(5);
+const HOOK_STOP: Duration = Duration::from_secs(30);
+
+/// A future without a name.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Turns true when the program stops.
+pub type Stop = watch::Receiver<bool>;
+
+/// A task beside the requests: it runs until it ends or `Stop` turns true, then soon ends.
+pub struct Background {
+    /// For log lines.
+    pub name: &'static str,
+    /// Makes the task; called once, inside the runtime.
+    pub start: Box<dyn FnOnce(Stop) -> Task + Send + Sync>,
+}
+
+impl Background {
+    /// A background task from an async function.
+    pub fn new<F: Future<Output = ()> + Send + 'static>(
+        name: &'static str,
+        start: impl FnOnce(Stop) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, start: Box::new(|stop| Box::pin(start(stop))) }
+    }
+}
+
+/// What is run.
+pub struct ServerParts {
+    /// `[server]`.
+    pub server: ServerConfig,
+    /// The admin listener's address; none when absent.
+    pub admin: Option<SocketAddr>,
+    /// The applications, in the order that [`crate::edge::Forward::app`] counts them.
+    pub apps: Vec<App>,
+    /// What answers.
+    pub front: Arc<dyn Front>,
+    /// What the admin listener tells of.
+    pub health: Arc<dyn Health>,
+    /// Further tasks.
+    pub background: Vec<Background>,
+    /// Runs last, when no request is in flight any more and the background tasks are gone: the store's flush.
+    pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
+}
+
+/// What makes the program stop.
+pub enum StopSignal {
+    /// SIGTERM or SIGINT; a second one cuts short the wait for requests in flight.
+    Unix,
+    /// A message on this channel, or its other end dropped.
+    Channel(oneshot::Receiver<()>),
+}
+
+/// A server whose sockets are bound and whose settings are checked; nothing is served yet.
+pub struct Server {
+    parts: ServerParts,
+    public: Vec<Listener>,
+    admin: Option<Listener>,
+    upstreams: Arc<[Upstreams]>,
+}
+
+impl Server {
+    /// Reads the certificate, resolves the upstreams, binds the sockets.
+    ///
+    /// # Errors
+    /// Every fault found, one clear line each.
+    pub fn prepare(parts: ServerParts) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let mut noted = |fault| faults.push(fault);
+        let tls = parts.server.tls.as_ref().and_then(|files| load_tls(files).map_err(&mut noted).ok()).map(Arc::new);
+        let upstreams: Arc<[_]> =
+            parts.apps.iter().filter_map(|app| Upstreams::resolve(app).map_err(&mut noted).ok()).collect();
+        let bind = |address: &SocketAddr| Listener::bind(*address, tls.clone()).map_err(&mut noted).ok();
+        let public = parts.server.listen.iter().filter_map(bind).collect();
+        let admin = parts.admin.and_then(|address| Listener::bind(address, None).map_err(&mut noted).ok());
+        if faults.is_empty() { Ok(Self { parts, public, admin, upstreams }) } else { Err(faults) }
+    }
+
+    /// The public addresses that are bound.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.public.iter().map(Listener::address).collect()
+    }
+
+    /// The admin listener's address, if there is one.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Listener::address)
+    }
+
+    /// Serves until told to stop, then stops in order: no new connections; requests in flight finish, for at most
+    /// `shutdown_timeout`; background tasks end; the stop hook runs. Blocks; not to be called inside a runtime.
+    ///
+    /// # Errors
+    /// One line: why serving could not start.
+    pub fn run(self, signal: StopSignal) -> Result<(), String> {
+        let Self { parts, public, admin, upstreams } = self;
+        let config = ServerConf {
+            threads: parts.server.threads,
+            upstream_keepalive_pool_size: UPSTREAM_POOL,
+            max_retries: UPSTREAM_TRIES,
+            max_blocking_threads: Some(BLOCKING_THREADS),
+            ..ServerConf::default()
+        };
+        let (stop, stopping) = watch::channel(false);
+        let (ready, readiness) = mpsc::channel(1);
+        let (background_done, background) = oneshot::channel();
+        let mut server = server::Server::new_with_opt_and_conf(None, config);
+        server.bootstrap();
+
+        let ServerConfig { max_connections, max_connections_per_peer, trusted_proxies, .. } = &parts.server;
+        let quota = Quota::new(*max_connections, *max_connections_per_peer, trusted_proxies.clone());
+        let listening: Vec<SocketAddr> = public.iter().map(Listener::address).collect();
+        server.add_service(Doorway::new(
+            "public",
+            parts.server.threads,
+            public_app(&server.configuration, &parts, Arc::clone(&upstreams)),
+            public,
+            limits(&parts.server),
+            Arc::clone(&quota),
+            watch_of(&parts.front),
+            stopping.clone(),
+            ready.clone(),
+        ));
+        // The admin listener is never told to stop: whoever watches the stop can read the metrics to the end.
+        let (_never, running) = watch::channel(false);
+        if let Some(listener) = admin {
+            server.add_service(Doorway::new(
+                "admin",
+                1,
+                admin_service(Arc::clone(&parts.health), stopping.clone()),
+                vec![listener],
+                limits(&parts.server),
+                Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, Vec::new()),
+                Arc::new(|_| {}),
+                running,
+                ready.clone(),
+            ));
+        }
+        drop(ready);
+        let mut tasks = parts.background;
+        tasks.push(Background::new("upstream health", |stop| watch_health(upstreams, stop)));
+        server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
+
+        let failure = Arc::new(Mutex::new(None));
+        let conductor = Conductor {
+            score: Mutex::new(Some(Score { signal, readiness, background, stopped: parts.stopped, listening })),
+            stop,
+            quota,
+            patience: parts.server.shutdown_timeout,
+            failure: Arc::clone(&failure),
+        };
+        server.run(RunArgs { shutdown_signal: Box::new(conductor) });
+        let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn public_app(
+    config: &Arc<ServerConf>,
+    parts: &ServerParts,
+    upstreams: Arc<[Upstreams]>,
+) -> pingora::proxy::HttpProxy<Proxy> {
+    let server = &parts.server;
+    let seed = [0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy)));
+    let proxy = Proxy {
+        front: Arc::clone(&parts.front),
+        upstreams,
+        trusted_proxies: server.trusted_proxies.clone(),
+        body_timeout: server.body_timeout,
+        request_ids: RequestIds::new(seed),
+    };
+    let mut app = pingora::proxy::http_proxy(config, proxy);
+    let mut options = pingora::apps::HttpServerOptions::default();
+    options.h2_idle_timeout = Some(server.idle_timeout);
+    app.server_options = Some(options);
+    let mut h2 = default_h2_options();
+    h2.max_concurrent_streams(H2_STREAMS);
+    h2.max_header_list_size(u32::try_from(server.header_bytes).unwrap_or(u32::MAX));
+    app.h2_options = Some(h2);
+    app
+}
+
+const fn limits(server: &ServerConfig) -> Limits {
+    Limits {
+        header_timeout: server.header_timeout,
+        header_bytes: server.header_bytes,
+        idle_timeout: server.idle_timeout,
+    }
+}
+
+fn watch_of(front: &Arc<dyn Front>) -> Watch {
+    let front = Arc::clone(front);
+    Arc::new(move |event| front.connection(event))
+}
+
+/// Runs the tasks beside the requests, in one runtime of their own.
+struct BackgroundTasks {
+    tasks: Vec<Background>,
+    stop: Stop,
+    done: Option<oneshot::Sender<()>>,
+}
+
+#[async_trait]
+impl Service for BackgroundTasks {
+    async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let mut running = JoinSet::new();
+        for Background { name, start } in self.tasks.drain(..) {
+            let task = start(self.stop.clone());
+            let stop = self.stop.clone();
+            running.spawn(async move {
+                task.await;
+                if !*stop.borrow() {
+                    tracing::debug!(task = name, "a background task has ended");
+                }
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a background task has failed");
+            }
+        }
+        if let Some(done) = self.done.take() {
+            let _ = done.send(());
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "background"
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(1)
+    }
+}
+
+/// What is needed once, from the start to the stop.
+struct Score {
+    signal: StopSignal,
+    readiness: mpsc::Receiver<String>,
+    background: oneshot::Receiver<()>,
+    stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
+    listening: Vec<SocketAddr>,
+}
+
+/// Starts and stops the program in order.
+///
+/// Pingora's own graceful stop sleeps through its whole grace period, however little there is to wait for. So the
+/// services listen to a signal of ours, the waiting is done here, and Pingora is only told to end, fast, when all is
+/// over.
+struct Conductor {
+    score: Mutex<Option<Score>>,
+    stop: watch::Sender<bool>,
+    quota: Arc<Quota>,
+    patience: Duration,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Conductor {
+    async fn recv(&self) -> ShutdownSignal {
+        let score = self.score.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Pingora asks once.
+        let Some(score) = score else { return std::future::pending().await };
+        if let Err(why) = self.conduct(score).await {
+            tracing::error!(error = why, "cannot serve");
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        }
+        ShutdownSignal::FastShutdown
+    }
+}
+
+impl Conductor {
+    async fn conduct(&self, mut score: Score) -> Result<(), String> {
+        let mut signals = Signals::new(score.signal)?;
+        let outcome = tokio::select! {
+            // Each doorway lets go of its end when it accepts; a message is a failure.
+            fault = score.readiness.recv() => fault.map_or(Ok(()), Err),
+            () = signals.next() => Ok(()),
+        };
+        if outcome.is_ok() {
+            tracing::info!(addresses = ?score.listening, "serving");
+            notify(&[NotifyState::Ready]);
+            if !signals.spent() {
+                signals.next().await;
+            }
+        }
+        notify(&[NotifyState::Stopping]);
+        tracing::info!(connections = self.quota.open(), "stopping");
+        let _ = self.stop.send(true);
+        tokio::select! {
+            () = self.quota.emptied() => {}
+            () = tokio::time::sleep(self.patience) => {
+                tracing::warn!(connections = self.quota.open(), "cutting off what is still in flight");
+            }
+            () = signals.next() => {
+                tracing::warn!(connections = self.quota.open(), "told again: cutting off what is still in flight");
+            }
+        }
+        if timeout(BACKGROUND_STOP, score.background).await.is_err() {
+            tracing::warn!("a background task does not end; going on without it");
+        }
+        if timeout(HOOK_STOP, (score.stopped)()).await.is_err() {
+            tracing::error!("the last work of the stop did not end in time");
+        }
+        tracing::info!("stopped");
+        outcome
+    }
+}
+
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "cannot tell systemd of our state");
+    }
+}
+
+/// Requests to stop, as they come.
+enum Signals {
+    Unix { terminate: Signal, interrupt: Signal, count: u32 },
+    Channel(Option<oneshot::Receiver<()>>),
+}
+
+impl Signals {
+    fn new(signal: StopSignal) -> Result<Self, String> {
+        let listen = |kind| self::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+        Ok(match signal {
+            StopSignal::Unix => Self::Unix {
+                terminate: listen(SignalKind::terminate())?,
+                interrupt: listen(SignalKind::interrupt())?,
+                count: 0,
+            },
+            StopSignal::Channel(channel) => Self::Channel(Some(channel)),
+        })
+    }
+
+    async fn next(&mut self) {
+        match self {
+            Self::Unix { terminate, interrupt, count } => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                *count += 1;
+            }
+            Self::Channel(channel) => match channel {
+                Some(message) => {
+                    // Dropping the other end asks for the stop as well.
+                    let _ = message.await;
+                    *channel = None;
+                }
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Whether one has come.
+    const fn spent(&self) -> bool {
+        match self {
+            Self::Unix { count, .. } => *count > 0,
+            Self::Channel(channel) => channel.is_none(),
+        }
+    }
+}
+
+/// Sends panics to the log. For the program's start: the hook belongs to the whole process.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, thread = std::thread::current().name(), "panic: {text}");
+    }));
+}

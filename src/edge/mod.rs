@@ -1,1 +1,152 @@
-//! edge/mod.
+//! The edge: sockets, TLS and HTTP on the wire, and nothing else. It reads a request, asks the [`Front`] what to do with
+//! it, and does that: writes an answer, or carries the request to an application's upstream. It keeps slow, greedy and
+//! malformed peers out (deadlines, sizes, counts) and holds no policy of who may do what.
+//!
+//! With [`crate::server`] this is the only place that names Pingora.
+
+mod admin;
+mod connection;
+mod exchange;
+mod fields;
+mod guard;
+mod head;
+mod listeners;
+mod origin;
+mod proxy;
+mod quota;
+mod refusal;
+mod request_id;
+mod upstream;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
+
+pub use admin::Health;
+pub(crate) use admin::admin_service;
+pub(crate) use guard::{Doorway, Limits, Watch};
+pub(crate) use listeners::{Listener, load_tls};
+pub use origin::client_origin;
+pub(crate) use proxy::Proxy;
+pub(crate) use quota::Quota;
+pub(crate) use request_id::RequestIds;
+pub(crate) use upstream::{Upstreams, watch_health};
+
+/// What stands behind the edge.
+#[async_trait]
+pub trait Front: Send + Sync + 'static {
+    /// Decides on a request from its head: once a request, before any byte of its body is read. `head.extensions` holds
+    /// the [`Origin`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
+    async fn decide(&self, head: &request::Parts) -> Verdict;
+
+    /// Answers a request that [`Verdict::Local`] claimed, its body read within the limit. The extensions hold the
+    /// [`Origin`].
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
+
+    /// Told of every exchange when it is over: for metrics and the access log. Runs on the request's path, so it may not
+    /// block.
+    fn finished(&self, exchange: &Finished<'_>);
+
+    /// Told what becomes of connections: for metrics. May not block.
+    fn connection(&self, _event: ConnectionEvent) {}
+}
+
+/// What to do with a request.
+#[derive(Debug)]
+pub enum Verdict {
+    /// This is the answer; the body is not wanted.
+    Answer(Response<Bytes>),
+    /// Read the body, at most this many bytes, and call [`Front::answer`]. A longer one is refused with 413.
+    Local {
+        /// The longest body, bytes.
+        body_limit: usize,
+    },
+    /// Carry the request to an application.
+    Forward(Forward),
+}
+
+/// How a request goes to an upstream. The edge applies `remove` before `set`. It sets `X-Request-Id`, and `Host` where
+/// the application wants its own address there; hop-by-hop fields of the client are gone before.
+#[derive(Debug, Clone)]
+pub struct Forward {
+    /// Which application, an index into the configured ones.
+    pub app: usize,
+    /// Fields that the upstream may not see.
+    pub remove: Vec<HeaderName>,
+    /// Fields that the upstream gets, each in place of all of its name.
+    pub set: Vec<(HeaderName, HeaderValue)>,
+    /// The target that was decided on; the upstream gets exactly this.
+    pub path_and_query: PathAndQuery,
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The client's address, as far as trusted proxies let us see it; never an IPv4 address dressed as IPv6.
+    pub address: IpAddr,
+    /// Whether the client speaks TLS, to us or to the trusted proxy in front of us.
+    pub secure: bool,
+    /// Names the request in logs, in the answer's `X-Request-Id` and towards the upstream.
+    pub request_id: String,
+}
+
+/// An exchange that is over.
+#[derive(Debug)]
+pub struct Finished<'a> {
+    /// Where it came from.
+    pub origin: &'a Origin,
+    /// The request's method.
+    pub method: &'a Method,
+    /// The request's `Host`; empty when it had none that is valid.
+    pub host: &'a str,
+    /// The request's path, without the query: codes and tokens live there.
+    pub path: &'a str,
+    /// The client's HTTP version.
+    pub version: Version,
+    /// The answer's status; none when the client left before there was one.
+    pub status: Option<StatusCode>,
+    /// Who made the answer.
+    pub answered_by: AnsweredBy,
+    /// The application that the request was let through to, an index into the configured ones.
+    pub app: Option<usize>,
+    /// From the request's head to the answer's last byte.
+    pub duration: Duration,
+    /// Bytes of the request's body.
+    pub request_bytes: u64,
+    /// Bytes of the answer's body.
+    pub response_bytes: u64,
+}
+
+/// Who made an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AnsweredBy {
+    /// The edge itself: a malformed request, a body too long, an upstream that is down.
+    Edge,
+    /// [`Front`].
+    Front,
+    /// An application.
+    Upstream,
+}
+
+/// What became of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConnectionEvent {
+    /// Accepted.
+    Opened,
+    /// Gone.
+    Closed,
+    /// Turned away: its address has as many as it may have.
+    TooManyFromPeer,
+    /// The TLS handshake failed or took too long.
+    HandshakeFailed,
+    /// The request head did not come within its time.
+    HeadTooSlow,
+    /// The request head was longer than allowed.
+    HeadTooLarge,
+    /// The request head was not HTTP, or a shape that requests are smuggled with.
+    HeadMalformed,
+}

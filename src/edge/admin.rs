@@ -1,0 +1,96 @@
+//! What monitoring asks: `/metrics`, `/healthz` and `/readyz`, nothing else. On a listener of its own, which faces the
+//! operator and not the world.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+
+use super::exchange::respond;
+
+/// What the admin listener tells of.
+pub trait Health: Send + Sync + 'static {
+    /// Every series, in the Prometheus text format 0.0.4.
+    fn metrics(&self) -> String;
+
+    /// Whether requests can be served right now.
+    ///
+    /// # Errors
+    /// A sentence for the operator: what is missing.
+    fn ready(&self) -> Result<(), String>;
+}
+
+/// The application behind the admin listener. Not ready any more once `stop` is true.
+pub(crate) const fn admin_service(health: Arc<dyn Health>, stop: ShutdownWatch) -> Admin {
+    Admin { health, stop }
+}
+
+pub(crate) struct Admin {
+    health: Arc<dyn Health>,
+    stop: ShutdownWatch,
+}
+
+impl Admin {
+    fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
+        if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
+            return fault(StatusCode::NOT_FOUND, "not_found", "There are /metrics, /healthz and /readyz here.");
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let mut response = fault(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Use GET.");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match path {
+            "/metrics" => text("text/plain; version=0.0.4; charset=utf-8", self.health.metrics()),
+            "/healthz" => text("text/plain; charset=utf-8", "alive\n".to_owned()),
+            _ if *self.stop.borrow() => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "The server is stopping."),
+            _ => match self.health.ready() {
+                Ok(()) => text("text/plain; charset=utf-8", "ready\n".to_owned()),
+                Err(why) => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", &why),
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl HttpServerApp for Admin {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        _shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        match session.read_request().await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(_) => {
+                let _ = session.respond_error(400).await;
+                return None;
+            }
+        }
+        let head = session.req_header();
+        let response = self.answer(&head.method, head.uri.path());
+        respond(&mut session, response, None).await.ok()?;
+        let settings = HttpPersistentSettings::for_session(&session);
+        let reusable = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(reusable, settings))
+    }
+}
+
+fn text(content_type: &'static str, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn fault(status: StatusCode, error: &str, sentence: &str) -> Response<Bytes> {
+    let body = serde_json::json!({ "error": error, "error_description": sentence });
+    let mut response = text("application/json", body.to_string());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,296 @@
+//! The doorway: accepts connections as long as there is room, and stands between them and an HTTP application. A peer
+//! has a deadline for the TLS handshake, for each whole request head and for the pause between requests; a head has a
+//! size and one reading. What comes after the head (bodies, answers) is bounded by the application and by
+//! [`Connection`]. Memory a connection: one head and fixed buffers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Buf, BytesMut};
+use pingora::apps::{HttpServerApp, ServerApp};
+use pingora::listeners::tls::Acceptor;
+use pingora::protocols::http::ServerSession;
+use pingora::protocols::{ALPN, Shutdown, Stream};
+use pingora::server::{ListenFds, ShutdownWatch};
+use pingora::services::Service;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::connection::{Connection, Replay};
+use super::head::{self, Head};
+use super::listeners::Listener;
+use super::quota::{Quota, Ticket};
+use super::{ConnectionEvent, refusal};
+
+/// First size of the buffer for a head; most fit.
+const HEAD_BUFFER: usize = 4096;
+/// Rest after an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// RFC 9113 §3.4.
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a peer may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// For the TLS handshake, and for each whole request head from its first byte (the first: from the connection).
+    pub(crate) header_timeout: Duration,
+    /// The longest request head, bytes.
+    pub(crate) header_bytes: usize,
+    /// Between requests of a connection.
+    pub(crate) idle_timeout: Duration,
+}
+
+/// Told what becomes of connections.
+pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
+
+/// A service that serves an HTTP application on prebound listeners.
+pub(crate) struct Doorway<A> {
+    name: &'static str,
+    threads: usize,
+    listeners: Vec<Listener>,
+    guard: Arc<Guard<A>>,
+    quota: Arc<Quota>,
+    stop: ShutdownWatch,
+    ready: Option<mpsc::Sender<String>>,
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
+    /// A doorway to `app`. It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends why it
+    /// cannot.
+    #[expect(clippy::too_many_arguments, reason = "called twice, from the composition root, each argument named there")]
+    pub(crate) fn new(
+        name: &'static str,
+        threads: usize,
+        app: A,
+        listeners: Vec<Listener>,
+        limits: Limits,
+        quota: Arc<Quota>,
+        watch: Watch,
+        stop: ShutdownWatch,
+        ready: mpsc::Sender<String>,
+    ) -> Self {
+        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch });
+        Self { name, threads, listeners, guard, quota, stop, ready: Some(ready) }
+    }
+}
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
+    async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let mut loops = JoinSet::new();
+        for listener in self.listeners.drain(..) {
+            let socket = match TcpListener::from_std(listener.socket) {
+                Ok(socket) => socket,
+                Err(error) => {
+                    if let Some(ready) = &self.ready {
+                        let _ = ready.send(format!("cannot accept on {}: {error}", listener.address)).await;
+                    }
+                    return;
+                }
+            };
+            let (guard, quota, stop) = (Arc::clone(&self.guard), Arc::clone(&self.quota), self.stop.clone());
+            loops.spawn(accept(socket, listener.tls, guard, quota, stop));
+        }
+        self.ready = None;
+        loops.join_all().await;
+        // Requests in flight learn that their connections are not to be kept.
+        self.guard.app.http_cleanup().await;
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.threads)
+    }
+}
+
+/// Accepts until told to stop.
+async fn accept<A: HttpServerApp + Send + Sync + 'static>(
+    socket: TcpListener,
+    tls: Option<Arc<Acceptor>>,
+    guard: Arc<Guard<A>>,
+    quota: Arc<Quota>,
+    mut stop: ShutdownWatch,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            accepted = async { (quota.room().await, socket.accept().await) } => accepted,
+        };
+        let (room, (stream, peer)) = match accepted {
+            (room, Ok(accepted)) => (room, accepted),
+            (_, Err(error)) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(ticket) = quota.admit(room, peer.ip()) else {
+            (guard.watch)(ConnectionEvent::TooManyFromPeer);
+            continue;
+        };
+        let (guard, tls, stop) = (Arc::clone(&guard), tls.clone(), stop.clone());
+        tokio::spawn(async move {
+            (guard.watch)(ConnectionEvent::Opened);
+            let _closed = Closed(Arc::clone(&guard.watch));
+            guard.serve(stream, peer, ticket, tls, stop).await;
+        });
+    }
+}
+
+/// Resolves when the stop was asked for.
+async fn stopped(stop: &mut ShutdownWatch) {
+    // An error means that the one who could ask is gone, and with it the process's reason to go on.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Tells of a connection's end, after a panic too.
+struct Closed(Watch);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        (self.0)(ConnectionEvent::Closed);
+    }
+}
+
+/// Why no head came.
+enum NoHead {
+    /// The peer left, or the pause between requests got too long, or we stop: nobody waits for an answer.
+    Gone,
+    TooSlow,
+    TooLarge,
+    Malformed,
+}
+
+struct Guard<A> {
+    app: Arc<A>,
+    limits: Limits,
+    watch: Watch,
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
+    async fn serve(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        ticket: Ticket,
+        tls: Option<Arc<Acceptor>>,
+        mut stop: ShutdownWatch,
+    ) {
+        let deadline = Instant::now() + self.limits.header_timeout;
+        let _ = socket.set_nodelay(true);
+        let connection = Connection::new(socket, peer, ticket);
+        let stream: Stream = match tls {
+            None => Box::new(connection),
+            Some(tls) => match timeout_at(deadline, tls.tls_handshake(connection)).await {
+                Ok(Ok(stream)) => Box::new(stream),
+                Ok(Err(_)) | Err(_) => {
+                    (self.watch)(ConnectionEvent::HandshakeFailed);
+                    return;
+                }
+            },
+        };
+        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            self.serve_http2(stream, deadline, &stop).await;
+        } else {
+            self.serve_http1(stream, deadline, &mut stop).await;
+        }
+    }
+
+    /// HTTP/2 has its own limits in the application; only the wait for its first bytes has none.
+    async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
+        let mut preface = BytesMut::zeroed(H2_PREFACE.len());
+        match timeout_at(deadline, stream.read_exact(&mut preface)).await {
+            Ok(Ok(_)) if preface == H2_PREFACE => {}
+            Ok(Ok(_)) => return (self.watch)(ConnectionEvent::HeadMalformed),
+            Ok(Err(_)) => return,
+            Err(_) => return (self.watch)(ConnectionEvent::HeadTooSlow),
+        }
+        self.app.process_new(Box::new(Replay::new(preface, stream)), stop).await;
+    }
+
+    async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &mut ShutdownWatch) {
+        let mut kept = None;
+        let mut first = Some(deadline);
+        loop {
+            let head = match self.read_head(&mut stream, first.take(), stop).await {
+                Ok(head) => head,
+                Err(why) => return self.refuse(stream, &why).await,
+            };
+            let mut session = ServerSession::new_http1(stream);
+            // Should the parser want more after all, each of its reads has this deadline.
+            session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
+            if let Some(settings) = kept {
+                pingora::apps::HttpPersistentSettings::apply_to_session(settings, &mut session);
+            }
+            session.set_pipelined_prefix(head);
+            let Some(reused) = self.app.process_new_http(session, stop).await else { return };
+            (stream, kept) = reused.consume();
+        }
+    }
+
+    /// Reads a whole head, and with it perhaps the start of a body.
+    async fn read_head(
+        &self,
+        stream: &mut Stream,
+        first: Option<Instant>,
+        stop: &mut ShutdownWatch,
+    ) -> Result<BytesMut, NoHead> {
+        let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
+        let pause = first.unwrap_or_else(|| Instant::now() + self.limits.idle_timeout);
+        let mut read = tokio::select! {
+            biased;
+            read = timeout_at(pause, stream.read_buf(&mut buffer)) => read.map_err(|_| NoHead::Gone)?,
+            () = stopped(stop) => return Err(NoHead::Gone),
+        };
+        let deadline = first.unwrap_or_else(|| Instant::now() + self.limits.header_timeout);
+        let mut seen = 0;
+        loop {
+            match read {
+                Ok(bytes) if bytes > 0 => {}
+                _ => return Err(NoHead::Gone),
+            }
+            // RFC 9112 §2.2: empty lines before a request are nothing.
+            while buffer.starts_with(b"\r\n") {
+                buffer.advance(2);
+                seen = 0;
+            }
+            match head::find_end(&buffer, seen) {
+                Head::Complete(length) if length <= self.limits.header_bytes => {
+                    let head = buffer.get(..length).unwrap_or_default();
+                    return if head::check(head).is_ok() { Ok(buffer) } else { Err(NoHead::Malformed) };
+                }
+                Head::Partial if buffer.len() <= self.limits.header_bytes => {}
+                Head::Complete(_) | Head::Partial => return Err(NoHead::TooLarge),
+            }
+            seen = buffer.len();
+            buffer.reserve(HEAD_BUFFER);
+            read = timeout_at(deadline, stream.read_buf(&mut buffer)).await.map_err(|_| NoHead::TooSlow)?;
+        }
+    }
+
+    async fn refuse(&self, mut stream: Stream, why: &NoHead) {
+        let (event, answer) = match why {
+            NoHead::Gone => {
+                let _ = Shutdown::shutdown(&mut *stream).await;
+                return;
+            }
+            NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, refusal::RAW_408),
+            NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, refusal::RAW_431),
+            NoHead::Malformed => (ConnectionEvent::HeadMalformed, refusal::RAW_400),
+        };
+        (self.watch)(event);
+        if stream.write_all(answer).await.is_ok() {
+            let _ = stream.flush().await;
+        }
+        Shutdown::shutdown(&mut *stream).await;
+    }
+}

@@ -1,0 +1,203 @@
+//! The raw head of an HTTP/1 request, before a parser sees it: where it ends, and whether it has one of the shapes that
+//! two parsers read in two ways (RFC 9112 §11). Pure.
+//!
+//! The parser behind is lenient: it escapes spaces in the target, takes bare line feeds for line ends and drops a
+//! `Content-Length` beside a `Transfer-Encoding`. Each of these hides from us what a second server may see.
+
+/// What the bytes read so far are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// No whole head yet.
+    Partial,
+    /// A whole head of this many bytes, its empty line included.
+    Complete(usize),
+}
+
+/// Looks for the head's end. `seen` is how many bytes of `bytes` an earlier call has looked at.
+pub(super) fn find_end(bytes: &[u8], seen: usize) -> Head {
+    const END: &[u8] = b"\r\n\r\n";
+    let from = seen.saturating_sub(END.len() - 1);
+    let tail = bytes.get(from..).unwrap_or_default();
+    // A bare line feed before an empty line ends no head here, but `check` refuses every bare line feed, and the bytes
+    // up to the next real end are bounded by the caller's limit and deadline.
+    match tail.windows(END.len()).position(|window| window == END) {
+        Some(at) => Head::Complete(from + at + END.len()),
+        None => Head::Partial,
+    }
+}
+
+/// Why a head is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target holds what may not stand there raw.
+    RequestLine,
+    /// A line does not end in CR LF, or holds a CR, LF or NUL elsewhere.
+    LineEnd,
+    /// A field line without a proper name, or one that continues the line before it.
+    Field,
+    /// Both `Content-Length` and `Transfer-Encoding`, or several of either.
+    Framing,
+}
+
+/// Checks a complete head, as [`find_end`] cut it.
+///
+/// # Errors
+/// The first fault.
+pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
+    let lines = head.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
+    let mut lines = lines.split_inclusive(|byte| *byte == b'\n').map(without_end);
+    if !lines.next().is_some_and(|line| line.is_ok_and(is_request_line)) {
+        return Err(Fault::RequestLine);
+    }
+    let mut framings = 0;
+    for line in lines {
+        let line = line?;
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        // A name may hold no white space: neither before the colon, nor at the start (a folded line).
+        if name.is_empty() || name.len() == line.len() || !name.iter().all(|byte| is_token(*byte)) {
+            return Err(Fault::Field);
+        }
+        framings += u32::from(name.eq_ignore_ascii_case(b"content-length"));
+        framings += u32::from(name.eq_ignore_ascii_case(b"transfer-encoding"));
+    }
+    if framings > 1 { Err(Fault::Framing) } else { Ok(()) }
+}
+
+/// A line without its CR LF.
+fn without_end(line: &[u8]) -> Result<&[u8], Fault> {
+    let line = line.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
+    if line.iter().any(|byte| matches!(byte, b'\r' | 0)) { Err(Fault::LineEnd) } else { Ok(line) }
+}
+
+fn is_request_line(line: &[u8]) -> bool {
+    let mut words = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    let method = !method.is_empty() && method.iter().all(|byte| is_token(*byte));
+    method && is_target(target) && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
+}
+
+/// Whether a request target may be looked at: no control characters or spaces, UTF-8, and no fragment (RFC 9112 §3.2),
+/// which one parser cuts off and the next takes for a part of the path.
+pub(super) fn is_target(target: &[u8]) -> bool {
+    let clean = |byte: &u8| *byte > b' ' && *byte != 0x7f && *byte != b'#';
+    !target.is_empty() && target.iter().all(clean) && str::from_utf8(target).is_ok()
+}
+
+/// RFC 9110 §5.6.2.
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn checked(head: &str) -> Result<(), Fault> {
+        assert_eq!(find_end(head.as_bytes(), 0), Head::Complete(head.len()));
+        check(head.as_bytes())
+    }
+
+    #[test]
+    fn ordinary_heads_pass() {
+        for head in [
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+            "POST /a?b=c%20d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-Empty:\r\n\r\n",
+            "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /ş HTTP/1.1\r\nHost: a\r\nX-Name: İ:ı\r\n\r\n",
+        ] {
+            assert_eq!(checked(head), Ok(()), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_framing_is_refused() {
+        for fields in [
+            "Content-Length: 3\r\nTransfer-Encoding: chunked",
+            "Content-Length: 3\r\nContent-Length: 3",
+            "Transfer-Encoding: chunked\r\ntransfer-encoding: identity",
+        ] {
+            assert_eq!(checked(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")), Err(Fault::Framing));
+        }
+    }
+
+    #[test]
+    fn bad_request_lines_are_refused() {
+        for line in [
+            "GET /a b HTTP/1.1",
+            "GET  / HTTP/1.1",
+            " GET / HTTP/1.1",
+            "GET / HTTP/1.1 ",
+            "GET /",
+            "GET /\x01 HTTP/1.1",
+            "GET /a#b HTTP/1.1",
+            "GET /\x7f HTTP/1.1",
+            "GET\t/\tHTTP/1.1",
+            "PRI * HTTP/2.0",
+            "G(T / HTTP/1.1",
+        ] {
+            assert_eq!(checked(&format!("{line}\r\nHost: a\r\n\r\n")), Err(Fault::RequestLine), "{line:?}");
+        }
+        let mut latin = b"GET /\xe7 HTTP/1.1\r\n\r\n".to_vec();
+        assert_eq!(check(&latin), Err(Fault::RequestLine));
+        latin.truncate(4);
+        assert_eq!(find_end(&latin, 0), Head::Partial);
+    }
+
+    #[test]
+    fn bad_fields_are_refused() {
+        for field in ["Transfer-Encoding : chunked", " folded: 1", "\tfolded", "nocolon", ": noname", "a b: c"] {
+            assert_eq!(checked(&format!("GET / HTTP/1.1\r\n{field}\r\n\r\n")), Err(Fault::Field), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn stray_line_ends_are_refused() {
+        for head in [
+            "GET / HTTP/1.1\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\n\nGET /evil HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\0\r\n\r\n",
+            "\r\n\r\n",
+        ] {
+            assert!(matches!(check(head.as_bytes()), Err(Fault::LineEnd | Fault::RequestLine)), "{head:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Head::Complete(length) = find_end(&bytes, 0) {
+                let _ = check(&bytes[..length]);
+            }
+            let _ = check(&bytes);
+        }
+
+        #[test]
+        fn the_end_is_found_however_the_bytes_arrive(
+            name in "[a-z]{1,8}", value in "[ -~]{0,20}", body in "[ -~\r\n]{0,30}", step in 1_usize..9,
+        ) {
+            let head = format!("GET / HTTP/1.1\r\n{name}: {value}\r\n\r\n");
+            let bytes = format!("{head}{body}").into_bytes();
+            let (mut seen, mut found) = (0, Head::Partial);
+            while found == Head::Partial {
+                let end = (seen + step).min(bytes.len());
+                found = find_end(&bytes[..end], seen);
+                seen = end;
+            }
+            prop_assert_eq!(found, Head::Complete(head.len()));
+            prop_assert_eq!(check(head.as_bytes()), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Who the client is behind proxies that we trust. Pure.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::{HeaderMap, HeaderName};
+use ipnet::IpNet;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// The client's address and whether it speaks TLS.
+///
+/// `peer` is the socket's other end and `own_tls` whether that connection is TLS. `X-Forwarded-For` counts only when
+/// `peer` is trusted: anybody can write one. Each proxy appends the address that it saw, so the list is walked from the
+/// right and ends at the first address that is not trusted: what stands further left is that stranger's claim. When all
+/// are trusted, the left-most is the client. A list that cannot be read as far as it is needed is not believed at all.
+///
+/// `X-Forwarded-Proto` of a trusted peer counts when it is exactly one `http` or `https`.
+pub fn client_origin(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
+    let peer = peer.to_canonical();
+    let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
+    if !is_trusted(&peer) {
+        return (peer, own_tls);
+    }
+    let mut address = peer;
+    let lines = headers.get_all(FORWARDED_FOR).iter();
+    'walk: for line in lines.rev() {
+        let Ok(line) = line.to_str() else { return (peer, secure(own_tls, headers)) };
+        for hop in line.rsplit(',') {
+            if !is_trusted(&address) {
+                break 'walk;
+            }
+            match hop_address(hop.trim_matches([' ', '\t'])) {
+                Some(hop) => address = hop,
+                None => return (peer, secure(own_tls, headers)),
+            }
+        }
+    }
+    (address, secure(own_tls, headers))
+}
+
+/// An element of `X-Forwarded-For`: an address, which some proxies write with a port.
+fn hop_address(text: &str) -> Option<IpAddr> {
+    let address = text.parse::<IpAddr>().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    address.or_else(bracketed).map(|address| address.to_canonical())
+}
+
+fn secure(own_tls: bool, headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(FORWARDED_PROTO).iter();
+    match (lines.next(), lines.next()) {
+        (Some(only), None) if only.as_bytes().eq_ignore_ascii_case(b"https") => true,
+        (Some(only), None) if only.as_bytes().eq_ignore_ascii_case(b"http") => false,
+        _ => own_tls,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn nets() -> Vec<IpNet> {
+        vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]
+    }
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        lines.iter().map(|line| (FORWARDED_FOR, HeaderValue::from_str(line).unwrap())).collect()
+    }
+
+    fn client(peer: &str, lines: &[&str]) -> String {
+        client_origin(peer.parse().unwrap(), false, &headers(lines), &nets()).0.to_string()
+    }
+
+    #[test]
+    fn a_stranger_is_not_believed() {
+        assert_eq!(client("192.0.2.1", &["198.51.100.7"]), "192.0.2.1");
+    }
+
+    #[test]
+    fn the_right_most_untrusted_address_is_the_client() {
+        assert_eq!(client("10.0.0.1", &["203.0.113.9, 198.51.100.7, 10.2.2.2"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn several_lines_are_one_list() {
+        assert_eq!(client("10.0.0.1", &["203.0.113.9", "198.51.100.7", "10.2.2.2"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn a_client_inside_the_trusted_network_is_the_left_most() {
+        assert_eq!(client("10.0.0.1", &["10.3.3.3, 10.2.2.2"]), "10.3.3.3");
+    }
+
+    #[test]
+    fn ports_brackets_and_mapped_addresses_are_read() {
+        assert_eq!(client("10.0.0.1", &["198.51.100.7:4711"]), "198.51.100.7");
+        assert_eq!(client("10.0.0.1", &["[2001:db8::1]:4711"]), "2001:db8::1");
+        assert_eq!(client("10.0.0.1", &["[2001:db8::1]"]), "2001:db8::1");
+        assert_eq!(client("::ffff:10.0.0.1", &["::ffff:198.51.100.7"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn a_malformed_list_leaves_the_peer() {
+        for list in ["unknown", "", "198.51.100.7,", "198.51.100.7, 10.0.0.x", "_hidden", "1.2.3.4.5"] {
+            assert_eq!(client("10.0.0.1", &[list]), "10.0.0.1", "{list:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_stranger_claims_is_not_even_read() {
+        assert_eq!(client("10.0.0.1", &["rubbish, 198.51.100.7"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn the_scheme_of_a_trusted_proxy_counts() {
+        let proto = |value: &'static str| HeaderMap::from_iter([(FORWARDED_PROTO, HeaderValue::from_static(value))]);
+        let secure = |peer: &str, own, value| client_origin(peer.parse().unwrap(), own, &proto(value), &nets()).1;
+        assert!(secure("10.0.0.1", false, "https"));
+        assert!(!secure("10.0.0.1", true, "http"));
+        assert!(!secure("10.0.0.1", false, "https, http"));
+        assert!(!secure("192.0.2.1", false, "https"));
+        assert!(secure("192.0.2.1", true, "http"));
+    }
+
+    fn any_address() -> impl Strategy<Value = IpAddr> {
+        prop_oneof![
+            any::<u32>().prop_map(|bits| IpAddr::V4(bits.into())),
+            any::<u128>().prop_map(|bits| IpAddr::V6(bits.into())),
+            (0_u32..1 << 24).prop_map(|low| IpAddr::V4((0x0a00_0000 | low).into())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_untrusted_peer_is_always_the_client(peer in any_address(), list in "[ -~]{0,60}") {
+            let peer = peer.to_canonical();
+            prop_assume!(!nets().iter().any(|net| net.contains(&peer)));
+            let (address, secure) = client_origin(peer, true, &headers(&[&list]), &nets());
+            prop_assert_eq!(address, peer);
+            prop_assert!(secure);
+        }
+
+        #[test]
+        fn nothing_to_the_left_of_the_client_changes_who_it_is(
+            claims in "[ -~]{0,40}", client in any_address(), proxies in prop::collection::vec(0_u32..1 << 24, 0..4),
+        ) {
+            let client = client.to_canonical();
+            prop_assume!(!nets().iter().any(|net| net.contains(&client)));
+            let mut list = format!("{claims},{client}");
+            for low in proxies {
+                list = format!("{list}, {}", IpAddr::V4((0x0a00_0000 | low).into()));
+            }
+            let peer: IpAddr = "10.0.0.1".parse().unwrap();
+            prop_assert_eq!(client_origin(peer, false, &headers(&[&list]), &nets()).0, client);
+        }
+
+        #[test]
+        fn the_answer_is_the_peer_or_stands_in_the_list(
+            peer in any_address(), hops in prop::collection::vec(any_address(), 0..6), rubbish in "[ -~]{0,8}", at in 0_usize..7,
+        ) {
+            let mut elements: Vec<String> = hops.iter().map(ToString::to_string).collect();
+            elements.insert(at.min(elements.len()), rubbish);
+            let list = elements.join(", ");
+            let (address, _) = client_origin(peer, false, &headers(&[&list]), &nets());
+            let named = elements.iter().any(|element| hop_address(element.trim()) == Some(address));
+            prop_assert!(address == peer.to_canonical() || named);
+        }
+    }
+}

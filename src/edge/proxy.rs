@@ -1,0 +1,283 @@
+//! The way of one request through Pingora: checked, decided on by the [`Front`], answered or carried to an upstream,
+//! and told of when it is over.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderValue, Request, StatusCode, Uri};
+use ipnet::IpNet;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::modules::http::HttpModules;
+use pingora::protocols::http::ServerSession;
+use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, ErrorSource, ErrorType, Result};
+
+use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
+use super::fields::{join_cookies, refused, settle_host, strip_hop_by_hop};
+use super::refusal::{refusal, status_of};
+use super::request_id::{RequestIds, is_request_id};
+use super::upstream::Upstreams;
+use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_origin, head};
+
+/// The longest that a client may take to accept a piece of an answer's body.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the rest of an unwanted body is read before its connection is given up.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
+const SLOWEST_BODY: u64 = 500;
+/// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
+const UPGRADED_SILENCE: Duration = Duration::from_secs(3600);
+
+/// The public service.
+pub(crate) struct Proxy {
+    pub(crate) front: Arc<dyn Front>,
+    /// One for each application, in the configuration's order.
+    pub(crate) upstreams: Arc<[Upstreams]>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) body_timeout: Duration,
+    pub(crate) request_ids: RequestIds,
+}
+
+/// What is known of a request on its way.
+pub(crate) struct Exchange {
+    started: Instant,
+    origin: Origin,
+    answered_by: AnsweredBy,
+    forward: Option<Forward>,
+    /// The upstream's own `Host`, where the application wants that.
+    host: Option<HeaderValue>,
+    /// The server that could not be reached.
+    avoid: Option<SocketAddr>,
+    uploaded: u64,
+}
+
+impl Proxy {
+    fn origin(&self, session: &ServerSession) -> Origin {
+        let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
+        let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
+        let headers = &session.req_header().headers;
+        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let (address, secure) = client_origin(peer, own_tls, headers, &self.trusted_proxies);
+        let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
+        let trusted = self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()));
+        let request_id = trusted.then(given).flatten().unwrap_or_else(|| self.request_ids.next());
+        Origin { address, secure, request_id }
+    }
+
+    async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
+        let body = match read_body(session, limit, self.body_timeout).await {
+            Ok(body) => body,
+            Err(fault) => {
+                exchange.answered_by = AnsweredBy::Edge;
+                return Err(match fault {
+                    BodyFault::TooLarge => refused(413, "request body over the limit"),
+                    BodyFault::TooSlow => refused(408, "request body too slow"),
+                    BodyFault::Broken(error) => error,
+                });
+            }
+        };
+        let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
+        request.extensions_mut().insert(exchange.origin.clone());
+        let response = self.front.answer(request).await;
+        answer(session, response, exchange).await
+    }
+}
+
+async fn answer(session: &mut Session, response: http::Response<Bytes>, exchange: &Exchange) -> Result<()> {
+    if session.is_process_shutting_down() {
+        session.set_keepalive(None);
+    }
+    let id = HeaderValue::from_str(&exchange.origin.request_id).ok();
+    respond(session, response, id.as_ref()).await
+}
+
+#[async_trait]
+impl ProxyHttp for Proxy {
+    type CTX = Exchange;
+
+    fn new_ctx(&self) -> Exchange {
+        let origin = Origin { address: Ipv4Addr::UNSPECIFIED.into(), secure: false, request_id: String::new() };
+        let (started, answered_by) = (Instant::now(), AnsweredBy::Edge);
+        Exchange { started, origin, answered_by, forward: None, host: None, avoid: None, uploaded: 0 }
+    }
+
+    /// None: Pingora would add its compressor, and compressing pages that hold secrets leaks them.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        session.set_read_timeout(Some(self.body_timeout));
+        session.set_write_timeout(Some(WRITE_TIMEOUT));
+        session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
+        exchange.origin = self.origin(session);
+        let request = session.req_header_mut();
+        if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
+            return Err(refused(400, "invalid request target"));
+        }
+        settle_host(request)?;
+        join_cookies(request)
+    }
+
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
+        let verdict = self.front.decide(session.req_header()).await;
+        session.req_header_mut().extensions_mut().remove::<Origin>();
+        exchange.answered_by = AnsweredBy::Front;
+        match verdict {
+            Verdict::Answer(response) => {
+                discard_short_body(session).await;
+                answer(session, response, exchange).await?;
+            }
+            Verdict::Local { body_limit } => self.local(session, body_limit, exchange).await?,
+            Verdict::Forward(forward) => {
+                exchange.forward = Some(forward);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+        exchange.answered_by = AnsweredBy::Edge;
+        // Without the front's word there is no upstream, whatever happened before.
+        let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        let upstreams = self.upstreams.get(forward.app);
+        let server = upstreams.and_then(|upstreams| upstreams.pick(exchange.avoid));
+        let server = server.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?;
+        exchange.host.clone_from(&server.host);
+        let mut peer = Box::new(server.peer.clone());
+        if session.is_upgrade_req() {
+            peer.options.read_timeout = Some(UPGRADED_SILENCE);
+        }
+        Ok(peer)
+    }
+
+    async fn request_body_filter(
+        &self,
+        session: &mut Session,
+        body: &mut Option<Bytes>,
+        _end_of_stream: bool,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        exchange.uploaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        let taken = exchange.started.elapsed();
+        let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
+        if too_slow && body.is_some() && !session.was_upgraded() {
+            return Err(refused(408, "request body too slow"));
+        }
+        Ok(())
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        _session: &mut Session,
+        request: &mut RequestHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        for name in &forward.remove {
+            request.remove_header(name);
+        }
+        for (name, value) in &forward.set {
+            request.insert_header(name, value)?;
+        }
+        if let Some(host) = &exchange.host {
+            request.insert_header(HOST, host)?;
+        }
+        request.insert_header(REQUEST_ID, &exchange.origin.request_id)?;
+        request.set_uri(Uri::from(forward.path_and_query.clone()));
+        Ok(())
+    }
+
+    async fn upstream_response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            session.set_read_timeout(Some(UPGRADED_SILENCE));
+        } else {
+            strip_hop_by_hop(response);
+            if response.status.is_informational() {
+                return Ok(());
+            }
+        }
+        if session.is_process_shutting_down() {
+            session.set_keepalive(None);
+        }
+        exchange.answered_by = AnsweredBy::Upstream;
+        response.insert_header(REQUEST_ID, &exchange.origin.request_id)
+    }
+
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        peer: &HttpPeer,
+        exchange: &mut Exchange,
+        mut error: Box<Error>,
+    ) -> Box<Error> {
+        // Nothing was sent yet, so that another server may be asked whatever the method is.
+        let upstreams = exchange.forward.as_ref().and_then(|forward| self.upstreams.get(forward.app));
+        exchange.avoid = peer._address.as_inet().copied();
+        error.set_retry(upstreams.is_some_and(Upstreams::has_choice));
+        error
+    }
+
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
+        let status = status_of(error);
+        if let Some(status) = status
+            && session.response_written().is_none_or(|head| head.status.is_informational() && head.status != 101)
+        {
+            exchange.answered_by = AnsweredBy::Edge;
+            session.set_keepalive(None);
+            let response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            // A client that is gone needs no answer.
+            let _ = answer(session, response, exchange).await;
+        }
+        FailToProxy { error_code: status.map_or(0, |status| status.as_u16()), can_reuse_downstream: false }
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
+        let request = session.req_header();
+        let (id, app) = (&exchange.origin.request_id, exchange.forward.as_ref().map(|forward| forward.app));
+        match error.map(|error| (error, error.esource())) {
+            None => {}
+            Some((error, ErrorSource::Downstream)) => tracing::debug!(request_id = id, %error, "the client failed"),
+            Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
+            Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
+        }
+        self.front.finished(&Finished {
+            origin: &exchange.origin,
+            method: &request.method,
+            host: request.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: request.uri.path(),
+            version: request.version,
+            status: session.response_written().map(|head| head.status),
+            answered_by: exchange.answered_by,
+            app,
+            duration: exchange.started.elapsed(),
+            request_bytes: session.body_bytes_read() as u64,
+            response_bytes: session.body_bytes_sent() as u64,
+        });
+    }
+
+    /// What Pingora's own log lines may say of a request: no query, where codes and tokens live.
+    fn request_summary(&self, session: &Session, exchange: &Exchange) -> String {
+        let request = session.req_header();
+        format!("{} {}, request {}", request.method, request.uri.path(), exchange.origin.request_id)
+    }
+
+    /// `logging` tells of each error, once and at its right level: what strangers can cause fills no log.
+    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(&self, _: &Session, _: &Exchange, _: &Error, _: ProxyWarnLogContext) -> bool {
+        true
+    }
+}

@@ -1,0 +1,115 @@
+//! What the edge itself answers when it cannot do what was asked: JSON for programs, a short page for people, the
+//! request's id and nothing of what lies behind.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use pingora::{Error, ErrorSource, ErrorType};
+
+/// Answers of the doorway, before there is a request to speak of.
+pub(super) const RAW_400: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\
+    Cache-Control: no-store\r\nContent-Length: 79\r\nConnection: close\r\n\r\n\
+    {\"error\":\"invalid_request\",\"error_description\":\"The request is not valid HTTP.\"}";
+pub(super) const RAW_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\n\
+    Cache-Control: no-store\r\nContent-Length: 82\r\nConnection: close\r\n\r\n\
+    {\"error\":\"request_timeout\",\"error_description\":\"The request took too long to come.\"}";
+pub(super) const RAW_431: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json\r\n\
+    Cache-Control: no-store\r\nContent-Length: 90\r\nConnection: close\r\n\r\n\
+    {\"error\":\"request_header_too_large\",\"error_description\":\"The request's head is too long.\"}";
+
+/// The edge's answer with this status.
+pub(super) fn refusal(status: StatusCode, request: &HeaderMap, request_id: &str) -> Response<Bytes> {
+    let (error, sentence) = wording(status);
+    let mut response = if prefers_page(request) {
+        let reason = status.canonical_reason().unwrap_or_default();
+        // Every piece is our own: a status, fixed text, and an id of letters, digits and `._-`.
+        let page = format!(
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+             content=\"width=device-width\"><title>{reason}</title><h1>{reason}</h1><p>{sentence}</p>\
+             <p>Request: <code>{request_id}</code></p></html>\n"
+        );
+        let mut response = Response::new(Bytes::from(page));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    } else {
+        let body = format!(r#"{{"error":"{error}","error_description":"{sentence}","request_id":"{request_id}"}}"#);
+        let mut response = Response::new(Bytes::from(body));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    };
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What to answer to a failure; nothing when the client is the one that is gone.
+pub(super) fn status_of(error: &Error) -> Option<StatusCode> {
+    use ErrorType::{
+        ConnectTimedout, ConnectionClosed, HTTPStatus, ReadError, ReadTimedout, TLSHandshakeTimedout, WriteError,
+        WriteTimedout,
+    };
+    match (error.esource(), error.etype()) {
+        (_, HTTPStatus(code)) => StatusCode::from_u16(*code).ok(),
+        (ErrorSource::Upstream, ConnectTimedout | TLSHandshakeTimedout | ReadTimedout | WriteTimedout) => {
+            Some(StatusCode::GATEWAY_TIMEOUT)
+        }
+        (ErrorSource::Upstream, _) => Some(StatusCode::BAD_GATEWAY),
+        (ErrorSource::Downstream, ReadError | WriteError | WriteTimedout | ConnectionClosed) => None,
+        (ErrorSource::Downstream, ReadTimedout) => Some(StatusCode::REQUEST_TIMEOUT),
+        (ErrorSource::Downstream, _) => Some(StatusCode::BAD_REQUEST),
+        (ErrorSource::Internal | ErrorSource::Unset, _) => Some(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn wording(status: StatusCode) -> (&'static str, &'static str) {
+    match status {
+        StatusCode::REQUEST_TIMEOUT => ("request_timeout", "The request took too long to come."),
+        StatusCode::PAYLOAD_TOO_LARGE => ("request_too_large", "The request's body is too long."),
+        StatusCode::BAD_GATEWAY => ("bad_gateway", "The application cannot be reached."),
+        StatusCode::SERVICE_UNAVAILABLE => ("temporarily_unavailable", "The service is not available right now."),
+        StatusCode::GATEWAY_TIMEOUT => ("gateway_timeout", "The application took too long to answer."),
+        status if status.is_client_error() => ("invalid_request", "The request is not valid HTTP."),
+        _ => ("server_error", "The request failed."),
+    }
+}
+
+/// Whether a person is looking: programs rarely name text/html.
+fn prefers_page(request: &HeaderMap) -> bool {
+    request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains("text/html"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_answers_say_their_true_length() {
+        for raw in [RAW_400, RAW_408, RAW_431] {
+            let text = str::from_utf8(raw).unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            assert_eq!(length, body.len().to_string(), "{text}");
+            serde_json::from_str::<serde_json::Value>(body).unwrap();
+        }
+    }
+
+    #[test]
+    fn programs_get_json_with_the_request_id() {
+        let response = refusal(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "abc-1");
+        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+        let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(body["error"], "bad_gateway");
+        assert_eq!(body["request_id"], "abc-1");
+    }
+
+    #[test]
+    fn people_get_a_page_with_the_request_id() {
+        let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/html,*/*"))]);
+        let response = refusal(StatusCode::GATEWAY_TIMEOUT, &accept, "abc-1");
+        assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        assert!(str::from_utf8(response.body()).unwrap().contains("<code>abc-1</code>"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Names for requests, in logs and towards both sides.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names for requests: 16 bytes in hex, unique, of no pattern that tells how much traffic there is. Not secret.
+pub(crate) struct RequestIds {
+    process: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// `seed` is chosen anew by each process.
+    pub(crate) const fn new(seed: [u64; 2]) -> Self {
+        Self { process: seed[0], next: AtomicU64::new(seed[1]) }
+    }
+
+    /// A name that no other request has.
+    pub(super) fn next(&self) -> String {
+        // SplitMix64's finaliser: one to one, so counting up never repeats.
+        let mut mixed = self.next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        format!("{:016x}{:016x}", self.process, mixed ^ (mixed >> 31))
+    }
+}
+
+/// Whether a proxy's `X-Request-Id` is plain enough to go on into logs, pages and headers.
+pub(super) fn is_request_id(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (8..=64).contains(&id.len()) && id.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_do_not_repeat() {
+        let ids = RequestIds::new([1, 2]);
+        let names: HashSet<String> = (0..10_000).map(|_| ids.next()).collect();
+        assert_eq!(names.len(), 10_000);
+        assert!(names.iter().all(|name| is_request_id(name)));
+    }
+
+    #[test]
+    fn names_from_elsewhere_are_plain() {
+        assert!(is_request_id("0af7651916cd43dd-8448.eb_1"));
+        for name in ["", "short", "with space here", "<script>alert(1)</script>", "line\nbreak-line", &"a".repeat(65)] {
+            assert!(!is_request_id(name), "{name:?}");
+        }
+    }
+}
