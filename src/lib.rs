@@ -1,16 +1,16 @@
 //! Sealgate: an identity-aware proxy and OpenID Connect provider in one process.
 
-// pub mod admin;
+pub mod admin;
 pub mod ambient;
 pub mod audit;
 pub mod bearer;
-// pub mod cli;
+pub mod cli;
 // pub mod compose;
 pub mod config;
 pub mod cookie;
-// pub mod edge;
+pub mod edge;
 pub mod endpoint;
-// pub mod gateway;
+pub mod gateway;
 // pub mod house;
 pub mod issuer;
 pub mod limiter;
@@ -20,6 +20,6 @@ pub mod page;
 pub mod password;
 pub mod protocol;
 pub mod sealgate;
-// pub mod server;
+pub mod server;
 pub mod signer;
 pub mod store;

@@ -56,10 +56,8 @@ pub(crate) fn load_tls(files: &Tls) -> Result<Acceptor, String> {
     for file in [&files.certificate, &files.key] {
         std::fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     }
-    let (certificates, key) = load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?)
-        .ok()
-        .flatten()
-        .ok_or_else(|| {
+    let (certificates, key) =
+        load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?).ok().flatten().ok_or_else(|| {
             let (certificate, key) = (files.certificate.display(), files.key.display());
             format!("{certificate} must hold a certificate chain and {key} its private key, both PEM")
         })?;

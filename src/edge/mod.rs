@@ -5,20 +5,19 @@
 //! With [`crate::server`] this is the only place that names Pingora.
 
 mod admin;
+mod client_address;
 mod connection;
 mod exchange;
 mod fields;
 mod guard;
 mod head;
 mod listeners;
-mod origin;
 mod proxy;
 mod quota;
 mod refusal;
 mod request_id;
 mod upstream;
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,11 +25,13 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
+pub use crate::origin::Origin;
 pub use admin::Health;
 pub(crate) use admin::admin_service;
+pub use client_address::client_address;
 pub(crate) use guard::{Doorway, Limits, Watch};
 pub(crate) use listeners::{Listener, load_tls};
-pub use origin::client_origin;
+
 pub(crate) use proxy::Proxy;
 pub(crate) use quota::Quota;
 pub(crate) use request_id::RequestIds;
@@ -81,17 +82,6 @@ pub struct Forward {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// The target that was decided on; the upstream gets exactly this.
     pub path_and_query: PathAndQuery,
-}
-
-/// Where a request comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The client's address, as far as trusted proxies let us see it; never an IPv4 address dressed as IPv6.
-    pub address: IpAddr,
-    /// Whether the client speaks TLS, to us or to the trusted proxy in front of us.
-    pub secure: bool,
-    /// Names the request in logs, in the answer's `X-Request-Id` and towards the upstream.
-    pub request_id: String,
 }
 
 /// An exchange that is over.

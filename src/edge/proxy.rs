@@ -22,7 +22,7 @@ use super::fields::{join_cookies, refused, settle_host, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
 use super::upstream::Upstreams;
-use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_origin, head};
+use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_address, head};
 
 /// The longest that a client may take to accept a piece of an answer's body.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ impl Proxy {
         let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
         let headers = &session.req_header().headers;
         let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let (address, secure) = client_origin(peer, own_tls, headers, &self.trusted_proxies);
+        let (address, secure) = client_address(peer, own_tls, headers, &self.trusted_proxies);
         let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
         let trusted = self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()));
         let request_id = trusted.then(given).flatten().unwrap_or_else(|| self.request_ids.next());

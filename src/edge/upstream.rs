@@ -133,6 +133,7 @@ mod tests {
 
     fn app(urls: &[&str]) -> App {
         App {
+            url: None,
             name: "wiki".to_owned(),
             host: "wiki.example".to_owned(),
             upstreams: urls.iter().map(|url| Upstream { url: url.parse().unwrap() }).collect(),

@@ -16,7 +16,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 /// are trusted, the left-most is the client. A list that cannot be read as far as it is needed is not believed at all.
 ///
 /// `X-Forwarded-Proto` of a trusted peer counts when it is exactly one `http` or `https`.
-pub fn client_origin(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
+pub fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
     let peer = peer.to_canonical();
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     if !is_trusted(&peer) {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     fn client(peer: &str, lines: &[&str]) -> String {
-        client_origin(peer.parse().unwrap(), false, &headers(lines), &nets()).0.to_string()
+        client_address(peer.parse().unwrap(), false, &headers(lines), &nets()).0.to_string()
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_scheme_of_a_trusted_proxy_counts() {
         let proto = |value: &'static str| HeaderMap::from_iter([(FORWARDED_PROTO, HeaderValue::from_static(value))]);
-        let secure = |peer: &str, own, value| client_origin(peer.parse().unwrap(), own, &proto(value), &nets()).1;
+        let secure = |peer: &str, own, value| client_address(peer.parse().unwrap(), own, &proto(value), &nets()).1;
         assert!(secure("10.0.0.1", false, "https"));
         assert!(!secure("10.0.0.1", true, "http"));
         assert!(!secure("10.0.0.1", false, "https, http"));
@@ -138,7 +138,7 @@ mod tests {
         fn an_untrusted_peer_is_always_the_client(peer in any_address(), list in "[ -~]{0,60}") {
             let peer = peer.to_canonical();
             prop_assume!(!nets().iter().any(|net| net.contains(&peer)));
-            let (address, secure) = client_origin(peer, true, &headers(&[&list]), &nets());
+            let (address, secure) = client_address(peer, true, &headers(&[&list]), &nets());
             prop_assert_eq!(address, peer);
             prop_assert!(secure);
         }
@@ -154,7 +154,7 @@ mod tests {
                 list = format!("{list}, {}", IpAddr::V4((0x0a00_0000 | low).into()));
             }
             let peer: IpAddr = "10.0.0.1".parse().unwrap();
-            prop_assert_eq!(client_origin(peer, false, &headers(&[&list]), &nets()).0, client);
+            prop_assert_eq!(client_address(peer, false, &headers(&[&list]), &nets()).0, client);
         }
 
         #[test]
@@ -164,7 +164,7 @@ mod tests {
             let mut elements: Vec<String> = hops.iter().map(ToString::to_string).collect();
             elements.insert(at.min(elements.len()), rubbish);
             let list = elements.join(", ");
-            let (address, _) = client_origin(peer, false, &headers(&[&list]), &nets());
+            let (address, _) = client_address(peer, false, &headers(&[&list]), &nets());
             let named = elements.iter().any(|element| hop_address(element.trim()) == Some(address));
             prop_assert!(address == peer.to_canonical() || named);
         }
