@@ -1,0 +1,43 @@
+# Two commands matter: `make run` and `make test`. Each installs what it lacks.
+
+CARGO ?= cargo
+
+.PHONY: help run test test-rust test-clients lint systemd audit clean
+
+help:
+	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
+	@echo "make test          formatting, lints, every test"
+	@echo "make test-clients  relying parties that we did not write"
+	@echo "make audit         licences, bans, sources and advisories of the dependencies"
+
+run:
+	@.ci/install run
+	@conf/demo.sh
+
+test: lint test-rust systemd test-clients
+
+lint:
+	@.ci/install test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --all-targets -- -D warnings
+
+test-rust:
+	@.ci/install test
+	$(CARGO) test --all-targets
+
+systemd:
+	@.ci/install test
+	systemd/verify.sh
+
+test-clients:
+	@.ci/install clients
+	tests/clients/run.sh
+
+audit:
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check licenses bans sources
+	@$(CARGO) deny check advisories || echo "advisories: a finding above, or their database cannot be reached"
+
+clean:
+	$(CARGO) clean
+	rm -rf run
