@@ -1,6 +1,7 @@
 //! Browser sessions, the applications' sessions that hang on them, interactions, and sign-ins that the gate has started.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
 /// Sign-ins that one browser may have open, one a tab; the oldest gives way.
 const MOST_TABS: usize = 8;
+
+/// How exactly it is known when a session was last used.
+const TOUCH: Duration = Duration::from_secs(60);
 
 /// A sign-in that the gate has started for a browser that wanted a page of an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +64,20 @@ impl Store {
         let mut changes = table::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
         self.commit(changes).await
+    }
+
+    /// Notes that a session is in use, at most once a minute: what it counts is idle time, to the minute. A session that
+    /// changes at the same moment is in use anyway.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) -> Result<(), StoreError> {
+        if now.since(loaded.value.last_seen_at) < TOUCH {
+            return Ok(());
+        }
+        let next = Session { last_seen_at: now, ..loaded.value.clone() };
+        let _ = self.commit(table::replace(loaded, &next)?).await?;
+        Ok(())
     }
 
     /// Ends a session; the applications' sessions that hang on it are dead with it.
