@@ -99,7 +99,7 @@ enum Decision {
 async fn decide(call: &Call<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
     let session = match call.session().await? {
         Some(session) => {
-            call.sealgate.store.touch_session(&session, call.now).await?;
+            call.sealgate.store.touch_session(&session, call.now).await;
             without_gone_accounts(call, session.value).await?
         }
         None => None,

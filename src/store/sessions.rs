@@ -66,18 +66,20 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Notes that a session is in use, at most once a minute: what it counts is idle time, to the minute. A session that
-    /// changes at the same moment is in use anyway.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) -> Result<(), StoreError> {
+    /// Notes that a session is in use, at most once a minute. Best effort: a session that changes at the same moment is
+    /// in use anyway, and a store that takes no writes must not stop those who only read.
+    pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {
         if now.since(loaded.value.last_seen_at) < TOUCH {
-            return Ok(());
+            return;
         }
         let next = Session { last_seen_at: now, ..loaded.value.clone() };
-        let _ = self.commit(table::replace(loaded, &next)?).await?;
-        Ok(())
+        let touched = match table::replace(loaded, &next) {
+            Ok(changes) => self.commit(changes).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = touched {
+            tracing::debug!(%error, session = %loaded.value.id, "the last use of a session was not noted");
+        }
     }
 
     /// Ends a session; the applications' sessions that hang on it are dead with it.
