@@ -1,0 +1,190 @@
+//! The import rules of docs/architecture.md, read off the source: who may name which part of the crate, and where each
+//! heavy dependency may be named.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each part and the parts of the crate that it may name besides itself.
+const MAY_NAME: &[(&str, &[&str])] = &[
+    ("protocol", &[]),
+    ("ambient", &["protocol"]),
+    ("config", &["protocol"]),
+    ("origin", &[]),
+    ("cookie", &["config"]),
+    ("metrics", &[]),
+    ("limiter", &["protocol"]),
+    ("password", &["protocol", "config"]),
+    ("page", &["config"]),
+    ("store", &["protocol", "config"]),
+    ("signer", &["protocol", "config"]),
+    ("issuer", &["protocol", "signer"]),
+    ("bearer", &["protocol", "sealgate", "store"]),
+    (
+        "sealgate",
+        &[
+            "protocol", "ambient", "bearer", "config", "issuer", "limiter", "metrics", "page", "password", "signer",
+            "store",
+        ],
+    ),
+    (
+        "endpoint",
+        &[
+            "protocol", "ambient", "bearer", "config", "cookie", "issuer", "limiter", "metrics", "origin", "page",
+            "password", "sealgate", "signer", "store",
+        ],
+    ),
+    (
+        "gateway",
+        &[
+            "protocol", "ambient", "bearer", "config", "cookie", "limiter", "metrics", "origin", "page", "sealgate",
+            "store",
+        ],
+    ),
+    ("admin", &["protocol", "ambient", "config", "password", "sealgate", "store"]),
+    ("edge", &["ambient", "config", "origin"]),
+    ("house", &["edge", "endpoint", "gateway", "sealgate", "server"]),
+    ("server", &["ambient", "config", "edge"]),
+    (
+        "compose",
+        &["admin", "ambient", "config", "edge", "house", "metrics", "sealgate", "server", "signer", "store"],
+    ),
+    ("cli", &["admin", "ambient", "compose", "config", "password", "protocol", "server", "signer", "store"]),
+];
+
+/// Each heavy dependency and the only files that may name it.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("pingora", &["src/edge/", "src/server.rs"]),
+    ("cryptoki", &["src/signer/"]),
+    ("clap", &["src/cli/"]),
+    ("prometheus", &["src/metrics.rs"]),
+    ("askama", &["src/page/"]),
+    ("fluent_bundle", &["src/page/"]),
+    ("argon2", &["src/password.rs"]),
+    ("aws_lc_rs", &["src/signer/", "src/edge/"]),
+];
+
+/// What the pure rules may use: nothing that does I/O, tells the time or speaks HTTP.
+const PROTOCOL_CRATES: &[&str] = &[
+    "base64", "percent_encoding", "proptest", "serde", "serde_json", "sha2", "std", "subtle", "thiserror", "url", "uuid",
+    "zeroize",
+];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().to_owned();
+                files.push((name, fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    assert!(files.len() > 50, "the sources were not found");
+    files
+}
+
+/// The part of the crate that a file belongs to: `src/store/sled.rs` to `store`.
+fn part(file: &Path) -> String {
+    let second = file.iter().nth(1).unwrap().to_str().unwrap();
+    second.trim_end_matches(".rs").to_owned()
+}
+
+/// The parts that a source names by `crate::…`, one by one or in braces.
+fn named_parts(source: &str) -> BTreeSet<String> {
+    let code = without_comments(source);
+    let mut named = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        if code[..at].ends_with('$') || code[..at].ends_with("pub(") {
+            continue;
+        }
+        let rest = &code[at + "crate::".len()..];
+        let words: Vec<&str> = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap().split(',').collect(),
+            None => vec![rest],
+        };
+        for word in words {
+            let word: String = word.trim().chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
+            named.insert(word);
+        }
+    }
+    named.remove("");
+    named
+}
+
+fn without_comments(source: &str) -> String {
+    source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_part_names_only_the_parts_that_it_may() {
+    let mut faults = Vec::new();
+    for (file, source) in sources() {
+        let part = part(&file);
+        if part == "lib" || part == "main" {
+            continue;
+        }
+        let Some((_, allowed)) = MAY_NAME.iter().find(|(known, _)| *known == part) else {
+            faults.push(format!("{}: the part {part} has no rule", file.display()));
+            continue;
+        };
+        for named in named_parts(&source) {
+            if named != part && !allowed.contains(&named.as_str()) && MAY_NAME.iter().any(|(known, _)| *known == named) {
+                faults.push(format!("{} may not name crate::{named}", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn heavy_dependencies_are_named_in_one_place() {
+    let mut faults = Vec::new();
+    for (file, source) in sources() {
+        let code = without_comments(&source);
+        for (dependency, places) in ONLY_IN {
+            let allowed = places.iter().any(|place| file.starts_with(place) || file.to_str() == Some(place));
+            if !allowed && code.contains(&format!("{dependency}::")) {
+                faults.push(format!("{} may not name {dependency}", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn the_rules_of_the_protocol_are_pure() {
+    let mut faults = Vec::new();
+    for (file, source) in sources() {
+        if part(&file) != "protocol" {
+            continue;
+        }
+        for line in source.lines() {
+            let Some(path) = line.trim_start().strip_prefix("use ") else { continue };
+            let root = path.split("::").next().unwrap();
+            if !["crate", "super"].contains(&root) && !PROTOCOL_CRATES.contains(&root) {
+                faults.push(format!("{} may not use {root}", file.display()));
+            }
+        }
+        for banned in ["async fn", "tracing::", "std::time::SystemTime", "Instant::now", "http::"] {
+            if without_comments(&source).contains(banned) {
+                faults.push(format!("{} holds {banned}", file.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn no_unsafe_stands_outside_the_files_that_say_why() {
+    for (file, source) in sources() {
+        let code = without_comments(&source);
+        if code.contains("unsafe ") || code.contains("unsafe(") {
+            assert!(source.contains("expect(unsafe_code"), "{} holds unsafe without a reason", file.display());
+        }
+    }
+}
