@@ -45,10 +45,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("edge", &["ambient", "config", "origin"]),
     ("house", &["edge", "endpoint", "gateway", "sealgate", "server"]),
     ("server", &["ambient", "config", "edge"]),
-    (
-        "compose",
-        &["admin", "ambient", "config", "edge", "house", "metrics", "sealgate", "server", "signer", "store"],
-    ),
+    ("compose", &["admin", "ambient", "config", "edge", "house", "metrics", "sealgate", "server", "signer", "store"]),
     ("cli", &["admin", "ambient", "compose", "config", "password", "protocol", "server", "signer", "store"]),
 ];
 
@@ -66,7 +63,17 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 
 /// What the pure rules may use: nothing that does I/O, tells the time or speaks HTTP.
 const PROTOCOL_CRATES: &[&str] = &[
-    "base64", "percent_encoding", "proptest", "serde", "serde_json", "sha2", "std", "subtle", "thiserror", "url", "uuid",
+    "base64",
+    "percent_encoding",
+    "proptest",
+    "serde",
+    "serde_json",
+    "sha2",
+    "std",
+    "subtle",
+    "thiserror",
+    "url",
+    "uuid",
     "zeroize",
 ];
 
@@ -133,7 +140,8 @@ fn every_part_names_only_the_parts_that_it_may() {
             continue;
         };
         for named in named_parts(&source) {
-            if named != part && !allowed.contains(&named.as_str()) && MAY_NAME.iter().any(|(known, _)| *known == named) {
+            if named != part && !allowed.contains(&named.as_str()) && MAY_NAME.iter().any(|(known, _)| *known == named)
+            {
                 faults.push(format!("{} may not name crate::{named}", file.display()));
             }
         }

@@ -1,0 +1,163 @@
+//! The gate in front of the sample application: who reaches it, and with which headers.
+
+use serde_json::Value;
+
+use crate::support::{Browser, Instance, REDIRECT_URI, Settings, Upstream};
+
+/// An access token for Anna with this scope.
+async fn access_token(instance: &Instance, secret: &str, scope: &str) -> String {
+    let browser = Browser::new(instance);
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query
+        .append_pair("client_id", "web")
+        .append_pair("response_type", "code")
+        .append_pair("redirect_uri", REDIRECT_URI)
+        .append_pair("scope", scope);
+    let end = browser.go(&instance.url(&format!("/oauth/authorize?{}", query.finish()))).await;
+    let code = end.returned("code").unwrap();
+    let fields = [("grant_type", "authorization_code"), ("code", code.as_str()), ("redirect_uri", REDIRECT_URI)];
+    let request = browser.client().post(instance.url("/oauth/token")).basic_auth("web", Some(secret)).form(&fields);
+    let tokens: Value = request.send().await.unwrap().json().await.unwrap();
+    tokens["access_token"].as_str().unwrap().to_owned()
+}
+
+/// What the application received under this name.
+fn received<'a>(body: &'a Value, name: &str) -> Vec<&'a str> {
+    body["headers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|pair| pair[0].as_str().unwrap().replace('_', "-").eq_ignore_ascii_case(name))
+        .map(|pair| pair[1].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_sent_to_sign_in_and_comes_back_to_the_page_it_wanted() {
+    let upstream = Upstream::start();
+    let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
+    let browser = Browser::new(&instance);
+    let wanted = instance.app_url("/reports/2026?q=%C5%9Fubat&x=a+b");
+    let page = browser.go(&wanted).await;
+    assert_eq!((page.status, page.url.as_str()), (200, wanted.as_str()), "{page:?}");
+    assert!(page.body.contains("anna@example.test"), "{}", page.body);
+    assert!(!page.body.contains("sealgate="), "our cookie reached the application: {}", page.body);
+
+    let body: Value = browser.client().get(instance.app_url("/json")).send().await.unwrap().json().await.unwrap();
+    assert_eq!(received(&body, "x-forwarded-email"), ["anna@example.test"]);
+    assert_eq!(received(&body, "x-forwarded-groups"), ["staff"]);
+    assert_eq!(received(&body, "x-forwarded-user").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bearer_token_reaches_the_application_and_nothing_less_does() {
+    let upstream = Upstream::start();
+    let mut instance = Instance::prepare(&Settings {
+        upstream: Some(upstream.url()),
+        sections: "[tokens]\naccess_token_seconds = 3".into(),
+    });
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let token = access_token(&instance, &secret, "openid profile").await;
+    let narrow = access_token(&instance, &secret, "openid").await;
+    let client = Browser::new(&instance);
+    let client = client.client();
+    let api = instance.app_url("/api/data");
+
+    let answer = client.get(&api).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let body: Value = answer.json().await.unwrap();
+    assert_eq!(received(&body, "x-forwarded-email"), ["anna@example.test"]);
+    assert_eq!(received(&body, "authorization"), Vec::<&str>::new());
+    assert_eq!(client.get(instance.app_url("/json")).bearer_auth(&token).send().await.unwrap().status(), 200);
+
+    let none = client.get(&api).send().await.unwrap();
+    assert_eq!(none.status(), 401);
+    assert!(none.headers()["www-authenticate"].to_str().unwrap().starts_with("Bearer"));
+    let scope = client.get(&api).bearer_auth(&narrow).send().await.unwrap();
+    assert_eq!(scope.status(), 403);
+    assert!(scope.headers()["www-authenticate"].to_str().unwrap().contains("insufficient_scope"));
+    let (input, signature) = token.rsplit_once('.').unwrap();
+    let flipped = if signature.starts_with('A') { "B" } else { "A" };
+    let forged = format!("{input}.{flipped}{}", &signature[1..]);
+    assert_eq!(client.get(&api).bearer_auth(forged).send().await.unwrap().status(), 401);
+    tokio::time::sleep(std::time::Duration::from_millis(4100)).await;
+    assert_eq!(client.get(&api).bearer_auth(&token).send().await.unwrap().status(), 401, "an expired token");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_identity_headers_never_reach_the_application() {
+    let upstream = Upstream::start();
+    let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
+    let browser = Browser::new(&instance);
+    browser.go(&instance.app_url("/")).await;
+    for path in ["/json", "/public/json"] {
+        let mut request = browser.client().get(instance.app_url(path));
+        for name in [
+            "X-Forwarded-User",
+            "x_forwarded_user",
+            "X-Forwarded_Email",
+            "X-FORWARDED-GROUPS",
+            "X-Sealgate-Assertion",
+            "X-Forwarded-Name",
+            "X-Real-IP",
+            "Forwarded",
+        ] {
+            request = request.header(name, "forged");
+        }
+        let answer = request.header("Connection", "close, X-Forwarded-User").send().await.unwrap();
+        if answer.status() == 400 {
+            continue;
+        }
+        let body = answer.text().await.unwrap();
+        assert!(!body.contains("forged"), "{path}: {body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_get_a_401_that_they_can_read_and_public_paths_are_open() {
+    let upstream = Upstream::start();
+    let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
+    let browser = Browser::new(&instance);
+    let answer = browser.client().get(instance.app_url("/")).header("Accept", "*/*").send().await.unwrap();
+    assert_eq!(answer.status(), 401);
+    let body: Value = answer.json().await.unwrap();
+    assert!(body["error"].is_string(), "{body}");
+    let open = browser.client().get(instance.app_url("/public/x")).send().await.unwrap();
+    assert_eq!(open.status(), 200);
+    for trick in ["/public/../secret", "/public/%2e%2e/secret", "/public/..%2fsecret", "//public/x", "/public;/x"] {
+        let raw = raw_get(instance.port, trick);
+        assert!(!raw.starts_with("HTTP/1.1 200"), "{trick}: {raw}");
+    }
+}
+
+/// A request whose path no URL library has tidied.
+fn raw_get(port: u16, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: app.localhost:{port}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logging_out_or_being_disabled_ends_the_session_at_the_application_too() {
+    let upstream = Upstream::start();
+    let instance = Instance::started(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
+    let json = instance.app_url("/json");
+
+    let browser = Browser::new(&instance);
+    browser.go(&instance.app_url("/")).await;
+    assert_eq!(browser.client().get(&json).send().await.unwrap().status(), 200);
+    let page = browser.open(&instance.url("/oauth/logout")).await;
+    browser.submit(&page, &[]).await;
+    assert_eq!(browser.client().get(&json).send().await.unwrap().status(), 401);
+
+    browser.go(&instance.app_url("/")).await;
+    assert_eq!(browser.client().get(&json).send().await.unwrap().status(), 200);
+    let sub = instance.json(&["user", "list"])["users"][0]["sub"].as_str().unwrap().to_owned();
+    instance.run(&["user", "disable", &sub]);
+    assert_eq!(browser.client().get(&json).send().await.unwrap().status(), 401);
+}

@@ -1,0 +1,115 @@
+//! A start that cannot succeed stops with one clear line and a status that is not zero.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Instance, Settings};
+
+/// Starts the server, which must give up by itself; yields what it says.
+#[track_caller]
+fn refused(instance: &Instance) -> String {
+    let output = instance.try_run(&["serve"], "");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "it started: {error}");
+    let lines: Vec<&str> = error.lines().filter(|line| line.starts_with("error:")).collect();
+    assert_eq!(lines.len(), 1, "one clear line: {error}");
+    lines[0].to_owned()
+}
+
+#[test]
+fn a_wrong_pin_stops_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    instance.softhsm.write_pin_file("000000", 0o600);
+    let error = refused(&instance);
+    assert!(error.contains("PIN"), "{error}");
+    assert!(!error.contains("000000"), "the PIN stands in the message: {error}");
+}
+
+#[test]
+fn a_pin_file_that_others_can_read_stops_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    fs::set_permissions(instance.softhsm.pin_file(), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(refused(&instance).contains("chmod"), "{}", refused(&instance));
+}
+
+#[test]
+fn a_missing_module_stops_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    let text = fs::read_to_string(instance.config()).unwrap();
+    fs::write(instance.config(), text.replace("libsofthsm2.so", "nothing.so")).unwrap();
+    assert!(refused(&instance).contains("nothing.so"));
+}
+
+#[test]
+fn a_missing_token_stops_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    let text = fs::read_to_string(instance.config()).unwrap();
+    fs::write(instance.config(), text.replace("token_label = \"sealgate\"", "token_label = \"elsewhere\"")).unwrap();
+    assert!(refused(&instance).contains("elsewhere"));
+}
+
+#[test]
+fn a_token_without_a_key_stops_the_start_and_names_the_command() {
+    let instance = Instance::bare(&Settings::default());
+    let error = refused(&instance);
+    assert!(error.contains("key generate"), "{error}");
+}
+
+#[test]
+fn two_keys_that_match_stop_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    instance.softhsm.pkcs11_tool(
+        "sealgate",
+        &["--keypairgen", "--key-type", "rsa:2048", "--label", "sealgate", "--id", "77", "--usage-sign"],
+    );
+    let error = refused(&instance);
+    assert!(error.contains("77"), "{error}");
+}
+
+#[test]
+fn a_store_that_another_process_holds_stops_the_start() {
+    let mut first = Instance::prepare(&Settings::default());
+    first.start();
+    let config = fs::read_to_string(first.config()).unwrap();
+    let second = Instance::prepare(&Settings::default());
+    let second_store = second.store().display().to_string();
+    let own = fs::read_to_string(second.config()).unwrap();
+    assert!(config.contains(&first.store().display().to_string()));
+    fs::write(second.config(), own.replace(&second_store, &first.store().display().to_string())).unwrap();
+    let error = refused(&second);
+    assert!(error.contains("store"), "{error}");
+}
+
+#[test]
+fn a_port_in_use_stops_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    let _taken = TcpListener::bind(("127.0.0.1", instance.port)).unwrap();
+    let error = refused(&instance);
+    assert!(error.contains(&instance.port.to_string()), "{error}");
+}
+
+#[test]
+fn an_unreadable_certificate_stops_the_start() {
+    let instance = Instance::prepare(&Settings::default());
+    let text = fs::read_to_string(instance.config()).unwrap();
+    let tls = "[server]\ntls = { certificate = \"/nowhere/cert.pem\", key = \"/nowhere/key.pem\" }";
+    fs::write(instance.config(), text.replace("[server]", tls)).unwrap();
+    let output = instance.try_run(&["serve"], "");
+    assert!(!output.status.success());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("/nowhere/cert.pem"));
+}
+
+#[test]
+fn every_fault_of_the_configuration_is_told_at_once() {
+    let instance = Instance::prepare(&Settings::default());
+    let text = fs::read_to_string(instance.config()).unwrap();
+    let broken = text.replace("[server]", "[server]\ncolour = 1").replace("issuer = \"http://", "issuer = \"ftp://");
+    fs::write(instance.config(), broken + "\n[tokens]\naccess_token_seconds = 0\n").unwrap();
+    let output = instance.try_run(&["check"], "");
+    assert!(!output.status.success());
+    let told = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    for path in ["issuer", "server.colour", "tokens.access_token_seconds"] {
+        assert!(told.contains(path), "{path} is missing: {told}");
+    }
+}

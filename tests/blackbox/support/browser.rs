@@ -1,0 +1,146 @@
+//! A browser without scripts over a real HTTP client: cookies by host, forms, redirects one by one.
+
+use std::net::SocketAddr;
+
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Client, RequestBuilder, redirect};
+
+use super::{Instance, PASSWORD};
+
+/// What a navigation of a browser says about itself.
+fn navigation() -> HeaderMap {
+    HeaderMap::from_iter([
+        (ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8")),
+        ("sec-fetch-mode".parse().unwrap(), HeaderValue::from_static("navigate")),
+        ("sec-fetch-dest".parse().unwrap(), HeaderValue::from_static("document")),
+    ])
+}
+
+/// A browser with its own cookies.
+pub(crate) struct Browser {
+    client: Client,
+}
+
+/// A page, or the redirect that leads to where nobody listens.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) url: String,
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Browser {
+    pub(crate) fn new(instance: &Instance) -> Self {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], instance.port));
+        let client = Client::builder()
+            .cookie_store(true)
+            .redirect(redirect::Policy::none())
+            .resolve("localhost", loopback)
+            .resolve("app.localhost", loopback)
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self { client }
+    }
+
+    /// The HTTP client with this browser's cookies.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Page {
+        let response = request.send().await.unwrap();
+        Page {
+            url: response.url().to_string(),
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response.text().await.unwrap(),
+        }
+    }
+
+    /// A navigation, redirects not followed.
+    pub(crate) async fn get(&self, url: &str) -> Page {
+        self.send(self.client.get(url).headers(navigation())).await
+    }
+
+    /// A navigation that follows redirects within `localhost` and `app.localhost` of the instance.
+    pub(crate) async fn open(&self, url: &str) -> Page {
+        let page = self.get(url).await;
+        self.follow(page).await
+    }
+
+    async fn follow(&self, mut page: Page) -> Page {
+        let ours = url::Url::parse(&page.url).unwrap().port();
+        for _ in 0..15 {
+            let Some(next) = page.location() else { return page };
+            if url::Url::parse(&next).unwrap().port() != ours {
+                return page;
+            }
+            page = self.get(&next).await;
+        }
+        panic!("the redirects do not end at {}", page.url);
+    }
+
+    /// Sends a page's form with these fields beside its hidden ones, and follows.
+    pub(crate) async fn submit(&self, page: &Page, fields: &[(&str, &str)]) -> Page {
+        let mut all = page.hidden_fields();
+        all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let action = url::Url::parse(&page.url).unwrap().join(&page.form_action()).unwrap();
+        let answer = self.send(self.client.post(action).headers(navigation()).form(&all)).await;
+        self.follow(answer).await
+    }
+
+    /// Signs in as Anna on a sign-in page.
+    pub(crate) async fn sign_in(&self, page: &Page) -> Page {
+        assert!(page.body.contains("id=\"login-submit\""), "not a sign-in page: {page:?}");
+        self.submit(page, &[("email", "anna@example.test"), ("password", PASSWORD)]).await
+    }
+
+    /// Goes from an address to where the sign-in ends, signing in and allowing as asked.
+    pub(crate) async fn go(&self, url: &str) -> Page {
+        let mut page = self.open(url).await;
+        if page.body.contains("id=\"login-submit\"") {
+            page = self.sign_in(&page).await;
+        }
+        if page.body.contains("id=\"consent-allow\"") {
+            page = self.submit(&page, &[("decision", "allow"), ("offline_access", "true")]).await;
+        }
+        page
+    }
+}
+
+impl Page {
+    /// Where the page sends the browser.
+    pub(crate) fn location(&self) -> Option<String> {
+        let location = self.headers.get(LOCATION)?.to_str().unwrap();
+        Some(url::Url::parse(&self.url).unwrap().join(location).unwrap().to_string())
+    }
+
+    /// A parameter of the address that the page sends the browser to.
+    pub(crate) fn returned(&self, name: &str) -> Option<String> {
+        let url = url::Url::parse(&self.location()?).unwrap();
+        url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    }
+
+    fn tags(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.body.split('<').filter(move |tag| tag.starts_with(name))
+    }
+
+    fn form_action(&self) -> String {
+        attribute(self.tags("form ").next().expect("a form"), "action").expect("an action")
+    }
+
+    fn hidden_fields(&self) -> Vec<(String, String)> {
+        self.tags("input ")
+            .filter(|tag| tag.contains("type=\"hidden\""))
+            .map(|tag| (attribute(tag, "name").unwrap(), attribute(tag, "value").unwrap_or_default()))
+            .collect()
+    }
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
+    let value = &tag[start..start + tag[start..].find('"')?];
+    Some(value.replace("&#38;", "&").replace("&#34;", "\"").replace("&quot;", "\"").replace("&amp;", "&"))
+}

@@ -1,0 +1,309 @@
+//! One running program with everything that it needs.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{PASSWORD, REDIRECT_URI, SIGNED_OUT_URI};
+use crate::softhsm::{MODULE, SoftHsm};
+
+/// How long the program may take to be ready, and to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a test chooses.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Settings {
+    /// Lines for the configuration: whole sections, such as `[tokens]`.
+    pub(crate) sections: String,
+    /// The address of the application behind the gate, on the host `app.localhost`.
+    pub(crate) upstream: Option<String>,
+}
+
+/// The program with its token, its store and its files. Stops when dropped.
+pub(crate) struct Instance {
+    pub(crate) directory: TempDir,
+    pub(crate) softhsm: SoftHsm,
+    pub(crate) port: u16,
+    pub(crate) admin_port: u16,
+    child: Option<Child>,
+}
+
+/// A command of the program, with a token's place in its environment.
+pub(crate) fn sealgate(softhsm: &SoftHsm, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sealgate"));
+    command.args(arguments).env("SOFTHSM2_CONF", softhsm.configuration()).stdin(Stdio::null());
+    command
+}
+
+/// Waits for something, and fails when it does not come in time.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A port that nobody listens on right now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Instance {
+    /// Prepared, not started: a token with a key, a configuration, one person and two clients.
+    pub(crate) fn prepare(settings: &Settings) -> Self {
+        let instance = Self::bare(settings);
+        instance.run(&["key", "generate"]);
+        let person = ["user", "add", "--email", "anna@example.test", "--name", "Anna Şahin", "--email-verified"];
+        instance.run_with_input(
+            &[person.as_slice(), &["--phone", "+90 212 555 01 01", "--group", "staff", "--password-stdin"]].concat(),
+            PASSWORD,
+        );
+        instance
+    }
+
+    /// With a token and a configuration, and nothing else.
+    pub(crate) fn bare(settings: &Settings) -> Self {
+        let instance = Self {
+            directory: tempfile::Builder::new().prefix("sealgate-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            softhsm: SoftHsm::with_token("sealgate"),
+            port: free_port(),
+            admin_port: free_port(),
+            child: None,
+        };
+        instance.configure(settings);
+        instance
+    }
+
+    /// Writes the configuration.
+    pub(crate) fn configure(&self, settings: &Settings) {
+        let Self { port, admin_port, .. } = self;
+        let app = settings.upstream.as_ref().map_or_else(String::new, |upstream| {
+            format!(
+                r#"
+                [[app]]
+                name = "legacy"
+                host = "app.localhost"
+                upstreams = ["{upstream}"]
+                [[app.route]]
+                path = "/public/"
+                access = "public"
+                [[app.route]]
+                path = "/api/"
+                access = "bearer"
+                scopes = ["profile"]
+                [[app.route]]
+                path = "/"
+                access = "signed_in"
+                "#
+            )
+        });
+        let text = format!(
+            r#"
+            issuer = "http://localhost:{port}"
+            [server]
+            listen = ["127.0.0.1:{port}"]
+            [admin]
+            listen = "127.0.0.1:{admin_port}"
+            socket = "{socket}"
+            [hsm]
+            module = "{MODULE}"
+            token_label = "sealgate"
+            pin_file = "{pin}"
+            [store]
+            path = "{store}"
+            {sections}
+            {app}
+            "#,
+            socket = self.directory.path().join("admin.sock").display(),
+            pin = self.softhsm.pin_file().display(),
+            store = self.store().display(),
+            sections = settings.sections,
+        );
+        fs::write(self.config(), text).unwrap();
+    }
+
+    /// The configuration file.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.directory.path().join("sealgate.toml")
+    }
+
+    /// The store's directory.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
+    /// The program's log so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    /// The address of a path at the provider.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://localhost:{}{path}", self.port)
+    }
+
+    /// The address of a path at the application.
+    pub(crate) fn app_url(&self, path: &str) -> String {
+        format!("http://app.localhost:{}{path}", self.port)
+    }
+
+    /// The address of a path at the admin listener.
+    pub(crate) fn admin_url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.admin_port)
+    }
+
+    /// Runs a command and yields its output; fails when the command does.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        self.run_with_input(arguments, "")
+    }
+
+    /// The same, with text on standard input.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.try_run(arguments, input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}\n{}", self.log());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command, whatever comes of it.
+    pub(crate) fn try_run(&self, arguments: &[&str], input: &str) -> Output {
+        let config = self.config();
+        let mut command = sealgate(&self.softhsm, arguments);
+        command.args(["--config", path(&config)]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that reads no input may be gone already.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs a command with `--json` and yields its object.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.run(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    /// Registers a confidential client and yields its secret.
+    pub(crate) fn add_confidential_client(&self, id: &str) -> String {
+        let added = self.json(&[
+            "client",
+            "add",
+            "--id",
+            id,
+            "--name",
+            "A confidential client",
+            "--type",
+            "confidential",
+            "--redirect-uri",
+            REDIRECT_URI,
+            "--post-logout-redirect-uri",
+            SIGNED_OUT_URI,
+        ]);
+        added["client_secret"].as_str().unwrap().to_owned()
+    }
+
+    /// Registers a public client.
+    pub(crate) fn add_public_client(&self, id: &str) {
+        self.json(&[
+            "client",
+            "add",
+            "--id",
+            id,
+            "--name",
+            "A public client",
+            "--type",
+            "public",
+            "--redirect-uri",
+            REDIRECT_URI,
+            "--post-logout-redirect-uri",
+            SIGNED_OUT_URI,
+        ]);
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub(crate) fn start(&mut self) {
+        let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
+        let config = self.config();
+        let mut command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        self.child = Some(child);
+        wait_until("the server is ready", || {
+            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.log());
+            ready(self.admin_port)
+        });
+    }
+
+    /// Prepared and started.
+    pub(crate) fn started(settings: &Settings) -> Self {
+        let mut instance = Self::prepare(settings);
+        instance.start();
+        instance
+    }
+
+    /// Ends the server at once, as a power cut or the kernel would: SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks the server to stop (SIGTERM) and waits; yields its exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        let sent = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        let mut status = None;
+        wait_until("the server stops", || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+
+    /// The process id of the server.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- log of the server\n{}", self.log());
+        }
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Whether the admin listener says that requests can be served.
+fn ready(port: u16) -> bool {
+    use std::io::Read;
+    let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+    let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    if stream.write_all(request.as_bytes()).is_err() {
+        return false;
+    }
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    answer.starts_with("HTTP/1.1 200")
+}

@@ -1,0 +1,16 @@
+//! The real program: the binary on free ports, a SoftHSM token of its own, sled on disk, a real upstream behind it.
+
+mod browser;
+mod instance;
+mod upstream;
+
+pub(crate) use browser::{Browser, Page};
+pub(crate) use instance::{Instance, Settings, sealgate, wait_until};
+pub(crate) use upstream::Upstream;
+
+/// The password of every person here.
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
+/// Where codes are sent; nobody listens there, the tests read the redirect.
+pub(crate) const REDIRECT_URI: &str = "http://localhost:3999/cb";
+/// Where browsers are sent after a logout.
+pub(crate) const SIGNED_OUT_URI: &str = "http://localhost:3999/bye";

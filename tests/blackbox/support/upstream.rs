@@ -1,0 +1,43 @@
+//! The application behind the gate: the bundled sample, which shows what it received.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use super::wait_until;
+
+/// The sample application on a free port. Stops when dropped.
+pub(crate) struct Upstream {
+    port: u16,
+    child: Child,
+}
+
+impl Upstream {
+    pub(crate) fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(program())
+            .arg(format!("127.0.0.1:{port}"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the example `legacy`: cargo builds it together with the tests");
+        let upstream = Self { port, child };
+        wait_until("the application listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        upstream
+    }
+
+    /// Its address, for the configuration.
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `target/<profile>/examples/legacy`, beside the binary under test.
+fn program() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_BIN_EXE_sealgate")).with_file_name("examples").join("legacy")
+}
