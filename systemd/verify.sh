@@ -29,7 +29,10 @@ fi
 # The user, and then the modes, in a root of its own.
 mkdir -p "$root/etc/sealgate/tls"
 touch "$root/etc/sealgate/sealgate.toml" "$root/etc/sealgate/pkcs11-pin" "$root/etc/sealgate/tls/key.pem"
-systemd-sysusers --root="$root" "$here/sysusers.conf" >/dev/null
+said=$(systemd-sysusers --root="$root" "$here/sysusers.conf" 2>&1) || {
+    echo "$said" >&2
+    exit 1
+}
 grep -q '^sealgate:' "$root/etc/passwd"
 if [ "$(id -u)" -eq 0 ]; then
     systemd-tmpfiles --root="$root" --create "$here/tmpfiles.conf"
