@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use sealgate::config::{Access, RegistrationMode};
 
@@ -15,11 +14,11 @@ fn six_keys_are_enough() {
     assert_eq!(config.server.listen, ["127.0.0.1:8080".parse::<SocketAddr>().unwrap()]);
     assert!(config.server.tls.is_none() && config.admin.listen.is_none() && config.apps.is_empty());
     assert_eq!(config.server.threads, std::thread::available_parallelism().unwrap().get());
-    assert_eq!(config.tokens.access_token, Duration::from_secs(900));
-    assert_eq!(config.tokens.authorization_code, Duration::from_secs(300));
-    assert_eq!(config.tokens.refresh_token, Duration::from_secs(2_592_000));
+    assert_eq!(config.tokens.access_token.as_secs(), 900);
+    assert_eq!(config.tokens.authorization_code.as_secs(), 300);
+    assert_eq!(config.tokens.refresh_token.as_secs(), 2_592_000);
     assert_eq!(config.hsm.key_label, "sealgate");
-    assert_eq!(config.hsm.sign_timeout, Duration::from_secs(5));
+    assert_eq!(config.hsm.sign_timeout.as_secs(), 5);
     assert_eq!(config.registration.mode, RegistrationMode::Token);
     let limits = &config.rate_limits;
     assert_eq!((limits.authorize, limits.token, limits.userinfo), (100, 50, 200));
@@ -61,7 +60,7 @@ fn application_is_read_with_its_routes_the_longest_path_first() {
     assert_eq!((app.name.as_str(), app.host.as_str()), ("wiki", "wiki.example.com"));
     assert_eq!(app.upstreams[0].url.as_str(), "http://127.0.0.1:8081/");
     assert!(app.preserve_host && app.audience.is_none() && app.url.is_none());
-    assert_eq!(app.connect_timeout, Duration::from_secs(3));
+    assert_eq!(app.connect_timeout.as_secs(), 3);
     let routes: Vec<_> = app.routes.iter().map(|route| (route.path.as_str(), route.access)).collect();
     assert_eq!(routes, [("/favicon.ico", Access::Public), ("/api/", Access::Bearer), ("/", Access::SignedIn)]);
     assert_eq!(app.routes[1].scopes, ["profile", "email"]);
@@ -210,4 +209,65 @@ fn log_filter_that_cannot_be_read_is_a_fault() {
         &fault(&format!("{REQUIRED}\nlog.filter = \"sealgate=loud\"")),
         "log.filter: \"sealgate=loud\" is not a filter",
     );
+}
+
+/// The names that operators' files hold: none may ever change.
+#[test]
+fn established_names_are_read() {
+    let config = parse(
+        r#"
+        issuer = "https://id.example.com"
+        [server]
+        listen = ["0.0.0.0:443"]
+        tls = { certificate = "certificate.pem", key = "key.pem" }
+        trusted_proxies = ["10.0.0.0/8"]
+        [admin]
+        listen = "127.0.0.1:9100"
+        socket = "/run/sealgate/admin.sock"
+        [hsm]
+        module = "/usr/lib/softhsm/libsofthsm2.so"
+        token_label = "token"
+        pin_file = "pin"
+        sessions = 3
+        [store]
+        engine = "sled"
+        path = "/var/lib/sealgate/store"
+        [tokens]
+        access_token_seconds = 901
+        authorization_code_seconds = 301
+        refresh_token_seconds = 2592001
+        [rate_limits]
+        authorize = 101
+        token = 51
+        userinfo = 201
+        discovery = 1001
+        jwks = 1002
+        revoke = 52
+        logout = 102
+        register = 21
+        [[app]]
+        name = "wiki"
+        host = "wiki.example.com"
+        upstreams = ["http://127.0.0.1:8081"]
+        [[app.route]]
+        path = "/public/"
+        access = "public"
+        [[app.route]]
+        path = "/api/"
+        access = "bearer"
+        scopes = ["profile"]
+        [[app.route]]
+        path = "/"
+        access = "signed_in""#,
+    );
+    assert_eq!(config.server.trusted_proxies.len(), 1);
+    assert_eq!(config.admin.listen.unwrap().port(), 9100);
+    assert_eq!((config.hsm.token_label.as_str(), config.hsm.sessions), ("token", 3));
+    assert_eq!(config.tokens.access_token.as_secs(), 901);
+    assert_eq!(config.tokens.authorization_code.as_secs(), 301);
+    assert_eq!(config.tokens.refresh_token.as_secs(), 2_592_001);
+    let limits = config.rate_limits;
+    assert_eq!((limits.authorize, limits.token, limits.userinfo, limits.discovery), (101, 51, 201, 1001));
+    assert_eq!((limits.jwks, limits.revoke, limits.logout, limits.register), (1002, 52, 102, 21));
+    assert_eq!(config.apps[0].routes.len(), 3);
 }

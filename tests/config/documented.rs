@@ -57,3 +57,15 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
         _ => {}
     }
 }
+
+#[test]
+fn unit_leaves_the_time_and_the_descriptors_that_the_documented_file_needs() {
+    let unit = include_str!("../../systemd/sealgate.service");
+    let setting = |name: &str| -> u64 {
+        let line = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap();
+        line.parse().unwrap()
+    };
+    let server = parse(EXAMPLE).server;
+    assert!(setting("TimeoutStopSec") > server.shutdown_timeout.as_secs());
+    assert!(setting("LimitNOFILE") > 2 * server.max_connections as u64);
+}

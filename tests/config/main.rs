@@ -1,4 +1,5 @@
 //! The configuration file: what it may say, what it says when it is silent, and how its faults are reported.
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod apps;
 mod contents;
