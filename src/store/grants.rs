@@ -55,6 +55,16 @@ impl Store {
         self.commit(changes).await
     }
 
+    /// Uses up a code that gives a session here and no tokens: it is gone, so that two redemptions cannot both succeed and
+    /// a replay finds nothing.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
+        let changes = Changes { expect: vec![code.unchanged()], put: Vec::new(), delete: vec![code.key().clone()] };
+        self.commit(changes).await
+    }
+
     /// The grant with this id.
     ///
     /// # Errors

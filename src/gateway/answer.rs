@@ -1,0 +1,166 @@
+//! The gate's own answers, and the headers that each kind always carries. Nobody may keep any of them but the stylesheet.
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, SET_COOKIE,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+use crate::page;
+use crate::protocol::error::{ErrorCode, Refusal};
+
+/// An answer that is being put together.
+pub(super) struct Answer(Response<Bytes>);
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: &'a str,
+    error_description: &'a str,
+}
+
+impl Answer {
+    /// An empty answer.
+    pub(super) fn empty(status: StatusCode) -> Self {
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = status;
+        Self(response)
+            .with(CACHE_CONTROL, "no-store")
+            .with(PRAGMA, "no-cache")
+            .with(X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .with(REFERRER_POLICY, "no-referrer")
+    }
+
+    /// A refusal, to a program.
+    pub(super) fn error(status: StatusCode, refusal: &Refusal) -> Self {
+        let body = ErrorBody { error: refusal.code.as_str(), error_description: refusal.description };
+        match serde_json::to_vec(&body) {
+            Ok(body) => Self::empty(status).body(body).with(CONTENT_TYPE, "application/json"),
+            Err(error) => {
+                tracing::error!(%error, "an answer cannot be written as JSON");
+                Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// A refusal that tells how to be let in (RFC 6750 §3). Without any credentials there is nothing to explain, so that
+    /// `fault` is none and no error stands in the challenge. `scopes` are those that would do.
+    pub(super) fn challenge(realm: &str, fault: Option<&Refusal>, scopes: &[String]) -> Self {
+        const MISSING: Refusal =
+            Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
+        let refusal = fault.unwrap_or(&MISSING);
+        let status = match refusal.code {
+            ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
+            _ => StatusCode::UNAUTHORIZED,
+        };
+        let mut parts = vec![format!("Bearer realm=\"{realm}\"")];
+        if let Some(fault) = fault {
+            parts.push(format!("error=\"{}\"", fault.code.as_str()));
+            parts.push(format!("error_description=\"{}\"", fault.description));
+        }
+        if !scopes.is_empty() {
+            parts.push(format!("scope=\"{}\"", scopes.join(" ")));
+        }
+        Self::error(status, refusal).with(WWW_AUTHENTICATE, &parts.join(", "))
+    }
+
+    /// A page.
+    pub(super) fn page(status: StatusCode, html: String) -> Self {
+        let policy = format!("{}; form-action 'none'", page::CONTENT_SECURITY_POLICY);
+        Self::empty(status)
+            .body(html)
+            .with(CONTENT_TYPE, "text/html; charset=utf-8")
+            .with(CONTENT_SECURITY_POLICY, &policy)
+            .with(X_FRAME_OPTIONS, "DENY")
+    }
+
+    /// The stylesheet of the pages. Its address changes with its text, so it may be kept for ever.
+    pub(super) fn stylesheet() -> Self {
+        let mut answer = Self::empty(StatusCode::OK)
+            .body(page::STYLESHEET)
+            .with(CONTENT_TYPE, "text/css; charset=utf-8")
+            .with(CACHE_CONTROL, "public, max-age=31536000, immutable");
+        answer.0.headers_mut().remove(PRAGMA);
+        answer
+    }
+
+    /// Sends the browser elsewhere with a GET: 302 after a GET, 303 after a POST.
+    pub(super) fn redirect(status: StatusCode, location: &str) -> Self {
+        let answer = Self::empty(status);
+        // A query may have bytes beyond ASCII, and comes back as it was.
+        if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {
+            answer.with_value(LOCATION, location)
+        } else {
+            tracing::error!("a redirect's target has characters that no header can have");
+            Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+
+    /// The same answer with a header. `value` is of our own making.
+    #[must_use]
+    pub(super) fn with(self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.with_value(name, value)
+        } else {
+            tracing::error!(header = %name, "a header's value has characters that no header can have");
+            self
+        }
+    }
+
+    fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers_mut().insert(name, value);
+        self
+    }
+
+    /// The same answer with a cookie.
+    #[must_use]
+    pub(super) fn with_cookie(mut self, cookie: HeaderValue) -> Self {
+        self.0.headers_mut().append(SET_COOKIE, cookie);
+        self
+    }
+
+    fn body(mut self, body: impl Into<Bytes>) -> Self {
+        *self.0.body_mut() = body.into();
+        self
+    }
+
+    /// The answer on its way.
+    pub(super) fn into_response(self) -> Response<Bytes> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn challenge(fault: Option<Refusal>, scopes: &[&str]) -> (u16, String) {
+        let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+        let response = Answer::challenge("wiki", fault.as_ref(), &scopes).into_response();
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+        (response.status().as_u16(), response.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_challenge_without_credentials_names_no_error() {
+        assert_eq!(challenge(None, &[]), (401, "Bearer realm=\"wiki\"".into()));
+    }
+
+    #[test]
+    fn a_challenge_names_what_was_wrong() {
+        let fault = Refusal::new(ErrorCode::InvalidToken, "No.");
+        let expected = "Bearer realm=\"wiki\", error=\"invalid_token\", error_description=\"No.\"";
+        assert_eq!(challenge(Some(fault), &[]), (401, expected.into()));
+        let fault = Refusal::new(ErrorCode::InsufficientScope, "No.");
+        let (status, text) = challenge(Some(fault), &["profile", "email"]);
+        assert_eq!(status, 403);
+        assert!(text.ends_with(", scope=\"profile email\""), "{text}");
+    }
+
+    #[test]
+    fn a_redirect_keeps_every_byte() {
+        let response = Answer::redirect(StatusCode::FOUND, "/a?b=ş&c=%2F").into_response();
+        assert_eq!(response.headers()[LOCATION].as_bytes(), "/a?b=ş&c=%2F".as_bytes());
+    }
+}

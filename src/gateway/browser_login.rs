@@ -1,0 +1,309 @@
+//! Sending a browser to sign in, and taking it back: the authorization code flow (OpenID Connect Core §3.1) with the
+//! application's internal client, in process, with PKCE (RFC 7636) and a state bound to the browser (RFC 9700 §4.7).
+//!
+//! What a person wanted is kept here, under the hash of the state; the browser carries the state and one binding cookie,
+//! however many tabs sign in at once.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use sha2::{Digest, Sha256};
+
+use crate::cookie;
+use crate::gateway::answer::Answer;
+use crate::gateway::rounds::{self, Rounds};
+use crate::gateway::session;
+use crate::gateway::visit::{Sessions, Visit};
+use crate::gateway::wanted::Wanted;
+use crate::limiter::{Key, Rule};
+use crate::page::{Problem, language_from_tag, language_tag};
+use crate::protocol::client::ClientId;
+use crate::protocol::code::Code;
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::params::Params;
+use crate::protocol::pkce::CodeVerifier;
+use crate::protocol::secret::{Secret, SecretHash, base64url};
+use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
+use crate::protocol::time::UnixTime;
+use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
+use crate::store::{Committed, Loaded, SignInAttempt, StoreError};
+
+/// Sign-ins that an address may begin. Each costs a write to disk, and strangers begin them.
+const BEGUN: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
+const BUCKET: &str = "gate_sign_in";
+
+/// Which page of the provider comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// The one that is needed, or none when somebody is signed in already.
+    Needed,
+    /// The account chooser.
+    Chooser,
+}
+
+/// Sends the browser to sign in and, when that is done, to the page that it wanted.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(super) async fn begin(visit: &Visit<'_>, wanted: &Wanted, first: First) -> Result<Answer, StoreError> {
+    go(visit, wanted, first, rounds(visit)).await
+}
+
+async fn go(visit: &Visit<'_>, wanted: &Wanted, first: First, rounds: Rounds) -> Result<Answer, StoreError> {
+    if rounds.is_loop() {
+        tracing::warn!(request_id = visit.origin.request_id, app = visit.app.name, "a browser goes in circles");
+        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
+    }
+    let sealgate = visit.sealgate;
+    let reading = sealgate.limiter.take(&Key::address(BUCKET, visit.origin.address), BEGUN, visit.now);
+    sealgate.metrics.rate_limited(BUCKET, reading.allowed);
+    if let Some(seconds) = reading.retry_after {
+        let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
+        let problem = Problem::TooManyRequests { seconds };
+        let answer = visit.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
+        return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
+    }
+    let (browser, new_cookie) = browser(visit);
+    let (state, verifier) = (Secret::from_random(&visit.random::<32>()), Secret::from_random(&visit.random::<32>()));
+    let attempt = SignInAttempt {
+        browser: SecretHash::of(browser.as_bytes()),
+        app: visit.app.name.clone(),
+        wanted: wanted.as_str().to_owned(),
+        verifier: verifier.expose().to_owned(),
+        expires_at: visit.now.plus(sealgate.config.sessions.interaction),
+    };
+    sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
+    let answer = Answer::redirect(StatusCode::FOUND, &authorize(visit, &state, &verifier, first));
+    Ok(match new_cookie {
+        Some(cookie) => answer.with_cookie(cookie),
+        None => answer,
+    })
+}
+
+/// The authorization request (OpenID Connect Core §3.1.2.1).
+fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, first: First) -> String {
+    let issuer = visit.sealgate.config.issuer.as_str();
+    let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs([
+        ("client_id", client_id(visit).as_str()),
+        ("redirect_uri", &redirect_uri(visit)),
+        ("response_type", "code"),
+        ("scope", "openid profile email"),
+        ("state", state.expose()),
+        ("code_challenge", &challenge),
+        ("code_challenge_method", "S256"),
+    ]);
+    if first == First::Chooser {
+        query.append_pair("prompt", "select_account");
+    }
+    // Whoever has chosen a language on our pages here shall find it there.
+    if let Some(language) = visit.cookie(visit.cookies.language).and_then(language_from_tag) {
+        query.append_pair("ui_locales", language_tag(language));
+    }
+    format!("{issuer}/oauth/authorize?{}", query.finish())
+}
+
+fn client_id(visit: &Visit<'_>) -> String {
+    format!("{INTERNAL_CLIENT}{}", visit.app.name)
+}
+
+fn redirect_uri(visit: &Visit<'_>) -> String {
+    format!("{}{CALLBACK}", visit.app.origin(&visit.sealgate.config.issuer))
+}
+
+/// The browser's binding cookie: the one that it has, or a new one with the header that sets it.
+fn browser(visit: &Visit<'_>) -> (String, Option<http::HeaderValue>) {
+    let cookies = visit.cookies;
+    match visit.cookie(cookies.browser) {
+        Some(known) if known.len() == 43 => (known.to_owned(), None),
+        _ => {
+            let fresh = Secret::from_random(&visit.random::<32>());
+            let set = cookie::set(cookies.browser, fresh.expose(), cookies.secure);
+            (fresh.expose().to_owned(), Some(set))
+        }
+    }
+}
+
+/// What the provider sent the browser back with.
+struct Returned {
+    state: Option<String>,
+    code: Option<String>,
+    error: Option<String>,
+}
+
+impl Returned {
+    fn read(params: &Params, issuer: &str) -> Result<Self, Refusal> {
+        let one = |name| params.one(name).map(|value| value.map(str::to_owned));
+        // RFC 9207 §2.4: an answer of another issuer is none.
+        if params.one("iss")?.is_some_and(|sent| sent != issuer) {
+            return Err(Refusal::invalid_request("The answer is not from this issuer."));
+        }
+        Ok(Self { state: one("state")?, code: one("code")?, error: one("error")? })
+    }
+}
+
+/// Takes a browser back from the provider.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
+    let returned = visit.query().and_then(|query| Returned::read(&query, visit.sealgate.config.issuer.as_str()));
+    let Ok(returned) = returned else { return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
+    let Some(attempt) = attempt(visit, returned.state.as_deref()).await? else {
+        return stale(visit, &Wanted::home(), returned.error.is_some()).await;
+    };
+    let wanted = Wanted::parse(&attempt.value.wanted).unwrap_or_else(Wanted::home);
+    if visit.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
+        return stale(visit, &wanted, returned.error.is_some()).await;
+    }
+    if let Some(error) = returned.error {
+        return Ok(provider_refused(visit, &error));
+    }
+    let Some(code) = code(visit, &attempt.value, returned.code.as_deref()).await? else {
+        return stale(visit, &wanted, false).await;
+    };
+    if visit.sealgate.store.use_code(&code).await? == Committed::Conflict {
+        return stale(visit, &wanted, false).await;
+    }
+    let Some(parent) = parent(visit, &code.value).await? else { return stale(visit, &wanted, false).await };
+    let answer = Answer::redirect(StatusCode::FOUND, wanted.as_str());
+    let answer = match visit.sessions {
+        Sessions::OfApp => match sign_in(visit, &code.value, &parent).await? {
+            Some(cookie) => answer.with_cookie(cookie),
+            None => answer,
+        },
+        Sessions::OfProvider => answer,
+    };
+    let typed = code.value.sign_in.at > began_at(visit, &attempt.value);
+    Ok(with_rounds(visit, answer, if typed { None } else { Some(rounds(visit).and_one()) }))
+}
+
+/// The sign-in that was begun with this state, in this browser, for this application.
+async fn attempt(visit: &Visit<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
+    let (Some(state), Some(browser)) = (state, visit.cookie(visit.cookies.browser)) else { return Ok(None) };
+    let found = visit.sealgate.store.attempt(&SecretHash::of(state.as_bytes())).await?;
+    let browser = SecretHash::of(browser.as_bytes());
+    Ok(found.filter(|found| {
+        let attempt = &found.value;
+        attempt.app == visit.app.name && attempt.browser == browser && visit.now < attempt.expires_at
+    }))
+}
+
+/// An answer to a question that this browser has not asked, or that was answered before: it came back in another tab, too
+/// late, or by somebody else's link. Who is signed in goes on to the application; everybody else begins anew.
+async fn stale(visit: &Visit<'_>, wanted: &Wanted, refused: bool) -> Result<Answer, StoreError> {
+    if session::find(visit).await?.is_some() {
+        let answer = Answer::redirect(StatusCode::FOUND, wanted.as_str());
+        return Ok(with_rounds(visit, answer, Some(rounds(visit).and_one())));
+    }
+    if refused {
+        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
+    }
+    // A browser that does not keep our cookie would come back like this for ever, and could not count either.
+    if visit.cookie(visit.cookies.browser).is_none() {
+        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
+    }
+    let rounds = rounds(visit).and_one();
+    let answer = go(visit, wanted, First::Needed, rounds).await?;
+    Ok(with_rounds(visit, answer, Some(rounds)))
+}
+
+/// The provider did not let them in. Beginning anew would end here again.
+fn provider_refused(visit: &Visit<'_>, error: &str) -> Answer {
+    let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
+    let ours = known.into_iter().find(|code| code.as_str() == error);
+    tracing::info!(
+        request_id = visit.origin.request_id,
+        app = visit.app.name,
+        error = ours.map_or("another", ErrorCode::as_str),
+        "the sign-in was refused"
+    );
+    match ours {
+        Some(_) => visit.problem(StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),
+        None => visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest),
+    }
+}
+
+/// The code, if it is the answer to this very attempt (RFC 6749 §4.1.3, RFC 7636 §4.6).
+async fn code(
+    visit: &Visit<'_>,
+    attempt: &SignInAttempt,
+    code: Option<&str>,
+) -> Result<Option<Loaded<Code>>, StoreError> {
+    let (Some(code), Some(client), Some(verifier)) =
+        (code, ClientId::parse(&client_id(visit)), CodeVerifier::parse(&attempt.verifier))
+    else {
+        return Ok(None);
+    };
+    let found = visit.sealgate.store.code(&SecretHash::of(code.as_bytes())).await?;
+    let redirect_uri = redirect_uri(visit);
+    Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), visit.now).is_ok()))
+}
+
+/// The provider session that the code came from, if it still stands and the person with it.
+async fn parent(visit: &Visit<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
+    let subject = code.sign_in.subject;
+    let found = visit.sealgate.store.session(code.session).await?.map(|found| found.value);
+    let stands = found.filter(|parent| parent.is_live(visit.now) && parent.sign_in_of(subject).is_some());
+    let enabled = session::enabled(visit, subject).await?.is_some();
+    Ok(stands.filter(|_| enabled))
+}
+
+/// Begins the application's session and yields its cookie; none where the browser has the very same one already, from
+/// another tab: its requests in flight shall not lose theirs.
+async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
+    let store = &visit.sealgate.store;
+    let old = match visit.cookie(visit.cookies.session).and_then(SessionCookie::parse) {
+        Some(cookie) => session::of_app(visit, &cookie).await?,
+        None => None,
+    };
+    if let Some(old) = &old {
+        let same = old.parent == parent.id && old.subject == code.sign_in.subject;
+        if same && old.sign_in == code.sign_in {
+            return Ok(None);
+        }
+        // One browser, one person: the session of whoever was here before ends now (session fixation).
+        if !same {
+            store.end_app_session(old.id).await?;
+        }
+    }
+    let cookie = SessionCookie::new(SessionId::from_random(visit.random()), visit.random());
+    let session = AppSession {
+        id: cookie.id,
+        cookie: cookie.hash(),
+        app: visit.app.name.clone(),
+        parent: parent.id,
+        subject: code.sign_in.subject,
+        sign_in: code.sign_in.clone(),
+        created_at: visit.now,
+        expires_at: parent.expires_at,
+    };
+    store.begin_app_session(&session).await?;
+    tracing::info!(subject = %session.subject, app = session.app, address = %visit.origin.address, "signed in");
+    Ok(Some(cookie::set(visit.cookies.session, cookie.value().expose(), visit.cookies.secure)))
+}
+
+fn began_at(visit: &Visit<'_>, attempt: &SignInAttempt) -> UnixTime {
+    let lifetime = visit.sealgate.config.sessions.interaction.as_secs();
+    UnixTime::from_seconds(attempt.expires_at.seconds().saturating_sub(lifetime))
+}
+
+fn rounds(visit: &Visit<'_>) -> Rounds {
+    Rounds::read(visit.cookie(rounds_cookie(visit)), visit.now)
+}
+
+fn rounds_cookie(visit: &Visit<'_>) -> &'static str {
+    if visit.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
+}
+
+/// The answer with the count of rounds; none when a person has typed their password, which no loop does.
+fn with_rounds(visit: &Visit<'_>, answer: Answer, rounds: Option<Rounds>) -> Answer {
+    let (name, secure) = (rounds_cookie(visit), visit.cookies.secure);
+    match rounds {
+        Some(rounds) => answer.with_cookie(cookie::set_for(name, &rounds.value(), secure, rounds::WINDOW.as_secs())),
+        None if visit.cookie(name).is_some() => answer.with_cookie(cookie::expire(name, secure)),
+        None => answer,
+    }
+}

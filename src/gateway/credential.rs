@@ -1,0 +1,92 @@
+//! What a request presents to be let through. Pure: whether it holds is asked elsewhere.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::protocol::credentials;
+
+/// What the `Authorization` header is to the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presented<'a> {
+    /// Nothing of ours: no header, or one of another scheme, which is the application's.
+    Nothing,
+    /// A bearer token (RFC 6750 §2.1).
+    Bearer(&'a str),
+    /// Meant as a bearer token, but it is not one, or it is not alone. It is never taken for nothing: a client that sends
+    /// a token is judged by that token, not by a cookie that the browser sent along.
+    Malformed,
+}
+
+impl<'a> Presented<'a> {
+    /// Reads the headers. A token in a query or a form is no credential here: it would stand in logs and histories
+    /// (RFC 6750 §5.3).
+    pub(super) fn read(headers: &'a HeaderMap) -> Self {
+        let mut fields = headers.get_all(AUTHORIZATION).iter().map(http::HeaderValue::as_bytes);
+        match (fields.next(), fields.next()) {
+            (None, _) => Self::Nothing,
+            (Some(only), None) if !is_bearer(only) => Self::Nothing,
+            (Some(only), None) => credentials::bearer(only).map_or(Self::Malformed, Self::Bearer),
+            // Of two headers the application may read the other one.
+            (Some(_), Some(_)) => Self::Malformed,
+        }
+    }
+}
+
+/// Whether the scheme is `Bearer`, in any case and with anything or nothing after it.
+fn is_bearer(field: &[u8]) -> bool {
+    const SCHEME: &[u8] = b"bearer";
+    let field = field.trim_ascii_start();
+    let Some((scheme, rest)) = field.split_at_checked(SCHEME.len()) else { return false };
+    scheme.eq_ignore_ascii_case(SCHEME) && !rest.first().is_some_and(u8::is_ascii_alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headers(fields: &[&[u8]]) -> HeaderMap {
+        fields.iter().map(|field| (AUTHORIZATION, HeaderValue::from_bytes(field).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_token_is_read_whatever_the_case_of_its_scheme() {
+        for field in [b"Bearer abc.def".as_slice(), b"bearer abc.def", b"BEARER   abc.def"] {
+            assert_eq!(Presented::read(&headers(&[field])), Presented::Bearer("abc.def"));
+        }
+    }
+
+    #[test]
+    fn another_scheme_is_the_applications() {
+        for field in [b"Basic dTpw".as_slice(), b"Negotiate x", b"BearerX abc", b"", b"Bear", b"Digest a=b"] {
+            assert_eq!(Presented::read(&headers(&[field])), Presented::Nothing, "{field:?}");
+        }
+        assert_eq!(Presented::read(&HeaderMap::new()), Presented::Nothing);
+    }
+
+    #[test]
+    fn a_broken_token_is_not_nothing() {
+        for field in [b"Bearer".as_slice(), b"Bearer ", b"Bearer a b", b"Bearer\tabc", b"bearer,abc", b"Bearer \xff"] {
+            assert_eq!(Presented::read(&headers(&[field])), Presented::Malformed, "{field:?}");
+        }
+    }
+
+    #[test]
+    fn two_headers_are_never_sorted_out() {
+        for pair in [[b"Bearer a".as_slice(), b"Bearer b"], [b"Basic x", b"Bearer a"], [b"Basic x", b"Basic y"]] {
+            assert_eq!(Presented::read(&headers(&pair)), Presented::Malformed);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_reads_as_bearer_to_anybody_is_judged(spaces in "[ \t]{0,3}", token in "[!-~]{0,20}") {
+            let field = format!("bEaReR{spaces}{token}");
+            prop_assume!(!(spaces.is_empty() && token.starts_with(|first: char| first.is_ascii_alphanumeric())));
+            let headers = headers(&[field.as_bytes()]);
+            prop_assert_ne!(Presented::read(&headers), Presented::Nothing);
+        }
+    }
+}

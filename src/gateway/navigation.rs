@@ -1,0 +1,143 @@
+//! What kind of request this is: a person who opens a page, a program, or the handshake of a WebSocket. Pure.
+//!
+//! Only the first can be sent to sign in. A script that gets a redirect instead of a 401 ends up with the sign-in page
+//! where it wanted data, and nobody understands why.
+
+use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
+
+/// Whether a person opens a document with this request. Browsers say so themselves (Fetch Metadata); of older ones, those
+/// do it that ask for text/html by name and not by a script.
+pub(super) fn is_navigation(head: &Parts) -> bool {
+    let headers = &head.headers;
+    if !matches!(head.method, Method::GET | Method::HEAD) || headers.contains_key(UPGRADE) {
+        return false;
+    }
+    if [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name)) {
+        return is(headers, &FETCH_MODE, "navigate") && is(headers, &FETCH_DEST, "document");
+    }
+    !headers.contains_key(REQUESTED_WITH) && names_html(headers)
+}
+
+/// Whether a browser says that another site's page caused this request.
+pub(super) fn is_cross_site(headers: &HeaderMap) -> bool {
+    is(headers, &FETCH_SITE, "cross-site")
+}
+
+/// Whether this is the handshake of a WebSocket that a page of another origin opens (RFC 6455 §10.2). Scripts of other
+/// sites may open one with the person's cookies and read what comes; the `Origin` tells. `own` is the application's.
+pub(super) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
+    let upgrades = headers.get_all(UPGRADE).iter().any(|value| {
+        value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+    });
+    let Some(origin) = headers.get(ORIGIN).filter(|_| upgrades) else { return false };
+    let Ok(origin) = origin.to_str() else { return true };
+    // Browsers leave a scheme's own port out of both; behind a load balancer we may not know the scheme.
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let same_host = authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host));
+    !same_host && !origin.eq_ignore_ascii_case(own)
+}
+
+fn is(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    let mut values = headers.get_all(name).iter();
+    matches!((values.next(), values.next()), (Some(only), None) if only.as_bytes() == wanted.as_bytes())
+}
+
+/// Whether `Accept` names text/html itself (RFC 9110 §12.5.1). `*/*` is what programs send.
+fn names_html(headers: &HeaderMap) -> bool {
+    let ranges = headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    ranges.into_iter().any(|range| {
+        let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        let html = parts.next().is_some_and(|media| media.eq_ignore_ascii_case(b"text/html"));
+        html && !parts.any(is_zero_weight)
+    })
+}
+
+fn is_zero_weight(parameter: &[u8]) -> bool {
+    let Some((name, value)) = parameter.split_at_checked(2) else { return false };
+    name.eq_ignore_ascii_case(b"q=") && !value.is_empty() && value.iter().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+    fn head(method: &str, fields: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri("/").header("host", "wiki.test");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_document_that_a_browser_opens_is_a_navigation() {
+        let fields = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("sec-fetch-site", "none")];
+        assert!(is_navigation(&head("GET", &fields)));
+        assert!(is_navigation(&head("HEAD", &fields)));
+        assert!(!is_navigation(&head("POST", &fields)));
+    }
+
+    #[test]
+    fn an_older_browser_is_known_by_what_it_accepts() {
+        for accept in [BROWSER, "text/html", "application/json, TEXT/HTML;q=0.1", "text/html;level=1;q=1.0"] {
+            assert!(is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
+        }
+        for accept in ["*/*", "", "application/json", "text/*", "text/htmlx", "text/html;q=0", "text/html; q=0.000"] {
+            assert!(!is_navigation(&head("GET", &[("accept", accept)])), "{accept}");
+        }
+        assert!(!is_navigation(&head("GET", &[])));
+        assert!(!is_navigation(&head("POST", &[("accept", BROWSER)])));
+    }
+
+    #[test]
+    fn scripts_frames_images_and_workers_are_not_navigations() {
+        for (mode, dest) in [
+            ("cors", "empty"),
+            ("same-origin", "empty"),
+            ("no-cors", "image"),
+            ("no-cors", "script"),
+            ("navigate", "iframe"),
+            ("navigate", "object"),
+            ("websocket", "websocket"),
+            ("navigate", "empty"),
+        ] {
+            let fields = [("sec-fetch-mode", mode), ("sec-fetch-dest", dest), ("accept", BROWSER)];
+            assert!(!is_navigation(&head("GET", &fields)), "{mode} {dest}");
+        }
+        assert!(!is_navigation(&head("GET", &[("sec-fetch-mode", "navigate"), ("accept", BROWSER)])));
+        assert!(!is_navigation(&head("GET", &[("sec-fetch-site", "same-origin"), ("accept", BROWSER)])));
+        assert!(!is_navigation(&head("GET", &[("x-requested-with", "XMLHttpRequest"), ("accept", BROWSER)])));
+        assert!(!is_navigation(&head("GET", &[("upgrade", "websocket"), ("accept", BROWSER)])));
+    }
+
+    #[test]
+    fn a_websocket_of_another_origin_is_foreign() {
+        let own = "https://wiki.test";
+        let foreign =
+            |origin| is_foreign_websocket(&head("GET", &[("upgrade", "websocket"), ("origin", origin)]).headers, own);
+        assert!(!foreign("https://wiki.test"));
+        assert!(!foreign("http://wiki.test"));
+        assert!(!foreign("https://WIKI.test"));
+        for origin in
+            ["https://evil.test", "null", "https://wiki.test.evil.test", "https://wiki.test:8443", "wiki.test"]
+        {
+            assert!(foreign(origin), "{origin}");
+        }
+        assert!(!is_foreign_websocket(&head("GET", &[("upgrade", "websocket")]).headers, own));
+        assert!(!is_foreign_websocket(&head("GET", &[("origin", "https://evil.test")]).headers, own));
+        let list = [("upgrade", "h2c, WebSocket"), ("origin", "https://evil.test")];
+        assert!(is_foreign_websocket(&head("GET", &list).headers, own));
+    }
+}

@@ -1,0 +1,98 @@
+//! The few paths below `/.sealgate/` that are ours on every application's host.
+
+use http::header::ALLOW;
+use http::{Method, StatusCode};
+
+use crate::cookie;
+use crate::gateway::answer::Answer;
+use crate::gateway::browser_login::{self, First};
+use crate::gateway::navigation;
+use crate::gateway::path::CanonicalPath;
+use crate::gateway::session;
+use crate::gateway::visit::{Sessions, Visit};
+use crate::gateway::wanted::Wanted;
+use crate::page::{language_from_tag, language_tag};
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::params::Params;
+use crate::protocol::session::SessionCookie;
+use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
+use crate::store::StoreError;
+
+/// How long a chosen language is remembered, seconds.
+const LANGUAGE_REMEMBERED: u64 = 365 * 24 * 3600;
+
+/// Answers on one of our own paths.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Result<Answer, StoreError> {
+    let (methods, name): (&[Method], _) = match path.as_bytes() {
+        callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
+        b"/.sealgate/logout" => (&[Method::GET, Method::POST], Own::Logout),
+        b"/.sealgate/switch-account" => (&[Method::GET], Own::SwitchAccount),
+        b"/.sealgate/language" => (&[Method::GET], Own::Language),
+        b"/.sealgate/style.css" => (&[Method::GET, Method::HEAD], Own::Stylesheet),
+        _ => {
+            let refusal = Refusal::new(ErrorCode::NotFound, "There is nothing here.");
+            return Ok(Answer::error(StatusCode::NOT_FOUND, &refusal));
+        }
+    };
+    if !methods.contains(&visit.head.method) {
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
+        return Ok(Answer::error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, &names.join(", ")));
+    }
+    match name {
+        Own::Callback => browser_login::callback(visit).await,
+        Own::Logout => logout(visit).await,
+        Own::SwitchAccount => browser_login::begin(visit, &then(visit), First::Chooser).await,
+        Own::Language => Ok(language(visit)),
+        Own::Stylesheet => Ok(Answer::stylesheet()),
+    }
+}
+
+enum Own {
+    Callback,
+    Logout,
+    SwitchAccount,
+    Language,
+    Stylesheet,
+}
+
+/// Ends the application's session and goes on to the provider, which ends the rest. A link on a stranger's page ends
+/// nothing here: the provider asks the person first.
+async fn logout(visit: &Visit<'_>) -> Result<Answer, StoreError> {
+    let issuer = visit.sealgate.config.issuer.as_str();
+    let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", visit.app.name);
+    let status = if visit.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
+    let answer = Answer::redirect(status, &location);
+    if visit.sessions == Sessions::OfProvider || navigation::is_cross_site(&visit.head.headers) {
+        return Ok(answer);
+    }
+    if let Some(cookie) = visit.cookie(visit.cookies.session).and_then(SessionCookie::parse)
+        && let Some(own) = session::of_app(visit, &cookie).await?
+    {
+        visit.sealgate.store.end_app_session(own.id).await?;
+        tracing::info!(subject = %own.subject, app = own.app, address = %visit.origin.address, "signed out");
+    }
+    Ok(answer.with_cookie(cookie::expire(visit.cookies.session, visit.cookies.secure)))
+}
+
+/// Remembers the language that the person has chosen on one of our pages, and shows that page again.
+fn language(visit: &Visit<'_>) -> Answer {
+    let query = visit.query().unwrap_or_default();
+    let answer = Answer::redirect(StatusCode::FOUND, then(visit).as_str());
+    match query.one("lang").ok().flatten().and_then(language_from_tag) {
+        Some(chosen) => {
+            let (name, secure) = (visit.cookies.language, visit.cookies.secure);
+            answer.with_cookie(cookie::set_for(name, language_tag(chosen), secure, LANGUAGE_REMEMBERED))
+        }
+        None => answer,
+    }
+}
+
+/// The page of the application that the parameter `then` names, or its first one.
+fn then(visit: &Visit<'_>) -> Wanted {
+    let query: Params = visit.query().unwrap_or_default();
+    query.one("then").ok().flatten().and_then(Wanted::parse).unwrap_or_else(Wanted::home)
+}

@@ -1,0 +1,330 @@
+//! The one reading of a request's path. Pure.
+//!
+//! A rule is worth nothing when the application reads a path in another way than the rule did: `/public/..%2fadmin`
+//! begins with `/public/`, and is `/admin` to a server that decodes first. So a path that two servers may read in two
+//! ways is refused, whatever rule it would match, and what is forwarded are the very bytes that were judged.
+
+use std::borrow::Cow;
+
+use http::uri::PathAndQuery;
+
+/// A path that means one thing: every escape read once, no empty or dot segment, no escape that hides a separator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CanonicalPath<'a>(Cow<'a, [u8]>);
+
+/// Why a path is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ambiguous {
+    /// It does not start with a slash.
+    NotAbsolute,
+    /// A byte that no path has raw: a control, a space, a backslash, a semicolon, or one outside ASCII.
+    Character,
+    /// A percent sign that is not followed by two hexadecimal digits.
+    Escape,
+    /// An escaped slash, backslash, semicolon or control.
+    Hidden,
+    /// An escape of an escape: it means something else to a server that decodes twice.
+    Twice,
+    /// A byte sequence that a careless UTF-8 decoder takes for an ASCII character (RFC 3629 §10).
+    Overlong,
+    /// Two slashes side by side.
+    EmptySegment,
+    /// A segment `.` or `..`.
+    DotSegment,
+    /// It differs from the path of another rule in the case of its letters only, and to some servers that is no
+    /// difference.
+    LetterCase,
+}
+
+impl Ambiguous {
+    /// A word for the log.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAbsolute => "not_absolute",
+            Self::Character => "character",
+            Self::Escape => "escape",
+            Self::Hidden => "hidden_separator",
+            Self::Twice => "double_encoding",
+            Self::Overlong => "overlong_utf8",
+            Self::EmptySegment => "empty_segment",
+            Self::DotSegment => "dot_segment",
+            Self::LetterCase => "letter_case",
+        }
+    }
+}
+
+impl<'a> CanonicalPath<'a> {
+    /// Reads the path of a request target.
+    ///
+    /// # Errors
+    /// What makes it ambiguous.
+    pub(super) fn of(target: &'a PathAndQuery) -> Result<Self, Ambiguous> {
+        // Not `target.path()`, which makes up a slash where a target begins with its query.
+        Self::parse(target.as_str().split('?').next().unwrap_or_default())
+    }
+
+    /// Reads the path of a request target, without its query.
+    ///
+    /// # Errors
+    /// What makes it ambiguous.
+    pub(super) fn parse(raw: &'a str) -> Result<Self, Ambiguous> {
+        let raw = raw.as_bytes();
+        if raw.first() != Some(&b'/') {
+            return Err(Ambiguous::NotAbsolute);
+        }
+        if !raw.iter().all(|byte| byte.is_ascii_graphic() && !is_separator(*byte) && !matches!(byte, b'?' | b'#')) {
+            return Err(Ambiguous::Character);
+        }
+        let decoded = if raw.contains(&b'%') { Cow::Owned(decode(raw)?) } else { Cow::Borrowed(raw) };
+        check_segments(&decoded)?;
+        Ok(Self(decoded))
+    }
+
+    /// The path, decoded once. Not always UTF-8: old applications escape other encodings.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// What some servers take for the end of a segment, besides the slash.
+const fn is_separator(byte: u8) -> bool {
+    matches!(byte, b'\\' | b';')
+}
+
+fn decode(raw: &[u8]) -> Result<Vec<u8>, Ambiguous> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((&byte, tail)) = rest.split_first() {
+        if byte != b'%' {
+            decoded.push(byte);
+            rest = tail;
+            continue;
+        }
+        let (digits, tail) = tail.split_first_chunk::<2>().ok_or(Ambiguous::Escape)?;
+        let byte = escaped(*digits).ok_or(Ambiguous::Escape)?;
+        if byte == b'/' || byte.is_ascii_control() || is_separator(byte) {
+            return Err(Ambiguous::Hidden);
+        }
+        decoded.push(byte);
+        rest = tail;
+    }
+    if decoded.windows(3).any(|window| matches!(window, [b'%', high, low] if escaped([*high, *low]).is_some())) {
+        return Err(Ambiguous::Twice);
+    }
+    // The lead bytes C0 and C1, and a continuation that is too low for its lead, encode what fits into fewer bytes.
+    let overlong =
+        |window: &[u8]| matches!(window, [0xc0 | 0xc1, 0x80..=0xbf] | [0xe0, 0x80..=0x9f] | [0xf0, 0x80..=0x8f]);
+    if decoded.windows(2).any(overlong) {
+        return Err(Ambiguous::Overlong);
+    }
+    Ok(decoded)
+}
+
+fn escaped([high, low]: [u8; 2]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+fn check_segments(path: &[u8]) -> Result<(), Ambiguous> {
+    let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        match segment {
+            b"." | b".." => return Err(Ambiguous::DotSegment),
+            b"" if segments.peek().is_some() => return Err(Ambiguous::EmptySegment),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(raw: &str) -> Result<String, Ambiguous> {
+        CanonicalPath::parse(raw).map(|path| String::from_utf8_lossy(path.as_bytes()).into_owned())
+    }
+
+    #[test]
+    fn ordinary_paths_are_read_once() {
+        for (raw, path) in [
+            ("/", "/"),
+            ("/a/b/", "/a/b/"),
+            ("/a%20b", "/a b"),
+            ("/%41dmin/", "/Admin/"),
+            ("/ge%C3%A7mi%C5%9F", "/geçmiş"),
+            ("/50%25", "/50%"),
+            ("/50%25/x", "/50%/x"),
+            ("/what%3Fnow%23", "/what?now#"),
+            ("/.well-known/x", "/.well-known/x"),
+            ("/...", "/..."),
+            ("/a..b/c.", "/a..b/c."),
+            ("/~user/!$&'()*+,=:@", "/~user/!$&'()*+,=:@"),
+        ] {
+            assert_eq!(parsed(raw).as_deref(), Ok(path), "{raw}");
+        }
+    }
+
+    #[test]
+    fn the_escapes_of_other_encodings_pass() {
+        // "ş" in ISO-8859-9, as old Turkish applications write it.
+        assert_eq!(CanonicalPath::parse("/%FE%F0").unwrap().as_bytes(), b"/\xfe\xf0");
+    }
+
+    #[test]
+    fn a_target_is_read_up_to_its_query() {
+        let of = |text: &'static str| {
+            CanonicalPath::of(&PathAndQuery::from_static(text)).map(|path| path.as_bytes().to_vec())
+        };
+        assert_eq!(of("/a?/../b//;%2f"), Ok(b"/a".to_vec()));
+        assert_eq!(of("/a??b"), Ok(b"/a".to_vec()));
+        assert_eq!(of("?a"), Err(Ambiguous::NotAbsolute));
+        assert_eq!(of("*"), Err(Ambiguous::NotAbsolute));
+    }
+
+    #[test]
+    fn hidden_separators_are_refused() {
+        for raw in ["/a%2fb", "/a%2Fb", "/a%5cb", "/a%5C..", "/a%00", "/a%0d%0a", "/a%7f", "/a%3bb", "/%1f", "/a%09"] {
+            assert_eq!(parsed(raw), Err(Ambiguous::Hidden), "{raw}");
+        }
+        for raw in ["/a\\b", "/a;b", "/a;jsessionid=1/b", "/a b", "/a\tb", "/a\0", "/ş", "/a\u{7f}", "/a?b", "/a#b"] {
+            assert_eq!(parsed(raw), Err(Ambiguous::Character), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_are_refused_in_every_spelling() {
+        for raw in [
+            "/.",
+            "/..",
+            "/a/..",
+            "/a/../b",
+            "/./a",
+            "/a/./b",
+            "/a/.",
+            "/%2e",
+            "/%2E%2e/a",
+            "/.%2e/a",
+            "/a/%2e%2e/b",
+            "/public/%2e%2E/admin",
+            "/a/%2e/",
+        ] {
+            assert_eq!(parsed(raw), Err(Ambiguous::DotSegment), "{raw}");
+        }
+    }
+
+    #[test]
+    fn escapes_of_escapes_are_refused() {
+        for raw in ["/%252e%252e/a", "/%2541", "/a%252fb", "/%25%34%31", "/%252541", "/%%34%31", "/a%25c0%25af"] {
+            assert!(matches!(parsed(raw), Err(Ambiguous::Twice | Ambiguous::Escape)), "{raw} {:?}", parsed(raw));
+        }
+        assert_eq!(parsed("/%25%34%31"), Err(Ambiguous::Twice));
+    }
+
+    #[test]
+    fn overlong_spellings_are_refused() {
+        for raw in ["/%c0%af", "/%c0%ae%c0%ae/a", "/%c1%9c", "/%e0%80%af", "/%e0%9f%bf", "/%f0%80%80%af"] {
+            assert_eq!(parsed(raw), Err(Ambiguous::Overlong), "{raw}");
+        }
+    }
+
+    #[test]
+    fn broken_escapes_are_refused() {
+        for raw in ["/%", "/%a", "/%zz", "/%2", "/a%u002f", "/%+1", "/% 1"] {
+            assert!(matches!(parsed(raw), Err(Ambiguous::Escape | Ambiguous::Character)), "{raw}");
+        }
+    }
+
+    #[test]
+    fn empty_segments_and_relative_paths_are_refused() {
+        for raw in ["//", "//evil.test/", "/a//b", "/a//", "/proxy/https://x"] {
+            assert_eq!(parsed(raw), Err(Ambiguous::EmptySegment), "{raw}");
+        }
+        for raw in ["", "*", "a/b", "https://x/"] {
+            assert_eq!(parsed(raw), Err(Ambiguous::NotAbsolute), "{raw}");
+        }
+    }
+
+    /// What a server may do to a path before it looks for a file: any number of decodings, each followed by splitting at
+    /// everything that is a separator to somebody, dropping empty and dot segments, and walking up.
+    fn as_a_careless_server_reads(raw: &[u8], decodings: usize) -> Vec<Vec<u8>> {
+        let mut path = raw.to_vec();
+        for _ in 0..decodings {
+            path = percent_encoding::percent_decode(&path).collect();
+        }
+        let mut walked: Vec<Vec<u8>> = Vec::new();
+        for segment in path.split(|byte| matches!(byte, b'/' | b'\\')) {
+            let segment = segment.split(|byte| matches!(byte, b';' | 0)).next().unwrap_or_default();
+            match segment {
+                b"" | b"." => {}
+                b".." => {
+                    walked.pop();
+                }
+                _ => walked.push(segment.to_vec()),
+            }
+        }
+        walked
+    }
+
+    fn tricky_path() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("/".to_owned()),
+            Just("..".to_owned()),
+            Just(".".to_owned()),
+            Just("%2e".to_owned()),
+            Just("%2f".to_owned()),
+            Just("%5C".to_owned()),
+            Just("%25".to_owned()),
+            Just("%252e".to_owned()),
+            Just("%00".to_owned()),
+            Just(";x".to_owned()),
+            Just("%3b".to_owned()),
+            Just("\\".to_owned()),
+            Just("%c0%af".to_owned()),
+            "[a-zA-Z0-9%]{0,3}",
+            "%[0-9a-fA-F]{2}",
+        ];
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| format!("/{}", pieces.concat()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn every_server_reads_an_accepted_path_as_we_do(raw in tricky_path()) {
+            if let Ok(path) = CanonicalPath::parse(&raw) {
+                let ours: Vec<Vec<u8>> = path
+                    .as_bytes()
+                    .split(|byte| *byte == b'/')
+                    .filter(|segment| !segment.is_empty())
+                    .map(<[u8]>::to_vec)
+                    .collect();
+                for decodings in 1..4 {
+                    prop_assert_eq!(&as_a_careless_server_reads(raw.as_bytes(), decodings), &ours, "{}", raw);
+                }
+            }
+        }
+
+        #[test]
+        fn an_accepted_path_stays_below_each_of_its_prefixes(raw in tricky_path()) {
+            if let Ok(path) = CanonicalPath::parse(&raw) {
+                let resolved = url::Url::parse("http://a").unwrap().join(&raw).unwrap();
+                let resolved: Vec<u8> = percent_encoding::percent_decode_str(resolved.path()).collect();
+                prop_assert_eq!(resolved.as_slice(), path.as_bytes());
+            }
+        }
+
+        #[test]
+        fn any_text_is_survived(raw in ".{0,60}") {
+            let _ = CanonicalPath::parse(&raw);
+        }
+
+        #[test]
+        fn plain_paths_are_never_refused(raw in "(/[a-zA-Z0-9_-]{1,8}){0,6}/?") {
+            prop_assume!(!raw.is_empty());
+            prop_assert_eq!(parsed(&raw), Ok(raw.clone()));
+        }
+    }
+}

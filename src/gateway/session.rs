@@ -1,0 +1,106 @@
+//! The person who is signed in to the browser, and noting that they still use their session.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::gateway::visit::{Sessions, Visit};
+use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::{Subject, User};
+use crate::sealgate::Sealgate;
+use crate::store::{Loaded, StoreError};
+
+/// A person with a live session.
+#[derive(Debug)]
+pub(super) struct SignedIn {
+    /// Who.
+    pub user: User,
+    /// Their session at the provider.
+    pub parent: Session,
+}
+
+/// The person whose cookie came with the request. Everything that the cookie rests on is looked up each time: the
+/// application's session, the provider session that it came from, the person. So a logout or a disabled account ends it
+/// with the next request, on every host.
+pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreError> {
+    let Some(cookie) = visit.cookie(visit.cookies.session).and_then(SessionCookie::parse) else { return Ok(None) };
+    let store = &visit.sealgate.store;
+    let (own, parent) = match visit.sessions {
+        Sessions::OfApp => {
+            let Some(own) = of_app(visit, &cookie).await? else { return Ok(None) };
+            let parent = store.session(own.parent).await?;
+            (Some(own), parent)
+        }
+        Sessions::OfProvider => {
+            let parent = store.session(cookie.id).await?;
+            (None, parent.filter(|parent| parent.value.accepts(&cookie, visit.now)))
+        }
+    };
+    let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(visit.now)) else {
+        return Ok(None);
+    };
+    let sign_in = match &own {
+        Some(own) => parent.sign_in_of(own.subject),
+        None => parent.current(),
+    };
+    let Some(subject) = sign_in.map(|sign_in| sign_in.subject) else { return Ok(None) };
+    let Some(user) = enabled(visit, subject).await? else { return Ok(None) };
+    Ok(Some(SignedIn { user, parent }))
+}
+
+/// The application's session that the cookie opens, whatever became of the provider's.
+pub(super) async fn of_app(visit: &Visit<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
+    let found = visit.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
+    let opens =
+        |own: &AppSession| own.cookie == cookie.hash() && own.app == visit.app.name && visit.now < own.expires_at;
+    Ok(found.filter(opens))
+}
+
+/// The person, if they may come in.
+pub(super) async fn enabled(visit: &Visit<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
+    Ok(visit.sealgate.store.user(subject).await?.filter(User::is_enabled))
+}
+
+/// Sessions that were used and are to be noted so: a write to disk, which no request waits for. Those that find no room
+/// are noted at their next request.
+#[derive(Debug, Default)]
+pub(super) struct Uses(Mutex<HashSet<SessionId>>);
+
+/// Sessions that may wait to be noted.
+const MOST_USES: usize = 10_000;
+
+/// How exactly the last use is known.
+const EXACT: Duration = Duration::from_mins(1);
+
+impl Uses {
+    /// Takes down that a session is in use.
+    pub(super) fn note(&self, session: &Session, now: UnixTime) {
+        if now.since(session.last_seen_at) < EXACT {
+            return;
+        }
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MOST_USES {
+            waiting.insert(session.id);
+        }
+    }
+
+    /// Writes what was taken down to the store.
+    pub(super) async fn write(&self, sealgate: &Sealgate) {
+        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let now = sealgate.clock.now();
+        for id in waiting {
+            let written = async {
+                match sealgate.store.session(id).await? {
+                    Some(session) if session.value.is_live(now) => sealgate.store.touch_session(&session, now).await,
+                    _ => Ok(()),
+                }
+            };
+            if let Err(error) = written.await {
+                // Their next request takes them down again.
+                tracing::warn!(%error, "that sessions are in use could not be noted");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! One request on its way through the gate: to which application, from whom, and how to speak to them.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::StatusCode;
+use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
+use http::request::Parts;
+
+use crate::ambient;
+use crate::config::{App, Language};
+use crate::cookie;
+use crate::gateway::answer::Answer;
+use crate::gateway::navigation;
+use crate::gateway::wanted::Wanted;
+use crate::origin::Origin;
+use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Problem, STYLESHEET_VERSION};
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::params::Params;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::User;
+use crate::sealgate::Sealgate;
+use crate::store::StoreError;
+
+/// Whose session cookie opens an application. Cookies do not tell ports apart (RFC 6265 §8.5), so an application on the
+/// issuer's host name gets the provider's own, and one of its own would overwrite that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sessions {
+    /// Its own.
+    OfApp,
+    /// The provider's.
+    OfProvider,
+}
+
+/// A request to an application.
+pub(super) struct Visit<'a> {
+    /// The capabilities.
+    pub sealgate: &'a Sealgate,
+    /// What was sent.
+    pub head: &'a Parts,
+    /// To which application.
+    pub app: &'a App,
+    /// Whose session opens it.
+    pub sessions: Sessions,
+    /// Who sent it.
+    pub origin: Cow<'a, Origin>,
+    /// When it came: one instant for all that it decides.
+    pub now: UnixTime,
+    /// The names of our cookies.
+    pub cookies: cookie::Names,
+}
+
+/// Who sent a request: what the edge knows of it.
+pub(super) fn origin(head: &Parts) -> Cow<'_, Origin> {
+    match head.extensions.get::<Origin>() {
+        Some(origin) => Cow::Borrowed(origin),
+        None => {
+            Cow::Owned(Origin { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), secure: false, request_id: String::new() })
+        }
+    }
+}
+
+impl<'a> Visit<'a> {
+    /// A request that has just come.
+    pub(super) fn new(sealgate: &'a Sealgate, head: &'a Parts, app: &'a App, sessions: Sessions) -> Self {
+        let cookies = cookie::Names::of(&sealgate.config.issuer);
+        Self { sealgate, head, app, sessions, origin: origin(head), now: sealgate.clock.now(), cookies }
+    }
+
+    /// The value of one of our cookies.
+    pub(super) fn cookie(&self, name: &str) -> Option<&str> {
+        cookie::find(&self.head.headers, name)
+    }
+
+    /// The query's parameters.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn query(&self) -> Result<Params, Refusal> {
+        Params::parse(self.head.uri.query().unwrap_or_default().as_bytes())
+    }
+
+    /// Fresh random bytes.
+    pub(super) fn random<const N: usize>(&self) -> [u8; N] {
+        ambient::random(self.sealgate.entropy.as_ref())
+    }
+
+    /// A refusal: to a person who opens a page as a page, to a program as JSON.
+    pub(super) fn refuse(&self, status: StatusCode, refusal: &Refusal, problem: Problem) -> Answer {
+        if navigation::is_navigation(self.head) {
+            self.problem(status, problem)
+        } else {
+            Answer::error(status, refusal)
+        }
+    }
+
+    /// A page that says what went wrong.
+    pub(super) fn problem(&self, status: StatusCode, problem: Problem) -> Answer {
+        let content = ErrorPage { problem, request_id: &self.origin.request_id };
+        Answer::page(status, self.with_chrome(|chrome| self.sealgate.pages.error(chrome, &content)))
+    }
+
+    /// 403 to somebody whom we know: to a person a page that names the account and offers another one.
+    pub(super) fn forbidden(&self, user: &User) -> Answer {
+        if !navigation::is_navigation(self.head) {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "This account may not use this.");
+            return Answer::error(StatusCode::FORBIDDEN, &refusal);
+        }
+        let content = Forbidden {
+            app: &self.app.name,
+            account: user.email.as_str(),
+            switch_account: &own_path("switch-account", &[("then", self.here().as_str())]),
+        };
+        Answer::page(StatusCode::FORBIDDEN, self.with_chrome(|chrome| self.sealgate.pages.forbidden(chrome, &content)))
+    }
+
+    /// 503, or 500 where waiting will not help.
+    pub(super) fn failed(&self, error: &StoreError) -> Answer {
+        tracing::error!(request_id = self.origin.request_id, app = self.app.name, %error, "the store failed");
+        if let StoreError::Broken(_) = error {
+            let refusal = Refusal::new(ErrorCode::ServerError, "The service failed.");
+            return self.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal);
+        }
+        let refusal = Refusal::new(ErrorCode::TemporarilyUnavailable, "The service is overloaded. Try again later.");
+        self.refuse(StatusCode::SERVICE_UNAVAILABLE, &refusal, Problem::Unavailable).with(RETRY_AFTER, "1")
+    }
+
+    /// The page that was asked for, or the first one where this is not a page of the application.
+    fn here(&self) -> Wanted {
+        let target = self.head.uri.path_and_query().map(http::uri::PathAndQuery::as_str);
+        target.and_then(Wanted::parse).unwrap_or_else(Wanted::home)
+    }
+
+    /// The language of a page: chosen before, or asked for by the browser, or the operator's.
+    pub(super) fn language(&self) -> Language {
+        let accepted = self.head.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        self.sealgate.pages.language(None, self.cookie(self.cookies.language), accepted)
+    }
+
+    fn with_chrome<T>(&self, build: impl FnOnce(&Chrome<'_>) -> T) -> T {
+        let here = self.here();
+        let switched = |tag| own_path("language", &[("lang", tag), ("then", here.as_str())]);
+        build(&Chrome {
+            language: self.language(),
+            stylesheet: &own_path("style.css", &[("v", STYLESHEET_VERSION)]),
+            switch: LanguageSwitch { turkish: &switched("tr"), english: &switched("en") },
+        })
+    }
+}
+
+/// The address of one of our own paths on the application's host.
+fn own_path(name: &str, parameters: &[(&str, &str)]) -> String {
+    let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    format!("/.sealgate/{name}?{query}")
+}
