@@ -7,6 +7,7 @@
 //! list of [name, value] in their order) and `body_bytes`. Everything else, `/public/…` too, answers with an HTML page
 //! of the same.
 
+use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
@@ -19,8 +20,9 @@ const LINE: u64 = 16 * 1024;
 const LINES: usize = 128;
 const BODY: u64 = 4 << 30;
 const CONNECTIONS: usize = 512;
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_mins(1);
 
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own, for people")]
 fn main() -> ExitCode {
     let Some(address) = std::env::args().nth(1) else {
         eprintln!("usage: legacy ADDRESS:PORT");
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 /// Serves for ever: a thread a connection.
-pub fn serve(listener: &TcpListener) {
+pub(crate) fn serve(listener: &TcpListener) {
     let open = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming().flatten() {
         if open.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS {
@@ -185,7 +187,10 @@ fn quoted(text: &str) -> String {
     for char in text.chars() {
         match char {
             '"' | '\\' => quoted.extend(['\\', char]),
-            char if char.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(char))),
+            char if char.is_control() => {
+                // Writing to a string cannot fail.
+                let _ = write!(quoted, "\\u{:04x}", u32::from(char));
+            }
             char => quoted.push(char),
         }
     }
@@ -194,11 +199,9 @@ fn quoted(text: &str) -> String {
 }
 
 fn as_page(request: &Request) -> String {
-    let rows: String = request
-        .headers
-        .iter()
-        .map(|(name, value)| format!("<tr><th>{}</th><td>{}</td></tr>\n", escaped(name), escaped(value)))
-        .collect();
+    let row =
+        |(name, value): &(String, String)| format!("<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+    let rows = request.headers.iter().map(row).collect::<Vec<_>>().join("\n");
     let (method, path) = (escaped(&request.method), escaped(&request.path));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Legacy application</title>\n\

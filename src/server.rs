@@ -35,6 +35,8 @@ const BLOCKING_THREADS: usize = 16;
 const ADMIN_CONNECTIONS: usize = 64;
 /// Streams at once on an HTTP/2 connection.
 const H2_STREAMS: u32 = 100;
+/// The longest that a client may take to accept what we write.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long background tasks, and then the stop hook, may take to end.
 const BACKGROUND_STOP: Duration = Duration::from_secs(5);
 const HOOK_STOP: Duration = Duration::from_secs(30);
@@ -204,6 +206,7 @@ fn public_app(
         upstreams,
         trusted_proxies: server.trusted_proxies.clone(),
         body_timeout: server.body_timeout,
+        write_timeout: WRITE_TIMEOUT,
         request_ids: RequestIds::new(seed),
     };
     let mut app = pingora::proxy::http_proxy(config, proxy);
@@ -222,6 +225,7 @@ const fn limits(server: &ServerConfig) -> Limits {
         header_timeout: server.header_timeout,
         header_bytes: server.header_bytes,
         idle_timeout: server.idle_timeout,
+        write_timeout: WRITE_TIMEOUT,
     }
 }
 

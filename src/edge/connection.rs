@@ -26,8 +26,6 @@ use super::quota::Ticket;
 
 /// A head and a small body leave in one packet.
 const WRITE_BUFFER: usize = 4096;
-/// The longest that a peer may keep us from writing anything at all.
-const WRITE_STALL: Duration = Duration::from_secs(30);
 /// How long, and for how many bytes, a closed connection is still read.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
@@ -38,18 +36,20 @@ pub(super) struct Connection {
     io: Option<BufWriter<TcpStream>>,
     socket: Arc<SocketDigest>,
     id: i32,
+    patience: Duration,
     stall: Option<Pin<Box<Sleep>>>,
     ended: bool,
     ticket: Option<Ticket>,
 }
 
 impl Connection {
-    pub(super) fn new(io: TcpStream, peer: SocketAddr, ticket: Ticket) -> Self {
+    /// `patience` is the longest that the peer may keep us from writing anything at all.
+    pub(super) fn new(io: TcpStream, peer: SocketAddr, ticket: Ticket, patience: Duration) -> Self {
         let id = io.as_raw_fd();
         let socket = SocketDigest::from_raw_fd(id);
         let _ = socket.peer_addr.set(Some(peer.into()));
         let io = Some(BufWriter::with_capacity(WRITE_BUFFER, io));
-        Self { io, socket: Arc::new(socket), id, stall: None, ended: false, ticket: Some(ticket) }
+        Self { io, socket: Arc::new(socket), id, patience, stall: None, ended: false, ticket: Some(ticket) }
     }
 
     fn io(&mut self) -> io::Result<Pin<&mut BufWriter<TcpStream>>> {
@@ -62,7 +62,8 @@ impl Connection {
             self.stall = None;
             return outcome;
         }
-        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL)));
+        let patience = self.patience;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(stall.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -266,5 +267,70 @@ impl GetProxyDigest for Replay {
 impl GetSocketDigest for Replay {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.then.get_socket_digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::edge::Quota;
+
+    async fn pair(patience: Duration) -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, peer) = listener.accept().await.unwrap();
+        let quota = Quota::new(1, 1, Vec::new());
+        let ticket = quota.admit(quota.room().await, peer.ip()).unwrap();
+        (Connection::new(socket, peer, ticket, patience), client)
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_reads_nothing_is_given_up() {
+        let (mut connection, _client) = pair(Duration::from_millis(100)).await;
+        let piece = vec![0; 1 << 20];
+        let error = loop {
+            if let Err(error) = connection.write_all(&piece).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn small_writes_leave_together_when_flushed() {
+        let (mut connection, mut client) = pair(Duration::from_secs(5)).await;
+        connection.write_all(b"head").await.unwrap();
+        connection.write_all(b"body").await.unwrap();
+        connection.flush().await.unwrap();
+        let mut read = [0; 64];
+        assert_eq!(client.read(&mut read).await.unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_peer_still_sending_reads_the_last_words_and_no_reset() {
+        let (mut connection, mut client) = pair(Duration::from_secs(5)).await;
+        client.write_all(&[b'x'; 1000]).await.unwrap();
+        connection.read_exact(&mut [0; 10]).await.unwrap();
+        connection.write_all(b"last words").await.unwrap();
+        connection.flush().await.unwrap();
+        drop(connection);
+        sleep(Duration::from_millis(50)).await;
+        client.write_all(&[b'x'; 1000]).await.unwrap();
+        let mut read = Vec::new();
+        client.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, b"last words");
+    }
+
+    #[tokio::test]
+    async fn what_was_read_ahead_is_read_again() {
+        let (connection, mut client) = pair(Duration::from_secs(5)).await;
+        client.write_all(b"then").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut replay = Replay::new(BytesMut::from("first "), Box::new(connection));
+        let mut read = String::new();
+        replay.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "first then");
     }
 }

@@ -70,10 +70,11 @@ async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes,
     }
 }
 
-/// Reads and drops a short body that is on its way: HTTP/1.1 can keep a connection only past the body's end.
+/// Reads and drops a short body that is on its way: HTTP/1.1 can keep a connection only past the body's end, and clients
+/// of HTTP/2 are known to drop an answer that comes with a reset of what they still wanted to send (curl 7.88).
 pub(super) async fn discard_short_body(session: &mut ServerSession) {
     let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
-    if short && !session.is_http2() && !session.is_body_done() && !expects_continue(session) {
+    if short && !session.is_body_done() && !expects_continue(session) {
         let _ = timeout(DISCARD_WAIT, session.drain_request_body()).await;
     }
 }

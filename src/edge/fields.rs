@@ -7,6 +7,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorType, Result};
 
 /// A refusal that is the client's doing.
+#[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(super) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Buf, BytesMut};
-use pingora::apps::{HttpServerApp, ServerApp};
+use http::StatusCode;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
 use pingora::listeners::tls::Acceptor;
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::{ALPN, Shutdown, Stream};
@@ -21,11 +22,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::ConnectionEvent;
 use super::connection::{Connection, Replay};
 use super::head::{self, Head};
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
-use super::{ConnectionEvent, refusal};
+use super::refusal::raw_refusal;
 
 /// First size of the buffer for a head; most fit.
 const HEAD_BUFFER: usize = 4096;
@@ -43,6 +45,8 @@ pub(crate) struct Limits {
     pub(crate) header_bytes: usize,
     /// Between requests of a connection.
     pub(crate) idle_timeout: Duration,
+    /// Without taking a single byte of what we write.
+    pub(crate) write_timeout: Duration,
 }
 
 /// Told what becomes of connections.
@@ -84,7 +88,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
     async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
         let mut loops = JoinSet::new();
         for listener in self.listeners.drain(..) {
-            let socket = match TcpListener::from_std(listener.socket) {
+            let socket = match Listener::accepting(listener.socket) {
                 Ok(socket) => socket,
                 Err(error) => {
                     if let Some(ready) = &self.ready {
@@ -187,16 +191,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     ) {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
-        let connection = Connection::new(socket, peer, ticket);
-        let stream: Stream = match tls {
-            None => Box::new(connection),
-            Some(tls) => match timeout_at(deadline, tls.tls_handshake(connection)).await {
-                Ok(Ok(stream)) => Box::new(stream),
-                Ok(Err(_)) | Err(_) => {
-                    (self.watch)(ConnectionEvent::HandshakeFailed);
-                    return;
-                }
-            },
+        let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout);
+        let stream: Stream = if let Some(tls) = tls {
+            let Ok(Ok(stream)) = timeout_at(deadline, tls.tls_handshake(connection)).await else {
+                return (self.watch)(ConnectionEvent::HandshakeFailed);
+            };
+            Box::new(stream)
+        } else {
+            Box::new(connection)
         };
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             self.serve_http2(stream, deadline, &stop).await;
@@ -218,7 +220,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     }
 
     async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &mut ShutdownWatch) {
-        let mut kept = None;
+        let mut kept: Option<HttpPersistentSettings> = None;
         let mut first = Some(deadline);
         loop {
             let head = match self.read_head(&mut stream, first.take(), stop).await {
@@ -229,7 +231,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             // Should the parser want more after all, each of its reads has this deadline.
             session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
             if let Some(settings) = kept {
-                pingora::apps::HttpPersistentSettings::apply_to_session(settings, &mut session);
+                settings.apply_to_session(&mut session);
             }
             session.set_pipelined_prefix(head);
             let Some(reused) = self.app.process_new_http(session, stop).await else { return };
@@ -278,17 +280,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     }
 
     async fn refuse(&self, mut stream: Stream, why: &NoHead) {
-        let (event, answer) = match why {
-            NoHead::Gone => {
-                let _ = Shutdown::shutdown(&mut *stream).await;
-                return;
-            }
-            NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, refusal::RAW_408),
-            NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, refusal::RAW_431),
-            NoHead::Malformed => (ConnectionEvent::HeadMalformed, refusal::RAW_400),
+        let (event, status) = match why {
+            NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
+            NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
+            NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            NoHead::Malformed => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
         };
         (self.watch)(event);
-        if stream.write_all(answer).await.is_ok() {
+        if stream.write_all(raw_refusal(status).as_bytes()).await.is_ok() {
             let _ = stream.flush().await;
         }
         Shutdown::shutdown(&mut *stream).await;

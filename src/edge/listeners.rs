@@ -1,14 +1,19 @@
 //! Listening sockets, bound before anything starts: a port in use stops the start with one line, and the address is
 //! known even when the port was left to the kernel. And the certificate, checked before anything starts.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use pingora::listeners::tls::Acceptor;
 use pingora::tls::{ServerConfig, install_default_crypto_provider, load_certs_and_key_files};
+use tokio::net::TcpSocket;
 
 use crate::config::Tls;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4096;
 
 /// A bound socket, and the TLS that is spoken on it if any.
 pub(crate) struct Listener {
@@ -38,6 +43,16 @@ impl Listener {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address, tls })
+    }
+
+    /// Hands the socket to the runtime, with a queue that holds a burst: the kernel caps it at `net.core.somaxconn`, and
+    /// the standard library asks for 128 only.
+    ///
+    /// # Errors
+    /// The runtime or the kernel refuses it.
+    pub(super) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
+        // To listen again on a listening socket changes its queue and nothing else.
+        TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(socket))).listen(BACKLOG)
     }
 
     /// The address that it is bound to.

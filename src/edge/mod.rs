@@ -16,6 +16,7 @@ mod proxy;
 mod quota;
 mod refusal;
 mod request_id;
+mod upgrade;
 mod upstream;
 
 use std::time::Duration;
@@ -31,7 +32,6 @@ pub(crate) use admin::admin_service;
 pub use client_address::client_address;
 pub(crate) use guard::{Doorway, Limits, Watch};
 pub(crate) use listeners::{Listener, load_tls};
-
 pub(crate) use proxy::Proxy;
 pub(crate) use quota::Quota;
 pub(crate) use request_id::RequestIds;

@@ -21,17 +21,13 @@ use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, resp
 use super::fields::{join_cookies, refused, settle_host, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
-use super::upstream::Upstreams;
+use super::upstream::{UPGRADED_SILENCE, Upstreams};
 use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_address, head};
 
-/// The longest that a client may take to accept a piece of an answer's body.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
 const SLOWEST_BODY: u64 = 500;
-/// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
-const UPGRADED_SILENCE: Duration = Duration::from_secs(3600);
 
 /// The public service.
 pub(crate) struct Proxy {
@@ -40,6 +36,8 @@ pub(crate) struct Proxy {
     pub(crate) upstreams: Arc<[Upstreams]>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) body_timeout: Duration,
+    /// The longest that a client may take to accept a piece of an answer's body.
+    pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -75,7 +73,10 @@ impl Proxy {
             Err(fault) => {
                 exchange.answered_by = AnsweredBy::Edge;
                 return Err(match fault {
-                    BodyFault::TooLarge => refused(413, "request body over the limit"),
+                    BodyFault::TooLarge => {
+                        discard_short_body(session).await;
+                        refused(413, "request body over the limit")
+                    }
                     BodyFault::TooSlow => refused(408, "request body too slow"),
                     BodyFault::Broken(error) => error,
                 });
@@ -111,7 +112,7 @@ impl ProxyHttp for Proxy {
 
     async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         session.set_read_timeout(Some(self.body_timeout));
-        session.set_write_timeout(Some(WRITE_TIMEOUT));
+        session.set_write_timeout(Some(self.write_timeout));
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
         let request = session.req_header_mut();
@@ -149,11 +150,8 @@ impl ProxyHttp for Proxy {
         let server = upstreams.and_then(|upstreams| upstreams.pick(exchange.avoid));
         let server = server.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?;
         exchange.host.clone_from(&server.host);
-        let mut peer = Box::new(server.peer.clone());
-        if session.is_upgrade_req() {
-            peer.options.read_timeout = Some(UPGRADED_SILENCE);
-        }
-        Ok(peer)
+        let peer = if session.is_upgrade_req() { &server.upgrade_peer } else { &server.peer };
+        Ok(Box::new(peer.clone()))
     }
 
     async fn request_body_filter(

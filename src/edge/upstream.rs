@@ -14,8 +14,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use url::{Host, Url};
 
+use super::upgrade::UpgradeConnector;
 use crate::config::{App, authority};
 
+/// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
+pub(super) const UPGRADED_SILENCE: Duration = Duration::from_hours(1);
 /// How long an idle connection to an upstream is kept.
 const IDLE: Duration = Duration::from_secs(30);
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -31,6 +34,8 @@ pub(crate) struct Upstreams {
 pub(super) struct Server {
     address: SocketAddr,
     pub(super) peer: HttpPeer,
+    /// For requests that ask to switch protocols.
+    pub(super) upgrade_peer: HttpPeer,
     /// Its own `Host`, where the client's is not to reach it.
     pub(super) host: Option<HeaderValue>,
 }
@@ -111,7 +116,12 @@ fn server(app: &App, url: &Url, address: SocketAddr) -> Result<Server, String> {
     peer.options.read_timeout = Some(app.read_timeout);
     peer.options.write_timeout = Some(app.write_timeout);
     peer.options.idle_timeout = Some(IDLE);
-    Ok(Server { address, peer, host: (!app.preserve_host).then_some(host) })
+    let mut upgrade_peer = peer.clone();
+    upgrade_peer.options.read_timeout = Some(UPGRADED_SILENCE);
+    upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
+    // Its connections are never those of ordinary requests.
+    upgrade_peer.group_key = 1;
+    Ok(Server { address, peer, upgrade_peer, host: (!app.preserve_host).then_some(host) })
 }
 
 /// Checks all servers of all applications, over and over, until `stop` turns true.

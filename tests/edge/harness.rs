@@ -1,0 +1,400 @@
+//! A running edge, a front, upstreams and a client.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, COOKIE, HOST};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
+use sealgate::config::{App, Server as ServerConfig, Upstream};
+use sealgate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Verdict};
+use sealgate::server::{Server, ServerParts, StopSignal};
+use tokio::sync::oneshot;
+
+/// The longest body that `/local/` takes.
+pub(crate) const BODY_LIMIT: usize = 1000;
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_millis(400);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_millis(800);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_millis(1100);
+
+/// What a front was told when an exchange was over.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) path: String,
+    pub(crate) status: Option<u16>,
+    pub(crate) answered_by: AnsweredBy,
+    pub(crate) app: Option<usize>,
+    pub(crate) request_bytes: u64,
+    pub(crate) response_bytes: u64,
+}
+
+/// `/answer` refuses at once; `/local/…` echoes; `/local/slow` takes half a second; `/panic` panics; all else goes to
+/// the application that the path's first letters `/0`, `/1`, … name, or to the first.
+#[derive(Default)]
+pub(crate) struct TestFront {
+    pub(crate) told: Mutex<Vec<Told>>,
+    pub(crate) events: Mutex<Vec<ConnectionEvent>>,
+}
+
+#[async_trait]
+impl Front for TestFront {
+    async fn decide(&self, head: &request::Parts) -> Verdict {
+        assert!(head.extensions.get::<Origin>().is_some() && head.headers.get_all(HOST).iter().count() == 1);
+        match head.uri.path() {
+            "/answer" => {
+                let mut response = Response::new(Bytes::from_static(br#"{"error":"unauthorized"}"#));
+                *response.status_mut() = StatusCode::UNAUTHORIZED;
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                Verdict::Answer(response)
+            }
+            "/panic" => panic!("asked to"),
+            path if path.starts_with("/local/") => Verdict::Local { body_limit: BODY_LIMIT },
+            path => {
+                let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).unwrap_or(0);
+                Verdict::Forward(Forward {
+                    app: app as usize,
+                    remove: vec![HeaderName::from_static("x-forged")],
+                    set: vec![(HeaderName::from_static("x-forwarded-user"), HeaderValue::from_static("alice"))],
+                    path_and_query: head.uri.path_and_query().unwrap().clone(),
+                })
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        if request.uri().path() == "/local/slow" {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let origin = request.extensions().get::<Origin>().unwrap();
+        let cookies: Vec<_> = request.headers().get_all(COOKIE).iter().map(|cookie| cookie.to_str().unwrap()).collect();
+        let body = serde_json::json!({
+            "method": request.method().as_str(),
+            "path": request.uri().path(),
+            "host": request.headers()[HOST].to_str().unwrap(),
+            "address": origin.address.to_string(),
+            "secure": origin.secure,
+            "request_id": origin.request_id,
+            "cookies": cookies,
+            "body": request.body().len(),
+        });
+        Response::new(Bytes::from(body.to_string()))
+    }
+
+    fn finished(&self, exchange: &Finished<'_>) {
+        self.told.lock().unwrap().push(Told {
+            path: exchange.path.to_owned(),
+            status: exchange.status.map(|status| status.as_u16()),
+            answered_by: exchange.answered_by,
+            app: exchange.app,
+            request_bytes: exchange.request_bytes,
+            response_bytes: exchange.response_bytes,
+        });
+    }
+
+    fn connection(&self, event: ConnectionEvent) {
+        self.events.lock().unwrap().push(event);
+    }
+}
+
+impl TestFront {
+    /// Waits until the front has been told of an exchange with this path.
+    pub(crate) fn told_of(&self, path: &str) -> Told {
+        soon(|| self.told.lock().unwrap().iter().find(|told| told.path == path).cloned())
+    }
+
+    pub(crate) fn saw(&self, event: ConnectionEvent) {
+        soon(|| self.events.lock().unwrap().contains(&event).then_some(()));
+    }
+}
+
+/// Polls until there is something, for a few seconds.
+pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        match look() {
+            Some(found) => return found,
+            None => assert!(Instant::now() < end, "it did not happen"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+struct TestHealth;
+
+impl Health for TestHealth {
+    fn metrics(&self) -> String {
+        "test_total 1\n".to_owned()
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A running edge; dropping it stops it.
+pub(crate) struct Edge {
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) front: Arc<TestFront>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<(), String>>>,
+}
+
+impl Edge {
+    /// An edge before these applications, each of which has one upstream.
+    pub(crate) fn before(upstreams: &[SocketAddr]) -> Self {
+        Self::with(upstreams, |_| {})
+    }
+
+    pub(crate) fn with(upstreams: &[SocketAddr], change: impl FnOnce(&mut ServerParts)) -> Self {
+        let front = Arc::new(TestFront::default());
+        let mut parts = parts(Arc::clone(&front), upstreams);
+        change(&mut parts);
+        let server = Server::prepare(parts).map_err(|faults| faults.join("\n")).unwrap();
+        let (address, admin) = (server.addresses()[0], server.admin_address().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::spawn(move || server.run(StopSignal::Channel(stopped)));
+        Self { address, admin, front, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Asks for the stop and goes on.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+    }
+
+    /// Waits for the end of a stop that was asked for.
+    pub(crate) fn ended(mut self) -> Result<(), String> {
+        self.thread.take().unwrap().join().unwrap()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::to(self.address)
+    }
+
+    /// Sends one request and reads its response.
+    pub(crate) fn ask(&self, request: &str) -> Reply {
+        let mut client = self.client();
+        client.send(request.as_bytes());
+        client.reply()
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerParts {
+    ServerParts {
+        server: ServerConfig {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            tls: None,
+            trusted_proxies: Vec::new(),
+            threads: 2,
+            header_timeout: HEADER_TIMEOUT,
+            header_bytes: 16 * 1024,
+            body_timeout: BODY_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            max_connections: 100,
+            max_connections_per_peer: 100,
+            shutdown_timeout: Duration::from_secs(5),
+        },
+        admin: Some("127.0.0.1:0".parse().unwrap()),
+        apps: upstreams.iter().map(|address| app(&[*address])).collect(),
+        front,
+        health: Arc::new(TestHealth),
+        background: Vec::new(),
+        stopped: Box::new(|| Box::pin(async {})),
+    }
+}
+
+pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
+    let upstream = |address: &SocketAddr| Upstream { url: format!("http://{address}").parse().unwrap() };
+    App {
+        name: "wiki".to_owned(),
+        url: None,
+        host: "wiki.example".to_owned(),
+        upstreams: upstreams.iter().map(upstream).collect(),
+        routes: Vec::new(),
+        audience: None,
+        preserve_host: true,
+        connect_timeout: Duration::from_secs(1),
+        read_timeout: Duration::from_secs(1),
+        write_timeout: Duration::from_secs(1),
+    }
+}
+
+/// The legacy application, on a port of its own.
+pub(crate) fn legacy() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || crate::legacy::serve(&listener));
+    address
+}
+
+/// An upstream that reads a head and then does as it likes with the connection, once.
+pub(crate) fn upstream(talk: impl Fn(&str, &mut TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // Health checks connect and leave.
+            let mut client = Client { stream: stream.try_clone().unwrap(), unread: Vec::new() };
+            if let Some(head) = client.head() {
+                talk(&head, &mut stream);
+            }
+        }
+    });
+    address
+}
+
+/// An address where nobody listens.
+pub(crate) fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A connection of a client that writes what it likes.
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn keeps(&self) -> bool {
+        self.headers.get("connection").is_none_or(|value| value == "keep-alive")
+    }
+}
+
+impl Client {
+    pub(crate) fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, unread: Vec::new() }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// The next head without its empty line; none at the end of the connection.
+    pub(crate) fn head(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.unread.windows(4).position(|window| window == b"\r\n\r\n") {
+                let rest = self.unread.split_off(end + 4);
+                let mut head = std::mem::replace(&mut self.unread, rest);
+                head.truncate(end);
+                return Some(String::from_utf8(head).unwrap());
+            }
+            if !self.more() {
+                return None;
+            }
+        }
+    }
+
+    pub(crate) fn reply(&mut self) -> Reply {
+        let mut reply = self.reply_head();
+        let length = reply.headers.get("content-length").map(|length| length.parse::<usize>().unwrap());
+        if reply.headers.get("transfer-encoding").is_some_and(|coding| coding == "chunked") {
+            reply.body = self.chunks();
+            return reply;
+        }
+        while length.is_none_or(|length| self.unread.len() < length) && self.more() {}
+        let rest = self.unread.split_off(length.unwrap_or(self.unread.len()).min(self.unread.len()));
+        reply.body = std::mem::replace(&mut self.unread, rest);
+        reply
+    }
+
+    /// The head of a response whose body is not to be read, or that has none.
+    pub(crate) fn reply_head(&mut self) -> Reply {
+        let head = self.head().expect("a response");
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let field = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.into()));
+        let headers = lines.map(|line| field(line).unwrap()).collect();
+        Reply { status, headers, body: Vec::new() }
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let Some(end) = self.unread.windows(2).position(|window| window == b"\r\n") else {
+                assert!(self.more(), "the body breaks off");
+                continue;
+            };
+            let size = usize::from_str_radix(str::from_utf8(&self.unread[..end]).unwrap(), 16).unwrap();
+            while self.unread.len() < end + 2 + size + 2 {
+                assert!(self.more(), "the body breaks off");
+            }
+            body.extend_from_slice(&self.unread[end + 2..end + 2 + size]);
+            self.unread.drain(..end + 2 + size + 2);
+            if size == 0 {
+                return body;
+            }
+        }
+    }
+
+    /// Reads exactly this many bytes.
+    pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
+        while self.unread.len() < length {
+            assert!(self.more(), "the connection ends early");
+        }
+        self.unread.drain(..length).collect()
+    }
+
+    /// Everything until the other side closes.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        while self.more() {}
+        std::mem::take(&mut self.unread)
+    }
+
+    /// How long it takes until the other side closes, whatever it says before.
+    pub(crate) fn until_closed(&mut self) -> Duration {
+        let start = Instant::now();
+        self.rest();
+        start.elapsed()
+    }
+
+    /// False at the end of the connection.
+    fn more(&mut self) -> bool {
+        let mut buffer = [0; 16 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.unread.extend_from_slice(&buffer[..length]);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
+            Err(error) => panic!("no more bytes, and no end: {error}"),
+        }
+    }
+}
+
+/// Runs curl and gives what it wrote to stdout.
+pub(crate) fn curl(arguments: &[&str]) -> String {
+    let output = Command::new("curl").args(["-sS", "--max-time", "10"]).args(arguments).output().expect("curl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,184 @@
+//! Answers of our own.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use sealgate::edge::AnsweredBy;
+
+use crate::harness::{BODY_LIMIT, BODY_TIMEOUT, Edge, curl};
+
+#[test]
+fn local_answers_keep_the_connection() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        client.send(b"POST /local/a?code=secret HTTP/1.1\r\nHost: id.example\r\nContent-Length: 5\r\n\r\nhello");
+        let reply = client.reply();
+        assert_eq!(reply.status, 200);
+        assert!(reply.keeps());
+        let body = reply.json();
+        assert_eq!((&body["method"], &body["path"], &body["body"]), (&"POST".into(), &"/local/a".into(), &5.into()));
+        assert_eq!((&body["address"], &body["secure"]), (&"127.0.0.1".into(), &false.into()));
+        assert_eq!(body["request_id"], reply.headers["x-request-id"]);
+        ids.push(reply.headers["x-request-id"].clone());
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn the_front_is_told_of_each_exchange_without_its_query() {
+    let edge = Edge::before(&[]);
+    let reply = edge.ask("POST /local/b?code=secret HTTP/1.1\r\nHost: id.example\r\nContent-Length: 5\r\n\r\nhello");
+    let told = edge.front.told_of("/local/b");
+    assert_eq!((told.status, told.answered_by, told.app), (Some(200), AnsweredBy::Front, None));
+    assert_eq!((told.request_bytes, told.response_bytes), (5, reply.body.len() as u64));
+}
+
+#[test]
+fn head_says_the_length_and_sends_no_body() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"HEAD /answer HTTP/1.1\r\nHost: a\r\n\r\n");
+    let reply = client.reply_head();
+    assert_eq!((reply.status, reply.headers["content-length"].as_str()), (401, "24"));
+    client.send(b"GET /local/c HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 200);
+}
+
+#[test]
+fn a_body_announced_too_long_is_refused_before_it_comes() {
+    let edge = Edge::before(&[]);
+    let length = BODY_LIMIT + 1;
+    let reply = edge.ask(&format!("POST /local/d HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
+    assert_eq!(reply.status, 413);
+    assert!(!reply.keeps());
+    assert_eq!(reply.json()["error"], "request_too_large");
+    assert_eq!(edge.front.told_of("/local/d").answered_by, AnsweredBy::Edge);
+}
+
+#[test]
+fn a_body_at_the_limit_passes() {
+    let edge = Edge::before(&[]);
+    let (length, body) = (BODY_LIMIT, "b".repeat(BODY_LIMIT));
+    let reply = edge.ask(&format!("POST /local/e HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}"));
+    assert_eq!((reply.status, &reply.json()["body"]), (200, &BODY_LIMIT.into()));
+}
+
+#[test]
+fn a_client_that_goes_on_sending_still_reads_why_it_was_refused() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"POST /local/f HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for _ in 0..20 {
+        let chunk = [b"1000\r\n", &[b'x'; 0x1000][..], b"\r\n"].concat();
+        client.send(&chunk);
+    }
+    client.send(b"0\r\n\r\n");
+    assert_eq!(client.reply().status, 413);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_given_up() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"POST /local/g HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
+    let start = Instant::now();
+    assert_eq!(client.reply().status, 408);
+    assert!(start.elapsed() < BODY_TIMEOUT + Duration::from_secs(1));
+}
+
+#[test]
+fn a_body_that_drips_is_given_up_at_the_same_deadline() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"POST /local/h HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+    let start = Instant::now();
+    let mut drip = client.stream.try_clone().unwrap();
+    std::thread::spawn(move || {
+        while drip.write_all(b"x").is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    assert_eq!(client.reply().status, 408);
+    assert!(start.elapsed() < BODY_TIMEOUT + Duration::from_secs(1));
+}
+
+#[test]
+fn a_malformed_chunk_is_the_clients_fault() {
+    let edge = Edge::before(&[]);
+    let reply = edge.ask("POST /local/i HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n\r\n");
+    assert_eq!(reply.status, 400);
+}
+
+#[test]
+fn a_refusal_without_the_body_keeps_the_connection() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    for _ in 0..2 {
+        client.send(b"POST /answer HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+        let reply = client.reply();
+        assert_eq!(reply.status, 401);
+        assert!(reply.keeps());
+    }
+}
+
+#[test]
+fn expect_continue_is_answered() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"POST /local/j HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+    assert_eq!(client.head().unwrap(), "HTTP/1.1 100 Continue");
+    client.send(b"hello");
+    assert_eq!(client.reply().json()["body"], 5);
+}
+
+#[test]
+fn curl_need_not_wait_for_expect_continue() {
+    let edge = Edge::before(&[]);
+    let url = format!("http://{}/local/k", edge.address);
+    let start = Instant::now();
+    let body = curl(&["-H", "Expect: 100-continue", "--expect100-timeout", "5", "-d", "hello", &url]);
+    assert!(body.contains(r#""body":5"#), "{body}");
+    assert!(start.elapsed() < Duration::from_secs(4));
+}
+
+#[test]
+fn a_body_announced_too_long_gets_no_continue() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"POST /local/l HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n");
+    assert_eq!(client.reply().status, 413);
+}
+
+#[test]
+fn http_1_0_gets_its_answer_and_the_end() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"GET /local/m HTTP/1.0\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 200);
+    assert!(client.until_closed() < Duration::from_millis(500));
+}
+
+#[test]
+fn a_handler_that_panics_costs_its_own_connection_only() {
+    let edge = Edge::before(&[]);
+    let mut client = edge.client();
+    client.send(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.head(), None);
+    assert_eq!(edge.ask("GET /local/n HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+}
+
+#[test]
+fn a_trusted_proxy_says_who_the_client_is() {
+    let request = "GET /local/o HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.7\r\nX-Forwarded-Proto: https\r\n\
+                   X-Request-Id: from-the-proxy\r\n\r\n";
+    let trusting = Edge::with(&[], |parts| parts.server.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()]);
+    let body = trusting.ask(request).json();
+    assert_eq!((&body["address"], &body["secure"]), (&"198.51.100.7".into(), &true.into()));
+    assert_eq!(body["request_id"], "from-the-proxy");
+    let body = Edge::before(&[]).ask(request).json();
+    assert_eq!((&body["address"], &body["secure"]), (&"127.0.0.1".into(), &false.into()));
+    assert_ne!(body["request_id"], "from-the-proxy");
+}

@@ -1,0 +1,15 @@
+//! The edge through real sockets: a front of the tests' own behind it, real upstreams beyond it, and curl or plain bytes
+//! before it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod admin;
+mod greedy;
+mod harness;
+#[path = "../../examples/legacy.rs"]
+#[expect(dead_code, reason = "the example's main is not called here")]
+mod legacy;
+mod local;
+mod proxying;
+mod stop;
+mod tls;

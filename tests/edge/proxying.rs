@@ -1,0 +1,317 @@
+//! Requests that go on to an application.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sealgate::edge::AnsweredBy;
+
+use crate::harness::{BODY_TIMEOUT, Client, Edge, Reply, app, curl, legacy, nobody, upstream};
+
+/// The values that the legacy application received for a field.
+fn received(reply: &Reply, name: &str) -> Vec<String> {
+    let pairs = reply.json()["headers"].as_array().unwrap().clone();
+    let same = pairs.iter().filter(|pair| pair[0].as_str().unwrap().eq_ignore_ascii_case(name));
+    same.map(|pair| pair[1].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_request_reaches_the_upstream_as_the_front_wants_it() {
+    let edge = Edge::before(&[legacy()]);
+    let mut client = edge.client();
+    for _ in 0..2 {
+        client.send(
+            b"GET /api/x?a=%C4%B1&b HTTP/1.1\r\nHost: wiki.example\r\nX-Forged: 1\r\nX-Forwarded-User: root\r\n\
+              X-Kept: yes\r\nX-Forwarded-User: root\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n\r\n",
+        );
+        let reply = client.reply();
+        assert!(reply.keeps());
+        assert_eq!((reply.status, &reply.json()["path"]), (200, &"/api/x?a=%C4%B1&b".into()));
+        assert_eq!(received(&reply, "x-forwarded-user"), ["alice"]);
+        assert_eq!(received(&reply, "host"), ["wiki.example"]);
+        assert_eq!(received(&reply, "x-kept"), ["yes"]);
+        assert_eq!(received(&reply, "x-request-id"), [reply.headers["x-request-id"].as_str()]);
+        for gone in ["x-forged", "x-hop", "te"] {
+            assert!(received(&reply, gone).is_empty(), "{gone}");
+        }
+    }
+    let told = edge.front.told_of("/api/x");
+    assert_eq!((told.status, told.answered_by, told.app), (Some(200), AnsweredBy::Upstream, Some(0)));
+}
+
+#[test]
+fn the_upstream_sees_its_own_host_where_the_application_wants_that() {
+    let address = legacy();
+    let edge = Edge::with(&[address], |parts| parts.apps[0].preserve_host = false);
+    let reply = edge.ask("GET /json HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
+    assert_eq!(received(&reply, "host"), [address.to_string()]);
+}
+
+#[test]
+fn an_absolute_target_goes_on_as_a_path() {
+    let edge = Edge::before(&[legacy()]);
+    let reply = edge.ask("GET http://wiki.example/json?q HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
+    assert_eq!((reply.status, &reply.json()["path"]), (200, &"/json?q".into()));
+}
+
+#[test]
+fn bodies_go_through_whole() {
+    let edge = Edge::before(&[legacy()]);
+    let mut client = edge.client();
+    client.send(b"POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(client.reply().json()["body_bytes"], 5);
+    client.send(
+        b"POST /json HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n",
+    );
+    assert_eq!(client.reply().json()["body_bytes"], 7);
+    let large = vec![b'x'; 20 << 20];
+    client.send(format!("PUT /json HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", large.len()).as_bytes());
+    client.send(&large);
+    assert_eq!(client.reply().json()["body_bytes"], large.len());
+}
+
+#[test]
+fn a_large_answer_comes_through_whole() {
+    let address = upstream(|_, stream| {
+        let body = vec![b'y'; 20 << 20];
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).unwrap();
+        stream.write_all(&body).unwrap();
+    });
+    let edge = Edge::before(&[address]);
+    let reply = edge.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(reply.body.len(), 20 << 20);
+}
+
+#[test]
+fn head_goes_through() {
+    let edge = Edge::before(&[legacy()]);
+    let mut client = edge.client();
+    client.send(b"HEAD /json HTTP/1.1\r\nHost: a\r\n\r\n");
+    let reply = client.reply_head();
+    assert_eq!(reply.status, 200);
+    assert!(reply.headers["content-length"].parse::<u64>().unwrap() > 0);
+    client.send(b"GET /json HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 200);
+}
+
+#[test]
+fn expect_continue_goes_through() {
+    let edge = Edge::before(&[legacy()]);
+    let url = format!("http://{}/json", edge.address);
+    let start = Instant::now();
+    let body = curl(&["-H", "Expect: 100-continue", "--expect100-timeout", "5", "-d", "hello", &url]);
+    assert!(body.contains(r#""body_bytes":5"#), "{body}");
+    assert!(start.elapsed() < Duration::from_secs(4));
+}
+
+#[test]
+fn a_websocket_talks_both_ways() {
+    let address = upstream(|head, stream| {
+        assert!(head.to_ascii_lowercase().contains("upgrade: websocket"), "{head}");
+        stream
+            .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            .unwrap();
+        let mut buffer = [0; 1024];
+        while let Ok(length) = stream.read(&mut buffer)
+            && length > 0
+        {
+            stream.write_all(&buffer[..length]).unwrap();
+        }
+    });
+    let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_millis(200));
+    let mut client = edge.client();
+    client.send(
+        b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    );
+    let reply = client.reply_head();
+    assert_eq!((reply.status, reply.headers["upgrade"].as_str()), (101, "websocket"));
+    for message in ["first", "second"] {
+        client.send(message.as_bytes());
+        assert_eq!(client.bytes(message.len()), message.as_bytes());
+        // Longer than any timeout of an ordinary request.
+        thread::sleep(BODY_TIMEOUT + Duration::from_millis(400));
+    }
+}
+
+#[test]
+fn a_websocket_lives_however_fast_the_upstream_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                // The answer is there before the question.
+                let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+                let _ = stream.write_all(answer.as_bytes());
+                let mut seen = Vec::new();
+                let mut byte = [0];
+                while !seen.ends_with(b"ping") && stream.read(&mut byte).is_ok_and(|length| length > 0) {
+                    seen.extend_from_slice(&byte);
+                }
+                let _ = stream.write_all(b"pong");
+            });
+        }
+    });
+    let edge = Edge::before(&[address]);
+    for _ in 0..50 {
+        let mut client = edge.client();
+        client.send(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        assert_eq!(client.reply_head().status, 101);
+        client.send(b"ping");
+        assert_eq!(client.bytes(4), b"pong");
+    }
+}
+
+#[test]
+fn an_upstream_may_decline_an_upgrade() {
+    let edge = Edge::before(&[legacy()]);
+    for _ in 0..3 {
+        let reply = edge.ask("GET /json HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        assert_eq!(reply.status, 200);
+    }
+}
+
+#[test]
+fn hop_by_hop_fields_of_the_answer_stay_behind() {
+    let address = upstream(|_, stream| {
+        stream
+            .write_all(
+                b"HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nX-End: 2\r\n\
+                  Proxy-Authenticate: Basic\r\nUpgrade: h2c\r\nTrailer: x\r\nContent-Length: 2\r\n\r\nok",
+            )
+            .unwrap();
+    });
+    let edge = Edge::before(&[address]);
+    let mut client = edge.client();
+    for _ in 0..2 {
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        let reply = client.reply();
+        assert_eq!((reply.body.as_slice(), reply.headers["x-end"].as_str()), (&b"ok"[..], "2"));
+        assert!(reply.keeps());
+        for gone in ["x-hop", "keep-alive", "proxy-authenticate", "upgrade", "trailer"] {
+            assert!(!reply.headers.contains_key(gone), "{gone}");
+        }
+    }
+}
+
+#[test]
+fn an_upstream_that_is_down_is_502_and_fast() {
+    let address = nobody();
+    let edge = Edge::before(&[address]);
+    let start = Instant::now();
+    let reply = edge.ask("GET /x?code=secret HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(start.elapsed() < Duration::from_millis(500));
+    assert_eq!((reply.status, &reply.json()["error"]), (502, &"bad_gateway".into()));
+    assert_eq!(reply.json()["request_id"], reply.headers["x-request-id"]);
+    let text = String::from_utf8(reply.body.clone()).unwrap();
+    assert!(!text.contains(&address.to_string()) && !text.contains("127.0.0.1"), "{text}");
+    let told = edge.front.told_of("/x");
+    assert_eq!((told.status, told.answered_by, told.app), (Some(502), AnsweredBy::Edge, Some(0)));
+}
+
+#[test]
+fn a_person_gets_a_page_when_the_upstream_is_down() {
+    let edge = Edge::before(&[nobody()]);
+    let reply = edge.ask("GET / HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\n\r\n");
+    assert_eq!((reply.status, reply.headers["content-type"].as_str()), (502, "text/html; charset=utf-8"));
+    assert!(String::from_utf8(reply.body.clone()).unwrap().contains(&reply.headers["x-request-id"]));
+}
+
+#[test]
+fn one_server_of_two_that_is_down_is_not_noticed() {
+    let edge = Edge::with(&[], |parts| parts.apps = vec![app(&[nobody(), legacy()])]);
+    for _ in 0..6 {
+        assert_eq!(edge.ask("POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi").status, 200);
+    }
+}
+
+#[test]
+fn an_upstream_that_hangs_is_504_at_its_deadline() {
+    let address = upstream(|_, _| thread::sleep(Duration::from_secs(5)));
+    let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_millis(300));
+    let start = Instant::now();
+    assert_eq!(edge.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 504);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_upstream_that_talks_rubbish_is_502() {
+    let address = upstream(|_, stream| stream.write_all(b"SSH-2.0-OpenSSH\r\n\r\n").unwrap());
+    let edge = Edge::before(&[address]);
+    assert_eq!(edge.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 502);
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_not_passed_for_whole() {
+    let address = upstream(|_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n").unwrap();
+    });
+    let edge = Edge::before(&[address]);
+    let mut client = edge.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let text = String::from_utf8(client.rest()).unwrap();
+    assert!(!text.ends_with("0\r\n\r\n"), "{text}");
+}
+
+#[test]
+fn an_upload_that_drips_is_given_up() {
+    let edge = Edge::with(&[legacy()], |parts| parts.apps[0].read_timeout = Duration::from_secs(30));
+    let mut client = edge.client();
+    client.send(b"POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+    let mut drip = client.stream.try_clone().unwrap();
+    thread::spawn(move || {
+        while drip.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let start = Instant::now();
+    assert_eq!(client.reply().status, 408);
+    assert!(start.elapsed() < BODY_TIMEOUT + Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_event_stream_comes_through_as_it_is_sent() {
+    let address = upstream(|_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").unwrap();
+        for number in 0..3 {
+            write!(stream, "data: {number}\n\n").unwrap();
+            thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let edge = Edge::before(&[address]);
+    let mut client: Client = edge.client();
+    let start = Instant::now();
+    client.send(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply_head().status, 200);
+    let first = client.bytes("9\r\ndata: 0\n\n".len());
+    assert!(start.elapsed() < Duration::from_millis(250), "{first:?}");
+}
+
+#[test]
+fn log_lines_hold_no_query() {
+    static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    struct Lines;
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            LINES.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(|| Lines).init();
+    let rubbish = upstream(|_, stream| stream.write_all(b"rubbish\r\n\r\n").unwrap());
+    let edge = Edge::before(&[nobody(), rubbish]);
+    for path in ["/0", "/1", "/local/a", "/7"] {
+        edge.ask(&format!("GET {path}?code=s3cr3t-c0de HTTP/1.1\r\nHost: a\r\n\r\n"));
+        edge.front.told_of(path);
+    }
+    drop(edge);
+    let lines = String::from_utf8(LINES.lock().unwrap().clone()).unwrap();
+    assert!(lines.contains("the upstream failed") && lines.contains("the request failed"), "{lines}");
+    assert!(!lines.contains("s3cr3t"), "{lines}");
+}

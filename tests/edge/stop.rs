@@ -1,0 +1,91 @@
+//! Starting and stopping.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use sealgate::server::{Background, Server};
+
+use crate::harness::{Client, Edge, TestFront, parts, soon};
+
+#[test]
+fn a_request_in_flight_finishes_and_then_all_ends() {
+    let steps = Arc::new(AtomicUsize::new(0));
+    let (task_step, hook_step) = (Arc::clone(&steps), Arc::clone(&steps));
+    let mut edge = Edge::with(&[], |parts| {
+        parts.background.push(Background::new("test", move |mut stop| async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+            task_step.fetch_add(1, Ordering::SeqCst);
+        }));
+        parts.stopped = Box::new(move || {
+            Box::pin(async move {
+                // The background task is gone before.
+                hook_step.compare_exchange(1, 2, Ordering::SeqCst, Ordering::SeqCst).unwrap();
+            })
+        });
+    });
+    let mut idle = edge.client();
+    idle.send(b"GET /local/a HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(idle.reply().status, 200);
+    let mut busy = edge.client();
+    busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(100));
+
+    let start = Instant::now();
+    edge.stop();
+    assert!(idle.until_closed() < Duration::from_millis(300));
+    let address = edge.address;
+    soon(|| std::net::TcpStream::connect(address).is_err().then_some(()));
+    let reply = busy.reply();
+    assert_eq!(reply.status, 200);
+    assert!(!reply.keeps());
+    edge.ended().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!(steps.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn what_takes_too_long_is_cut_off() {
+    let mut edge = Edge::with(&[], |parts| parts.server.shutdown_timeout = Duration::from_millis(300));
+    let mut busy = edge.client();
+    busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(50));
+    let start = Instant::now();
+    edge.stop();
+    edge.ended().unwrap();
+    assert!(start.elapsed() < Duration::from_millis(450), "{:?}", start.elapsed());
+    assert_eq!(busy.head(), None);
+}
+
+#[test]
+fn a_server_that_stops_is_not_ready_and_still_tells_its_metrics() {
+    let mut edge = Edge::before(&[]);
+    let mut busy = edge.client();
+    busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    std::thread::sleep(Duration::from_millis(50));
+    edge.stop();
+    let mut admin = Client::to(edge.admin);
+    let ready = soon(|| {
+        admin.stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        Some(admin.reply()).filter(|reply| reply.status != 200)
+    });
+    assert_eq!(ready.status, 503);
+    admin.send(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(admin.reply().status, 200);
+    edge.ended().unwrap();
+}
+
+#[test]
+fn every_fault_is_found_before_anything_starts() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let _holder = TcpListener::bind(taken).unwrap();
+    let mut parts = parts(Arc::new(TestFront::default()), &[]);
+    parts.server.listen = vec![taken];
+    parts.apps = vec![crate::harness::app(&[])];
+    let faults = Server::prepare(parts).err().unwrap();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].contains("app wiki"), "{faults:?}");
+    assert!(faults[1].starts_with(&format!("cannot listen on {taken}: ")), "{faults:?}");
+}

@@ -1,0 +1,169 @@
+//! TLS and HTTP/2, asked by curl.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sealgate::config::Tls;
+use sealgate::edge::ConnectionEvent;
+use tempfile::TempDir;
+
+use crate::harness::{BODY_LIMIT, Edge, HEADER_TIMEOUT, curl, legacy, soon};
+
+/// An edge that speaks TLS; the directory holds its certificate.
+fn edge() -> (Edge, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let files = certificate(dir.path());
+    (Edge::with(&[legacy()], |parts| parts.server.tls = Some(files)), dir)
+}
+
+fn certificate(dir: &Path) -> Tls {
+    let files = Tls { certificate: dir.join("chain.pem"), key: dir.join("key.pem") };
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .arg("-out")
+        .arg(&files.certificate)
+        .arg("-keyout")
+        .arg(&files.key)
+        .stderr(Stdio::null())
+        .status()
+        .expect("openssl");
+    assert!(made.success());
+    files
+}
+
+fn url(edge: &Edge, path: &str) -> String {
+    format!("https://{}{path}", edge.address)
+}
+
+#[test]
+fn http_2_and_1_are_spoken_over_tls() {
+    let (edge, dir) = edge();
+    let chain = dir.path().join("chain.pem");
+    for (option, version) in [("--http2", "2"), ("--http1.1", "1.1")] {
+        let chain = chain.to_str().unwrap();
+        let text = curl(&["--cacert", chain, option, "-w", "\n%{http_version}", &url(&edge, "/local/a")]);
+        let (body, spoken) = text.split_once('\n').unwrap();
+        assert_eq!(spoken, version);
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["secure"], &body["host"]), (&true.into(), &edge.address.to_string().into()));
+    }
+}
+
+#[test]
+fn tls_1_2_is_spoken() {
+    let (edge, _dir) = edge();
+    let body = curl(&["-k", "--tls-max", "1.2", &url(&edge, "/local/a")]);
+    assert!(body.contains(r#""secure":true"#), "{body}");
+}
+
+#[test]
+fn http_2_requests_reach_the_upstream() {
+    let (edge, _dir) = edge();
+    let body = curl(&["-k", "--http2", "-H", "X-Forged: 1", "-d", "hello", &url(&edge, "/json?q")]);
+    let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&body["path"], &body["body_bytes"]), (&"/json?q".into(), &5.into()));
+    let fields = body["headers"].to_string().to_ascii_lowercase();
+    assert!(fields.contains(r#"["x-forwarded-user","alice"]"#) && !fields.contains("x-forged"), "{fields}");
+    assert!(fields.contains(&format!(r#"["host","{}"]"#, edge.address)), "{fields}");
+}
+
+#[test]
+fn a_large_upload_over_http_2_goes_through_whole() {
+    let (edge, dir) = edge();
+    let file = dir.path().join("large");
+    std::fs::write(&file, vec![b'x'; 8 << 20]).unwrap();
+    let data = format!("@{}", file.display());
+    let body = curl(&["-k", "--http2", "--data-binary", &data, &url(&edge, "/json")]);
+    assert!(body.contains(r#""body_bytes":8388608"#), "{body}");
+}
+
+#[test]
+fn cookies_cut_into_fields_arrive_as_one() {
+    let (edge, _dir) = edge();
+    let cookies = ["-k", "--http2", "-H", "Cookie: a=1", "-H", "Cookie: b=2"];
+    let body = curl(&[&cookies[..], &[&url(&edge, "/local/a")]].concat());
+    assert!(body.contains(r#""cookies":["a=1; b=2"]"#), "{body}");
+    let body = curl(&[&cookies[..], &[&url(&edge, "/json")]].concat());
+    assert!(body.to_ascii_lowercase().contains(r#"["cookie","a=1; b=2"]"#), "{body}");
+}
+
+#[test]
+fn a_long_body_over_http_2_is_refused() {
+    let (edge, _dir) = edge();
+    let long = "x".repeat(BODY_LIMIT + 1);
+    let status =
+        curl(&["-k", "--http2", "-o", "/dev/null", "-w", "%{http_code}", "-d", &long, &url(&edge, "/local/a")]);
+    assert_eq!(status, "413");
+}
+
+#[test]
+fn head_over_http_2_has_no_body() {
+    let (edge, _dir) = edge();
+    let head = curl(&["-k", "--http2", "-I", &url(&edge, "/answer")]);
+    assert!(head.starts_with("HTTP/2 401") && head.contains("content-length: 24"), "{head}");
+}
+
+#[test]
+fn a_client_that_does_not_shake_hands_is_closed_at_the_deadline() {
+    let (edge, _dir) = edge();
+    let mut client = edge.client();
+    assert!(client.until_closed() < HEADER_TIMEOUT + Duration::from_millis(700));
+    edge.front.saw(ConnectionEvent::HandshakeFailed);
+}
+
+#[test]
+fn plain_http_on_a_tls_port_is_closed() {
+    let (edge, _dir) = edge();
+    let mut client = edge.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.until_closed();
+    edge.front.saw(ConnectionEvent::HandshakeFailed);
+}
+
+/// Silent clients over TLS, and how each is closed.
+#[test]
+fn silence_after_the_handshake_is_closed_whatever_protocol_was_chosen() {
+    let (edge, _dir) = edge();
+    for protocol in ["h2", "http/1.1"] {
+        let mut client = Command::new("openssl")
+            .args(["s_client", "-quiet", "-alpn", protocol, "-connect", &edge.address.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl");
+        let start = Instant::now();
+        soon(|| client.try_wait().unwrap());
+        assert!(start.elapsed() < HEADER_TIMEOUT + Duration::from_secs(1), "{protocol}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn an_idle_http_2_connection_is_closed() {
+    let (edge, _dir) = edge();
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-quiet", "-alpn", "h2", "-connect", &edge.address.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let start = Instant::now();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+    std::io::Write::write_all(client.stdin.as_mut().unwrap(), preface).unwrap();
+    soon(|| client.try_wait().unwrap());
+    assert!(start.elapsed() > HEADER_TIMEOUT, "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_key_that_does_not_fit_is_one_clear_line() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let files = Tls { key: certificate(second.path()).key, ..certificate(first.path()) };
+    let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
+    parts.server.tls = Some(files);
+    let faults = sealgate::server::Server::prepare(parts).err().unwrap();
+    assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
+}
