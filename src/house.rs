@@ -69,6 +69,7 @@ impl House {
                 _ = stop.changed() => return,
                 () = tokio::time::sleep(PULSE) => {}
             }
+            self.gateway.note_uses(&self.sealgate).await;
             let writable = self.sealgate.store.ping().await;
             if let Err(error) = &writable
                 && self.store_writable.load(Ordering::Relaxed)

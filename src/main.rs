@@ -1,8 +1,13 @@
 //! The `sealgate` program: see [`sealgate::cli`].
 
+use std::process::ExitCode;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+fn main() -> ExitCode {
+    match sealgate::cli::run(std::env::args_os()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
 }

@@ -1,1 +1,21 @@
-//! admin/mod.
+//! What an operator does with people, clients and sessions: the commands as values, one way to carry them out, and the
+//! socket on which a running server takes them. It works the same inside the server and on a store that nobody serves.
+//! It knows nothing of argument parsing, of the PKCS#11 token or of HTTP.
+
+mod answer;
+mod clients;
+pub mod command;
+mod execute;
+mod hashing;
+mod peer;
+mod remote;
+mod sessions;
+pub mod socket;
+mod users;
+mod view;
+mod wire;
+
+pub use answer::Answer;
+pub use execute::{CommandError, Directory, execute};
+pub use hashing::{HashPassword, OnThisThread};
+pub use remote::{AskError, ask};

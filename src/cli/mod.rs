@@ -1,1 +1,114 @@
-//! cli/mod.
+//! The command line: reads arguments, gives the command to a running server or carries it out on the store itself, and
+//! prints what came of it. The rules about people and clients are in [`crate::admin`], those about keys in
+//! [`crate::signer`].
+
+mod access;
+mod arguments;
+mod check;
+mod client;
+mod failure;
+mod key;
+mod output;
+mod password;
+mod serve;
+mod session;
+mod user;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use self::access::Access;
+use self::output::Output;
+use crate::admin::command::Command;
+use crate::config::Config;
+
+pub use self::failure::Failure;
+
+/// An identity-aware proxy and OpenID Connect provider in one process, whose signing keys stay in a PKCS#11 token.
+#[derive(Debug, Parser)]
+#[command(name = "sealgate", version, about, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    /// The configuration file (TOML)
+    #[arg(long, global = true, value_name = "FILE", env = "SEALGATE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Print one JSON object on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    noun: Noun,
+}
+
+const AFTER_HELP: &str = "\
+The first steps, with a configuration file of your own:
+  sealgate check  --config sealgate.toml
+  sealgate key generate --config sealgate.toml
+  echo 'a long password' | sealgate user add --config sealgate.toml \\
+      --email anna@example.com --name 'Anna Example' --password-stdin
+  sealgate client add --config sealgate.toml --id wiki --name Wiki --type confidential \\
+      --redirect-uri https://wiki.example.com/callback
+  sealgate serve  --config sealgate.toml
+
+The commands about users, clients and sessions go through the admin socket while a server runs, and work on the store
+itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage. Errors go to standard error.";
+
+#[derive(Debug, Subcommand)]
+enum Noun {
+    /// Run the server in the foreground, until SIGTERM or SIGINT
+    Serve,
+    /// Check the configuration file and the files that it names; print every fault
+    Check,
+    /// Ask the running server whether it works
+    Status,
+    /// People: who may sign in
+    #[command(subcommand)]
+    User(user::Verb),
+    /// Client applications: who may ask for tokens
+    #[command(subcommand)]
+    Client(client::Verb),
+    /// Browser sessions
+    #[command(subcommand)]
+    Session(session::Verb),
+    /// Signing keys in the PKCS#11 token
+    #[command(subcommand)]
+    Key(key::Verb),
+}
+
+/// Runs the program with these arguments, the first of which is its name.
+///
+/// # Errors
+/// [`Failure`], which prints itself.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
+    let cli = Cli::try_parse_from(arguments)?;
+    let Some(file) = cli.config else {
+        let message = "which configuration? give it with --config FILE or in SEALGATE_CONFIG";
+        return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
+    };
+    let output = Output::new(cli.json);
+    match cli.noun {
+        Noun::Serve => serve::run(load(&file)?),
+        Noun::Check => check::run(&file, &output),
+        Noun::Status => status(&file, &output),
+        Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Key(verb) => key::run(verb, &load(&file)?, &output),
+    }
+}
+
+/// The configuration, with the files that it names.
+fn load(file: &Path) -> Result<Config, Failure> {
+    Config::load(file).map_err(|faults| Failure::from_lines(&faults))
+}
+
+/// The configuration alone: people and clients can be kept by who may not see the PIN or the certificate.
+fn read(file: &Path) -> Result<Config, Failure> {
+    Config::read(file).map_err(|faults| Failure::from_lines(&faults))
+}
+
+fn status(file: &Path, output: &Output) -> Result<(), Failure> {
+    let answer = Access::open(read(file)?)?.ask_server(&Command::Status)?;
+    output.record(&answer)
+}

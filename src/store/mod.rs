@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 
 pub use registry::AddOutcome;
-pub use sessions::SignInAttempt;
+pub use sessions::{SessionPage, SignInAttempt};
 pub use sweep::Swept;
 pub use table::Loaded;
 

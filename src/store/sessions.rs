@@ -35,6 +35,15 @@ pub struct SignInAttempt {
     pub expires_at: UnixTime,
 }
 
+/// Some of a person's sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionPage {
+    /// They, live or not.
+    pub sessions: Vec<Session>,
+    /// After which to go on; `None` when there are no more.
+    pub next: Option<SessionId>,
+}
+
 impl Store {
     /// The session with this id, live or not.
     ///
@@ -98,6 +107,28 @@ impl Store {
             }
         }
         Err(StoreError::Contended)
+    }
+
+    /// Up to `limit` of the sessions in which this person is signed in, in the order of their ids, after `after`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sessions_of_user(
+        &self,
+        user: Subject,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<SessionPage, StoreError> {
+        let prefix = table::of_user(user, Indexed::Session);
+        let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
+        let rows = self.engine.scan(&prefix, after.as_deref(), limit).await?;
+        let ids: Vec<_> =
+            rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_random).collect();
+        let mut sessions = Vec::with_capacity(ids.len());
+        for id in &ids {
+            sessions.extend(self.session(*id).await?.map(|loaded| loaded.value));
+        }
+        Ok(SessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
     /// Ends every session in which this person is signed in. Yields how many.

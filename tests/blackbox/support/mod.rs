@@ -4,8 +4,8 @@ mod browser;
 mod instance;
 mod upstream;
 
-pub(crate) use browser::{Browser, Page};
-pub(crate) use instance::{Instance, Settings, sealgate, wait_until};
+pub(crate) use browser::Browser;
+pub(crate) use instance::{Instance, Settings, wait_until};
 pub(crate) use upstream::Upstream;
 
 /// The password of every person here.

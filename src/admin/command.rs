@@ -1,0 +1,213 @@
+//! What an operator can ask for. The values travel as JSON from the command line to a running server; a password in them
+//! is written out there and nowhere else.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
+use crate::protocol::secret::Secret;
+use crate::protocol::session::SessionId;
+use crate::protocol::user::{Email, Role, Subject};
+
+/// A command. Written as `{"noun":{"verb":…}}`: a form that serde reads without keeping the password in a buffer of its
+/// own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Whether the server works.
+    Status,
+    /// About people.
+    User(UserCommand),
+    /// About clients.
+    Client(ClientCommand),
+    /// About browser sessions.
+    Session(SessionCommand),
+}
+
+/// A command about people.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum UserCommand {
+    /// Adds a person.
+    Add(Box<NewUser>),
+    /// A page of all people.
+    List {
+        /// The last one of the page before.
+        after: Option<Subject>,
+    },
+    /// One person.
+    Show(Person),
+    /// Sets a password and ends the person's sessions.
+    SetPassword {
+        /// Whose.
+        person: Person,
+        /// The new one.
+        #[serde(serialize_with = "in_clear")]
+        password: Secret,
+    },
+    /// Keeps a person out and ends their sessions.
+    Disable(Person),
+    /// Lets a person in again.
+    Enable(Person),
+    /// Removes a person and all that hangs on them.
+    Delete(Person),
+    /// Ends a person's sessions and grants everywhere.
+    Revoke(Person),
+}
+
+/// A command about clients.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ClientCommand {
+    /// Adds a client.
+    Add(Box<NewClient>),
+    /// A page of all clients.
+    List {
+        /// The last one of the page before.
+        after: Option<ClientId>,
+    },
+    /// One client.
+    Show(ClientId),
+    /// Makes a new secret.
+    RotateSecret {
+        /// Whose.
+        id: ClientId,
+        /// How long the secret before it still works, seconds.
+        overlap_seconds: u64,
+    },
+    /// Refuses a client everywhere and ends its grants.
+    Disable(ClientId),
+    /// Takes a client again.
+    Enable(ClientId),
+    /// Removes a client and ends its grants.
+    Delete(ClientId),
+    /// Makes a token that registers one client (RFC 7591 §3).
+    InitialToken {
+        /// How long it works, seconds.
+        lifetime_seconds: u64,
+    },
+}
+
+/// A command about browser sessions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SessionCommand {
+    /// A page of the sessions in which a person is signed in.
+    List {
+        /// Whose.
+        person: Person,
+        /// The last one of the page before.
+        after: Option<SessionId>,
+    },
+    /// Ends every session in which a person is signed in.
+    EndAll(Person),
+    /// Ends one session.
+    End(SessionId),
+}
+
+/// A person, as an operator names them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Person {
+    /// By their `sub`.
+    Sub(Subject),
+    /// By their address.
+    Email(Email),
+}
+
+impl Person {
+    /// Reads a `sub`, or an address if it holds an `@`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.contains('@') { Email::parse(text).map(Self::Email) } else { Subject::parse(text).map(Self::Sub) }
+    }
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sub(sub) => sub.fmt(f),
+            Self::Email(email) => f.write_str(email.as_str()),
+        }
+    }
+}
+
+/// A person to be added.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewUser {
+    /// Address and sign-in name.
+    pub email: Email,
+    /// Whether the address was verified.
+    pub email_verified: bool,
+    /// Full name.
+    pub name: String,
+    /// International format.
+    pub phone_number: Option<String>,
+    /// URL of an image.
+    pub picture: Option<String>,
+    /// What they may do in the provider.
+    pub roles: BTreeSet<Role>,
+    /// The groups that applications see.
+    pub groups: BTreeSet<String>,
+    /// What they sign in with.
+    #[serde(serialize_with = "in_clear")]
+    pub password: Secret,
+}
+
+/// A client to be added. URIs and scope are checked when it is added, so that every fault is told at once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewClient {
+    /// Its identifier.
+    pub id: ClientId,
+    /// Its name, for people.
+    pub name: String,
+    /// Whether it can keep a secret.
+    pub client_type: ClientType,
+    /// Where codes may be sent.
+    pub redirect_uris: Vec<String>,
+    /// Where browsers may be sent after a logout.
+    pub post_logout_redirect_uris: Vec<String>,
+    /// What it may ask for, space-separated; everything when absent.
+    pub scope: Option<String>,
+    /// How it authenticates; the usual way of its type when absent.
+    pub auth_method: Option<AuthMethod>,
+    /// Whether people are asked.
+    pub consent: ConsentRule,
+}
+
+/// A secret as it is: for the socket, which only the server's own user and root can open.
+fn in_clear<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_survives_the_wire_and_never_prints_its_password() {
+        let person = Person::parse("a@example.test").unwrap();
+        let command = Command::User(UserCommand::SetPassword { person, password: Secret::new("correct horse") });
+        let line = serde_json::to_string(&command).unwrap();
+        assert_eq!(
+            line,
+            r#"{"user":{"set_password":{"person":{"email":"a@example.test"},"password":"correct horse"}}}"#
+        );
+        let read: Command = serde_json::from_str(&line).unwrap();
+        let Command::User(UserCommand::SetPassword { password, .. }) = &read else { panic!("{read:?}") };
+        assert_eq!(password.expose(), "correct horse");
+        assert!(!format!("{read:?}").contains("horse"));
+    }
+
+    #[test]
+    fn a_person_is_named_by_sub_or_address() {
+        let sub = "6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f";
+        assert_eq!(Person::parse(sub).unwrap().to_string(), sub);
+        assert_eq!(Person::parse("a@b").unwrap().to_string(), "a@b");
+        assert_eq!(Person::parse("somebody"), None);
+        assert_eq!(Person::parse("a@b@c"), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Carries out commands. Every rule about what an operator may do is here and in the files by noun beside it, so that it
+//! holds inside a server and on a store that nobody serves alike.
+
+use super::answer::Answer;
+use super::command::Command;
+use super::hashing::HashPassword;
+use super::{clients, sessions, users, view};
+use crate::ambient::{Clock, Entropy};
+use crate::password::PasswordError;
+use crate::sealgate::Sealgate;
+use crate::store::{Store, StoreError};
+
+/// How many people, clients or sessions are in one answer.
+pub(super) const PAGE: usize = 100;
+
+/// What commands work on.
+#[derive(Clone, Copy)]
+pub struct Directory<'a> {
+    /// State.
+    pub store: &'a Store,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Chance.
+    pub entropy: &'a dyn Entropy,
+    /// How new passwords are hashed.
+    pub passwords: &'a dyn HashPassword,
+}
+
+impl<'a> Directory<'a> {
+    /// The running server's.
+    pub fn of(sealgate: &'a Sealgate) -> Self {
+        Self {
+            store: &sealgate.store,
+            clock: &*sealgate.clock,
+            entropy: &*sealgate.entropy,
+            passwords: &sealgate.passwords,
+        }
+    }
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It breaks rules: one line each.
+    #[error("{}", .0.join("; "))]
+    Invalid(Vec<String>),
+    /// What it is about is not there.
+    #[error("{0}")]
+    Absent(String),
+    /// What it would add is there already.
+    #[error("{0}")]
+    Exists(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The password was not hashed.
+    #[error(transparent)]
+    Password(#[from] PasswordError),
+}
+
+impl CommandError {
+    pub(super) fn invalid(line: impl Into<String>) -> Self {
+        Self::Invalid(vec![line.into()])
+    }
+
+    /// What is wrong, one line a fault.
+    pub fn into_lines(self) -> Vec<String> {
+        match self {
+            Self::Invalid(lines) => lines,
+            other => vec![other.to_string()],
+        }
+    }
+}
+
+/// Carries out a command.
+///
+/// # Errors
+/// [`CommandError`]. A command that failed for the store's sake can be repeated.
+pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
+    match command {
+        Command::Status => status(directory).await,
+        Command::User(command) => users::execute(directory, command).await,
+        Command::Client(command) => clients::execute(directory, command).await,
+        Command::Session(command) => sessions::execute(directory, command).await,
+    }
+}
+
+async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
+    directory.store.ping().await?;
+    Ok(view::status(directory.store.open_interactions()))
+}

@@ -1,0 +1,78 @@
+//! The command line's end of the socket.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::command::Command;
+use super::peer;
+use super::wire::{self, Reply};
+
+/// The longest answer, bytes: a page of the largest clients fits many times over.
+const LONGEST_ANSWER: usize = 64 << 20;
+
+/// Why a command got no answer from a server.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No server runs: there is no socket, or one that a killed server left behind.
+    #[error("no server answers on the admin socket")]
+    NobodyListens,
+    /// The server did not carry it out: one line a fault.
+    #[error("{}", .0.join("; "))]
+    Refused(Vec<String>),
+    /// There is a server, but it cannot be talked to.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Gives a command to the server that listens on the socket `path`. `store` is its store's directory: its owner is whom
+/// the server may run as.
+///
+/// # Errors
+/// [`AskError`].
+pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer, AskError> {
+    let shown = path.display();
+    let mut stream = match UnixStream::connect(path).await {
+        Ok(stream) => stream,
+        Err(error) => return Err(no_connection(path, &error)),
+    };
+    if !peer::may_serve(&stream, store) {
+        return Err(AskError::Failed(format!(
+            "the admin socket {shown} belongs to another user than the store; nothing was sent to it"
+        )));
+    }
+    let line = wire::line(command).map_err(|error| AskError::Failed(error.to_string()))?;
+    if line.len() > wire::LONGEST_COMMAND {
+        return Err(AskError::Failed(format!("the command is longer than {} bytes", wire::LONGEST_COMMAND)));
+    }
+    let broken = |error: io::Error| AskError::Failed(format!("the server on {shown} hung up ({error})"));
+    let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; look at its log"));
+    timeout(wire::PATIENCE, stream.write_all(&line)).await.map_err(silent)?.map_err(broken)?;
+    drop(line);
+    let longest = wire::EXECUTION + 2 * wire::PATIENCE;
+    let answered = timeout(longest, wire::read_line(&mut stream, LONGEST_ANSWER)).await;
+    let Some(line) = answered.map_err(silent)?.map_err(broken)? else {
+        return Err(AskError::Failed(format!("the server on {shown} hung up without an answer; look at its log")));
+    };
+    match serde_json::from_slice(&line) {
+        Ok(Reply::Answer(answer)) => Ok(answer),
+        Ok(Reply::Errors(lines)) => Err(AskError::Refused(lines)),
+        Err(_) => Err(AskError::Failed(format!("the server on {shown} answers in another version's words"))),
+    }
+}
+
+fn no_connection(path: &Path, error: &io::Error) -> AskError {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NobodyListens,
+        ErrorKind::PermissionDenied => AskError::Failed(format!(
+            "the admin socket {shown} is not open to this user; run this as the server's user or as root"
+        )),
+        ErrorKind::WouldBlock => AskError::Failed(format!("the server on {shown} is busy; try again")),
+        _ => AskError::Failed(format!("cannot reach the server on {shown}: {error}")),
+    }
+}

@@ -1,0 +1,319 @@
+//! The socket on which a running server takes commands: one JSON line in, one JSON line out, a connection each.
+//!
+//! Only root and the server's own user may connect. Even so no peer can hold it up: the line is bounded, each wait has a
+//! deadline, and a few connections at once are enough for people and scripts.
+
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::command::Command;
+use super::execute::{self, CommandError, Directory};
+use super::peer;
+use super::wire::{self, Reply};
+use crate::sealgate::Sealgate;
+
+/// Connections at once; further ones wait in the kernel's queue.
+const MOST_CONNECTIONS: usize = 16;
+/// How long a socket found at the start may take to show that somebody listens on it.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long commands under way may go on after a stop was asked for.
+const STOP: Duration = Duration::from_secs(4);
+/// How long to wait when the kernel has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(200);
+
+/// Why the socket cannot be had. One line for an operator.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Its directory is not there.
+    #[error("admin.socket: the directory {} does not exist; make it for the server's user, or write another path", .0.display())]
+    NoDirectory(PathBuf),
+    /// Another server has it.
+    #[error("admin.socket: another server answers on {}; stop it, or write another path", .0.display())]
+    InUse(PathBuf),
+    /// Something else stands there.
+    #[error("admin.socket: {} exists and is not a socket; write another path", .0.display())]
+    NotASocket(PathBuf),
+    /// The kernel refused.
+    #[error("admin.socket: cannot listen on {}: {error}", path.display())]
+    Kernel {
+        /// The socket.
+        path: PathBuf,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+}
+
+/// The bound socket. Nobody is answered before [`serve`] runs.
+#[derive(Debug)]
+pub struct AdminSocket {
+    listener: StdListener,
+    path: PathBuf,
+}
+
+/// Binds the socket. A file that a killed server left behind is replaced.
+///
+/// # Errors
+/// [`BindError`].
+pub fn bind(path: &Path) -> Result<AdminSocket, BindError> {
+    let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
+    make_room(path)?;
+    let listener = StdListener::bind(path).map_err(kernel)?;
+    // Whoever slips in before this line is turned away by the check of who they are.
+    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(kernel)?;
+    listener.set_nonblocking(true).map_err(kernel)?;
+    Ok(AdminSocket { listener, path: path.to_owned() })
+}
+
+fn make_room(path: &Path) -> Result<(), BindError> {
+    let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !directory.exists() {
+        return Err(BindError::NoDirectory(directory.to_owned()));
+    }
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(kernel(error)),
+        Ok(found) if !found.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
+        Ok(_) if is_live(path).map_err(kernel)? => Err(BindError::InUse(path.to_owned())),
+        Ok(_) => fs::remove_file(path).map_err(kernel),
+    }
+}
+
+/// Whether anybody listens on a socket. Connecting blocks while a listener's queue is full; then somebody does.
+fn is_live(path: &Path) -> io::Result<bool> {
+    let (tell, told) = mpsc::channel();
+    let owned = path.to_owned();
+    // The receiver may have given up.
+    thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))))?;
+    match told.recv_timeout(CONNECT) {
+        Ok(Ok(_)) | Err(_) => Ok(true),
+        Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Ok(false),
+        Ok(Err(error)) => Err(error),
+    }
+}
+
+/// Carries out commands on a running server until `stop` turns true, then lets those under way end. Removes the socket.
+pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, stop: watch::Receiver<bool>) {
+    let execute = move |command| {
+        let sealgate = Arc::clone(&sealgate);
+        async move { execute::execute(&Directory::of(&sealgate), command).await }
+    };
+    serve_with(socket, execute, stop).await;
+}
+
+/// As [`serve`], on whatever carries commands out.
+pub async fn serve_with<E, F>(socket: AdminSocket, execute: E, mut stop: watch::Receiver<bool>)
+where
+    E: Fn(Command) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Answer, CommandError>> + Send + 'static,
+{
+    let listener = match UnixListener::from_std(socket.listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "the admin socket does not work; the command line cannot reach this server");
+            return;
+        }
+    };
+    let execute = Arc::new(execute);
+    let mut connections = JoinSet::new();
+    {
+        // A sender that is gone means a stop as well.
+        let stopped = async { drop(stop.wait_for(|stop| *stop).await) };
+        tokio::pin!(stopped);
+        loop {
+            tokio::select! {
+                () = &mut stopped => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(converse(stream, Arc::clone(&execute)));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection to the admin socket failed");
+                        tokio::time::sleep(NO_ROOM).await;
+                    }
+                },
+            }
+        }
+    }
+    // The file goes while we still listen: a server that starts now cannot take the path before, so it is surely ours.
+    if let Err(error) = fs::remove_file(&socket.path) {
+        tracing::warn!(%error, path = %socket.path.display(), "the admin socket was not removed");
+    }
+    drop(listener);
+    let ended = timeout(STOP, async { while connections.join_next().await.is_some() {} }).await;
+    if ended.is_err() {
+        tracing::warn!("a command did not end before the server stopped");
+    }
+}
+
+async fn converse<E, F>(mut stream: UnixStream, execute: Arc<E>)
+where
+    E: Fn(Command) -> F,
+    F: Future<Output = Result<Answer, CommandError>>,
+{
+    if !peer::may_command(&stream) {
+        tracing::warn!("a command of another user was refused; only root and the server's own user may give one");
+        return;
+    }
+    let line = match timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::LONGEST_COMMAND)).await {
+        Ok(Ok(Some(line))) => line,
+        // Nobody is left to be told, or they sent nothing that could be answered.
+        Ok(Ok(None) | Err(_)) | Err(_) => return,
+    };
+    let reply = match serde_json::from_slice::<Command>(&line) {
+        Ok(command) => carry_out(execute(command)).await,
+        // The parser's own words could repeat a password.
+        Err(_) => Reply::Errors(vec![format!(
+            "the running server (version {}) does not know this command; restart it after an upgrade",
+            env!("CARGO_PKG_VERSION")
+        )]),
+    };
+    drop(line);
+    let Ok(line) = wire::line(&reply) else { return };
+    // A peer that has gone does not want its answer; what was done stays done.
+    let _ = timeout(wire::PATIENCE, stream.write_all(&line)).await;
+}
+
+async fn carry_out(command: impl Future<Output = Result<Answer, CommandError>>) -> Reply {
+    match timeout(wire::EXECUTION, command).await {
+        Ok(Ok(answer)) => Reply::Answer(answer),
+        Ok(Err(error)) => Reply::Errors(error.into_lines()),
+        Err(_) => Reply::Errors(vec!["the server did not finish the command in time; give it again".to_owned()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::admin::remote::{AskError, ask};
+
+    struct Running {
+        directory: tempfile::TempDir,
+        stop: watch::Sender<bool>,
+        task: tokio::task::JoinHandle<()>,
+    }
+
+    impl Running {
+        fn start<F>(execute: impl Fn(Command) -> F + Send + Sync + 'static) -> Self
+        where
+            F: Future<Output = Result<Answer, CommandError>> + Send + 'static,
+        {
+            let directory = tempfile::tempdir().unwrap();
+            let socket = bind(&directory.path().join("s")).unwrap();
+            let (stop, stopped) = watch::channel(false);
+            let task = tokio::spawn(serve_with(socket, execute, stopped));
+            Self { directory, stop, task }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.directory.path().join("s")
+        }
+    }
+
+    async fn fine(_: Command) -> Result<Answer, CommandError> {
+        Ok(Answer::new(serde_json::Map::new()).with("store", "ok"))
+    }
+
+    async fn exchange(path: &Path, sent: &[u8]) -> Vec<u8> {
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        // The server may hang up before it has read everything.
+        let _ = stream.write_all(sent).await;
+        let mut received = Vec::new();
+        let _ = stream.read_to_end(&mut received).await;
+        received
+    }
+
+    #[tokio::test]
+    async fn a_command_is_answered_and_the_socket_goes_with_the_server() {
+        let running = Running::start(fine);
+        let answer = ask(&running.path(), running.directory.path(), &Command::Status).await.unwrap();
+        assert_eq!(answer.members()["store"], "ok");
+        assert_eq!(fs::metadata(running.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        running.stop.send(true).unwrap();
+        running.task.await.unwrap();
+        let gone = ask(&running.directory.path().join("s"), running.directory.path(), &Command::Status).await;
+        assert!(matches!(gone, Err(AskError::NobodyListens)));
+        assert!(!running.directory.path().join("s").exists());
+    }
+
+    #[tokio::test]
+    async fn nonsense_is_refused_without_repeating_it() {
+        let running = Running::start(fine);
+        let reply = exchange(&running.path(), b"{\"user\":{\"set_password\":\"hunter2hunter2\"}}\n").await;
+        let reply = String::from_utf8(reply).unwrap();
+        assert!(reply.contains("does not know this command") && !reply.contains("hunter2"), "{reply}");
+        assert_eq!(exchange(&running.path(), &vec![b'x'; wire::LONGEST_COMMAND + 1]).await, b"");
+        assert!(ask(&running.path(), running.directory.path(), &Command::Status).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_command_under_way_ends_before_the_server_does() {
+        let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, wait) = (Arc::clone(&begun), Arc::clone(&go_on));
+        let running = Running::start(move |command| {
+            let (tell, wait) = (Arc::clone(&tell), Arc::clone(&wait));
+            async move {
+                tell.notify_one();
+                wait.notified().await;
+                fine(command).await
+            }
+        });
+        let (path, store) = (running.path(), running.directory.path().to_owned());
+        let asked = tokio::spawn(async move { ask(&path, &store, &Command::Status).await });
+        begun.notified().await;
+        running.stop.send(true).unwrap();
+        go_on.notify_one();
+        assert!(asked.await.unwrap().is_ok());
+        running.task.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_peers_are_let_go_and_others_wait_for_their_turn() {
+        let running = Running::start(fine);
+        let mut silent = Vec::new();
+        for _ in 0..MOST_CONNECTIONS {
+            silent.push(UnixStream::connect(running.path()).await.unwrap());
+        }
+        let answer = ask(&running.path(), running.directory.path(), &Command::Status).await;
+        assert!(answer.is_ok(), "{answer:?}");
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        drop(bind(&path).unwrap());
+        assert!(path.exists());
+        let live = bind(&path).unwrap();
+        assert!(matches!(bind(&path), Err(BindError::InUse(_))));
+        drop(live);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        assert!(matches!(bind(&path), Err(BindError::NotASocket(_))));
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("run");
+        let error = bind(&missing.join("s")).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("admin.socket: the directory {} does not exist;", missing.display())));
+    }
+}

@@ -1,0 +1,227 @@
+//! Commands about people.
+
+use url::Url;
+
+use super::answer::Answer;
+use super::command::{NewUser, Person, UserCommand};
+use super::execute::{CommandError, Directory, PAGE};
+use super::view;
+use crate::ambient::random;
+use crate::password::MAX_PASSWORD_BYTES;
+use crate::protocol::grant::EndReason;
+use crate::protocol::secret::Secret;
+use crate::protocol::user::{Subject, User, UserState};
+use crate::store::AddOutcome;
+
+/// The shortest password, characters (NIST SP 800-63B §5.1.1.2).
+const SHORTEST_PASSWORD: usize = 8;
+/// The longest name, phone number, address of an image, and group, characters.
+const LONGEST_NAME: usize = 200;
+const LONGEST_PHONE_NUMBER: usize = 32;
+const LONGEST_PICTURE: usize = 2000;
+const LONGEST_GROUP: usize = 100;
+/// Groups that a person may be in: they travel in one header to applications.
+const MOST_GROUPS: usize = 100;
+
+pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
+    match command {
+        UserCommand::Add(new) => add(directory, *new).await,
+        UserCommand::List { after } => list(directory, after).await,
+        UserCommand::Show(person) => Ok(view::user(&find(directory, &person).await?)),
+        UserCommand::SetPassword { person, password } => set_password(directory, &person, &password).await,
+        UserCommand::Disable(person) => disable(directory, &person).await,
+        UserCommand::Enable(person) => {
+            let user = set_state(directory, &person, UserState::Enabled).await?;
+            Ok(view::user(&user))
+        }
+        UserCommand::Delete(person) => delete(directory, &person).await,
+        UserCommand::Revoke(person) => revoke(directory, &person).await,
+    }
+}
+
+async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandError> {
+    let faults = faults(&new);
+    if !faults.is_empty() {
+        return Err(CommandError::Invalid(faults));
+    }
+    if directory.store.user_by_email(&new.email).await?.is_some() {
+        return Err(exists(&new));
+    }
+    let password = directory.passwords.hash(&new.password, random(directory.entropy)).await?;
+    let now = directory.clock.now();
+    let user = User {
+        sub: Subject::from_random(random(directory.entropy)),
+        email: new.email.clone(),
+        email_verified: new.email_verified,
+        name: new.name.clone(),
+        phone_number: new.phone_number.clone(),
+        picture: new.picture.clone(),
+        roles: new.roles.clone(),
+        groups: new.groups.clone(),
+        password: Some(password),
+        state: UserState::Enabled,
+        created_at: now,
+        updated_at: now,
+    };
+    match directory.store.add_user(&user).await? {
+        AddOutcome::Added => {}
+        AddOutcome::Exists => return Err(exists(&new)),
+    }
+    tracing::info!(sub = %user.sub, "an operator added a person");
+    Ok(view::user(&user))
+}
+
+fn exists(new: &NewUser) -> CommandError {
+    CommandError::Exists(format!("a person with the address {} exists already", new.email.as_str()))
+}
+
+fn faults(new: &NewUser) -> Vec<String> {
+    let mut faults = Vec::new();
+    if let Err(fault) = check_password(&new.password) {
+        faults.push(fault);
+    }
+    if !is_line(&new.name, LONGEST_NAME) {
+        faults.push(format!("a name has 1 to {LONGEST_NAME} characters and no line breaks"));
+    }
+    if new.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
+        faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());
+    }
+    if new.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
+        faults.push("a picture is the https URL of an image".to_owned());
+    }
+    if new.groups.len() > MOST_GROUPS {
+        faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
+    }
+    for group in &new.groups {
+        // A comma separates groups in the header that applications see: one inside a name would give another group away.
+        if !is_line(group, LONGEST_GROUP) || group.contains(',') || group.trim() != group {
+            faults.push(format!(
+                "the group {group:?} is refused: a group has 1 to {LONGEST_GROUP} characters, no commas, and no spaces \
+                 around it"
+            ));
+        }
+    }
+    faults
+}
+
+fn check_password(password: &Secret) -> Result<(), String> {
+    let password = password.expose();
+    if password.chars().count() < SHORTEST_PASSWORD {
+        return Err(format!("a password has at least {SHORTEST_PASSWORD} characters"));
+    }
+    if password.len() > MAX_PASSWORD_BYTES {
+        return Err(format!("a password has at most {MAX_PASSWORD_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+/// Whether a text is something to show on one line.
+pub(super) fn is_line(text: &str, longest: usize) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= longest && !text.chars().any(char::is_control)
+}
+
+/// International format: a plus sign and 6 to 15 digits (E.164), grouped in whatever way people write them.
+fn is_phone_number(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let allowed = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')');
+    text.len() <= LONGEST_PHONE_NUMBER
+        && (6..=15).contains(&digits)
+        && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
+}
+
+fn is_picture(text: &str) -> bool {
+    is_line(text, LONGEST_PICTURE) && Url::parse(text).is_ok_and(|url| url.scheme() == "https" && url.has_host())
+}
+
+async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
+    let users = directory.store.users(after, PAGE).await?;
+    let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub.to_string());
+    Ok(view::list("users", users.iter().map(view::user).collect(), next))
+}
+
+/// The person that is meant.
+pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {
+    let found = match person {
+        Person::Sub(sub) => directory.store.user(*sub).await?,
+        Person::Email(email) => directory.store.user_by_email(email).await?,
+    };
+    found.ok_or_else(|| absent(person))
+}
+
+fn absent(person: &Person) -> CommandError {
+    CommandError::Absent(match person {
+        Person::Sub(sub) => format!("nobody has the sub {sub}"),
+        Person::Email(email) => format!("nobody has the address {}", email.as_str()),
+    })
+}
+
+async fn set_password(
+    directory: &Directory<'_>,
+    person: &Person,
+    password: &Secret,
+) -> Result<Answer, CommandError> {
+    check_password(password).map_err(CommandError::invalid)?;
+    let sub = find(directory, person).await?.sub;
+    let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
+    let changed = directory.store.change_user(sub, |user| user.password = Some(hash.clone())).await?;
+    let user = changed.ok_or_else(|| absent(person))?;
+    // After the change: whoever signs in with the old password in between is put out too.
+    let ended = directory.store.end_sessions_of_user(sub).await?;
+    tracing::info!(%sub, sessions_ended = ended, "an operator set a password");
+    Ok(view::user(&user).with("sessions_ended", ended))
+}
+
+async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let user = set_state(directory, person, UserState::Disabled).await?;
+    // Enabling must not bring a browser back in that was in before.
+    let ended = directory.store.end_sessions_of_user(user.sub).await?;
+    Ok(view::user(&user).with("sessions_ended", ended))
+}
+
+async fn set_state(directory: &Directory<'_>, person: &Person, state: UserState) -> Result<User, CommandError> {
+    let sub = find(directory, person).await?.sub;
+    let changed = directory.store.change_user(sub, |user| user.state = state).await?;
+    tracing::info!(%sub, ?state, "an operator changed a person's state");
+    changed.ok_or_else(|| absent(person))
+}
+
+async fn delete(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let user = find(directory, person).await?;
+    if !directory.store.delete_user(user.sub, directory.clock.now()).await? {
+        return Err(absent(person));
+    }
+    tracing::info!(sub = %user.sub, "an operator removed a person");
+    Ok(view::user(&user).with("deleted", true))
+}
+
+async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let sub = find(directory, person).await?.sub;
+    // Sessions first: a live one could make a new grant while the old ones are being ended.
+    let sessions = directory.store.end_sessions_of_user(sub).await?;
+    let now = directory.clock.now();
+    let grants = directory.store.end_grants_of_user(sub, EndReason::Administrator, now).await?;
+    tracing::info!(%sub, sessions_ended = sessions, grants_ended = grants, "an operator revoked a person everywhere");
+    Ok(view::object(serde_json::json!({ "sub": sub, "sessions_ended": sessions, "grants_ended": grants })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phone_numbers_are_international() {
+        assert!(is_phone_number("+905551112233") && is_phone_number("+1 (425) 555-1212"));
+        for wrong in ["", "+", "905551112233", "+90 555", "+1234567890123456", "+٠١٢٣٤٥٦", "+90 555 111\n22 33"] {
+            assert!(!is_phone_number(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_measured_in_characters_below_and_bytes_above() {
+        let check = |text: &str| check_password(&Secret::new(text)).is_ok();
+        assert!(check("şifreleri"));
+        assert!(!check("şşşşşşş"));
+        assert!(check(&"x".repeat(1024)));
+        assert!(!check(&"x".repeat(1025)));
+    }
+}

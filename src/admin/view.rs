@@ -1,0 +1,110 @@
+//! How people, clients and sessions are shown. Names are those of the wire; no hash of a password, secret or cookie is
+//! ever among them.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use crate::protocol::client::Client;
+use crate::protocol::session::Session;
+use crate::protocol::user::User;
+
+pub(super) fn status(open_interactions: usize) -> Answer {
+    object(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "store": "ok",
+        "open_interactions": open_interactions,
+    }))
+}
+
+pub(super) fn user(user: &User) -> Answer {
+    let mut shown = object(json!({
+        "sub": user.sub,
+        "email": user.email,
+        "email_verified": user.email_verified,
+        "name": user.name,
+        "roles": user.roles,
+        "groups": user.groups,
+        "state": user.state,
+        "created_at": user.created_at,
+        "updated_at": user.updated_at,
+    }));
+    for (name, value) in [("phone_number", &user.phone_number), ("picture", &user.picture)] {
+        if let Some(value) = value {
+            shown = shown.with(name, value.as_str());
+        }
+    }
+    shown
+}
+
+pub(super) fn client(client: &Client) -> Answer {
+    let secrets: Vec<Value> = client
+        .secrets
+        .iter()
+        .map(|secret| json!({ "created_at": secret.created_at, "expires_at": secret.expires_at }))
+        .collect();
+    let mut shown = object(json!({
+        "client_id": client.id,
+        "client_name": client.name,
+        "client_type": client.client_type,
+        "token_endpoint_auth_method": client.auth_method,
+        "redirect_uris": client.redirect_uris,
+        "post_logout_redirect_uris": client.post_logout_redirect_uris,
+        "scope": client.scope,
+        "grant_types": client.grant_types,
+        "consent": client.consent,
+        "state": client.state,
+        "created_at": client.created_at,
+        "self_registered": client.registration.is_some(),
+        "client_secrets": secrets,
+    }));
+    let details = &client.details;
+    let texts = [
+        ("description", &details.description),
+        ("client_uri", &details.client_uri),
+        ("initiate_login_uri", &details.initiate_login_uri),
+    ];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            shown = shown.with(name, value.as_str());
+        }
+    }
+    match details.default_max_age {
+        Some(seconds) => shown.with("default_max_age", seconds),
+        None => shown,
+    }
+}
+
+pub(super) fn session(session: &Session) -> Answer {
+    let sign_ins: Vec<Value> = session
+        .sign_ins
+        .iter()
+        .map(|sign_in| json!({ "sub": sign_in.subject, "auth_time": sign_in.at, "amr": sign_in.amr() }))
+        .collect();
+    object(json!({
+        "sid": session.id,
+        "sign_ins": sign_ins,
+        "address": session.address,
+        "user_agent": session.user_agent,
+        "created_at": session.created_at,
+        "last_seen_at": session.last_seen_at,
+        "expires_at": session.expires_at,
+    }))
+}
+
+/// A page of a list; `next` is there when more may follow.
+pub(super) fn list(name: &str, rows: Vec<Answer>, next: Option<String>) -> Answer {
+    let rows = rows.into_iter().map(|row| Value::Object(row.members().clone())).collect::<Vec<_>>();
+    let list = Answer::new(Map::new()).with(name, rows);
+    match next {
+        Some(next) => list.with("next", next),
+        None => list,
+    }
+}
+
+/// The answer made of this object. Everything above is one; anything else would show as an empty answer.
+pub(super) fn object(value: Value) -> Answer {
+    match value {
+        Value::Object(members) => Answer::new(members),
+        _ => Answer::new(Map::new()),
+    }
+}

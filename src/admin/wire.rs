@@ -1,0 +1,79 @@
+//! How a command and its answer travel over the socket: one JSON line each way, on a connection of its own.
+
+use std::io;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use zeroize::Zeroizing;
+
+use super::answer::Answer;
+
+/// The longest command, bytes; more is not read.
+pub(super) const LONGEST_COMMAND: usize = 64 * 1024;
+
+/// The longest that either side waits for the other's bytes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest that a command may take. Long, because ending the grants of a person or a client is one durable write
+/// each, and they may have thousands.
+pub(super) const EXECUTION: Duration = Duration::from_mins(2);
+
+/// What the server sends back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reply {
+    /// The command was carried out.
+    Answer(Answer),
+    /// It was not: one line a fault.
+    Errors(Vec<String>),
+}
+
+/// A value as a line. A password may be in it: see [`read_line`] for the room that is made.
+///
+/// # Errors
+/// When the value cannot be written as JSON, which no value here meets.
+pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Zeroizing<Vec<u8>>> {
+    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST_COMMAND));
+    serde_json::to_writer(&mut *line, value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Reads up to the end of the line; `None` when there is no line within `limit` bytes or before the end.
+///
+/// # Errors
+/// The kernel's.
+pub(super) async fn read_line(
+    stream: &mut (impl AsyncRead + Unpin),
+    limit: usize,
+) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    // A password may be in it. A buffer that grows leaves copies behind, so room for a whole command is made at once.
+    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST_COMMAND));
+    let mut stream = stream.take(u64::try_from(limit).unwrap_or(u64::MAX));
+    loop {
+        let start = line.len();
+        if stream.read_buf(&mut *line).await? == 0 {
+            return Ok(None);
+        }
+        if let Some(end) = line.iter().skip(start).position(|&byte| byte == b'\n') {
+            line.truncate(start + end);
+            return Ok(Some(line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_is_read_whole_or_not_at_all() {
+        let mut sent = &b"{}\nrest"[..];
+        assert_eq!(read_line(&mut sent, 100).await.unwrap().unwrap().as_slice(), b"{}");
+        let mut unended = &b"{}"[..];
+        assert!(read_line(&mut unended, 100).await.unwrap().is_none());
+        let long = vec![b'x'; 5000];
+        assert!(read_line(&mut long.as_slice(), 4999).await.unwrap().is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! Where a command is carried out: by the server that runs, or else on the store itself, which only one process can open.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use super::failure::Failure;
+use crate::admin::command::Command;
+use crate::admin::{self, Answer, AskError, Directory, OnThisThread};
+use crate::ambient::{OsEntropy, SystemClock};
+use crate::config::{Config, StoreEngine};
+use crate::store::Store;
+use crate::store::engine::Engine;
+use crate::store::sled::SledEngine;
+
+/// The way to the people and clients of a configuration.
+pub(super) struct Access {
+    config: Config,
+    runtime: Runtime,
+    /// Opened when no server answered.
+    store: Option<Store>,
+}
+
+impl Access {
+    pub(super) fn open(config: Config) -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::line(format_args!("cannot start a runtime: {error}")))?;
+        Ok(Self { config, runtime, store: None })
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Carries a command out.
+    pub(super) fn ask(&mut self, command: &Command) -> Result<Answer, Failure> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => match self.connect(command) {
+                Err(AskError::NobodyListens) => self.runtime.block_on(open_store(&self.config))?,
+                Err(error) => return Err(refused(error)),
+                Ok(answer) => return Ok(answer),
+            },
+        };
+        let store = self.store.insert(store);
+        let directory =
+            Directory { store, clock: &SystemClock, entropy: &OsEntropy, passwords: &OnThisThread };
+        let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
+        executed.map_err(|error| Failure::Failed(error.into_lines()))
+    }
+
+    /// All rows of a list, page by page. `command` asks for what follows the given row.
+    pub(super) fn pages(
+        &mut self,
+        name: &str,
+        command: impl Fn(Option<String>) -> Command,
+    ) -> Result<Vec<Value>, Failure> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let mut page = self.ask(&command(after))?;
+            if let Some(Value::Array(more)) = page.take(name) {
+                rows.extend(more);
+            }
+            match page.take("next") {
+                Some(Value::String(next)) => after = Some(next),
+                _ => return Ok(rows),
+            }
+        }
+    }
+
+    /// Has a command carried out by the server, and by nobody else.
+    pub(super) fn ask_server(&self, command: &Command) -> Result<Answer, Failure> {
+        self.connect(command).map_err(|error| match error {
+            AskError::NobodyListens => {
+                Failure::line(format_args!("no server answers on {}", self.config.admin.socket.display()))
+            }
+            error => refused(error),
+        })
+    }
+
+    fn connect(&self, command: &Command) -> Result<Answer, AskError> {
+        self.runtime.block_on(admin::ask(&self.config.admin.socket, &self.config.store.path, command))
+    }
+}
+
+fn refused(error: AskError) -> Failure {
+    match error {
+        AskError::Refused(lines) => Failure::Failed(lines),
+        error => Failure::line(error),
+    }
+}
+
+async fn open_store(config: &Config) -> Result<Store, Failure> {
+    let settings = &config.store;
+    refuse_as_root(&settings.path)?;
+    let engine: Arc<dyn Engine> = match settings.engine {
+        StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(Failure::line)?),
+    };
+    Store::open(engine, config.sessions.max_interactions).await.map_err(Failure::line)
+}
+
+/// Files that root makes in another user's store cannot be opened by the server afterwards.
+fn refuse_as_root(store: &Path) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let owner = store.ancestors().find_map(|path| fs::metadata(path).ok()).map_or(0, |metadata| metadata.uid());
+    if owner == 0 {
+        return Ok(());
+    }
+    Err(Failure::line(format_args!(
+        "the store {} belongs to the user with the id {owner}: while no server runs, run this as that user (sudo -u '#{owner}' …)",
+        store.display()
+    )))
+}

@@ -1,0 +1,145 @@
+//! Arguments that several commands share.
+
+use clap::{Args, ValueEnum};
+
+use crate::admin::command::Person;
+use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
+use crate::protocol::session::SessionId;
+use crate::protocol::user::{Email, Role, Subject};
+
+/// Who is meant.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Whom {
+    /// The person's sub or e-mail address
+    #[arg(value_name = "SUB|EMAIL", value_parser = person)]
+    person: Option<Person>,
+    /// The person's sub
+    #[arg(long, value_name = "SUB", value_parser = subject)]
+    sub: Option<Subject>,
+    /// The person's e-mail address
+    #[arg(long, value_name = "EMAIL", value_parser = email)]
+    email: Option<Email>,
+}
+
+impl Whom {
+    /// The person. One of the three is there: the group requires it.
+    pub(super) fn person(self) -> Option<Person> {
+        self.person.or(self.sub.map(Person::Sub)).or(self.email.map(Person::Email))
+    }
+}
+
+/// Which client is meant.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Which {
+    /// The client's id
+    #[arg(value_name = "ID", value_parser = client_id)]
+    client: Option<ClientId>,
+    /// The client's id
+    #[arg(long, value_name = "ID", value_parser = client_id)]
+    id: Option<ClientId>,
+}
+
+impl Which {
+    /// The client. One of the two is there: the group requires it.
+    pub(super) fn id(self) -> Option<ClientId> {
+        self.client.or(self.id)
+    }
+}
+
+pub(super) fn person(text: &str) -> Result<Person, &'static str> {
+    Person::parse(text).ok_or("neither a sub (a UUID) nor an e-mail address")
+}
+
+pub(super) fn subject(text: &str) -> Result<Subject, &'static str> {
+    Subject::parse(text).ok_or("a sub is a UUID")
+}
+
+pub(super) fn email(text: &str) -> Result<Email, &'static str> {
+    Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
+}
+
+pub(super) fn client_id(text: &str) -> Result<ClientId, &'static str> {
+    ClientId::parse(text).ok_or("a client id has 1 to 100 letters, digits, '-', '.', '_' or '~'")
+}
+
+pub(super) fn session_id(text: &str) -> Result<SessionId, &'static str> {
+    SessionId::parse(text).ok_or("a sid is what `sealgate session list` shows")
+}
+
+/// `--role`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum RoleName {
+    /// Registers clients
+    Developer,
+    /// Does everything
+    Admin,
+}
+
+impl From<RoleName> for Role {
+    fn from(role: RoleName) -> Self {
+        match role {
+            RoleName::Developer => Self::Developer,
+            RoleName::Admin => Self::Admin,
+        }
+    }
+}
+
+/// `--type`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum TypeName {
+    /// Cannot keep a secret: a mobile, desktop or single-page application
+    Public,
+    /// Keeps a secret: an application on a server
+    Confidential,
+}
+
+impl From<TypeName> for ClientType {
+    fn from(name: TypeName) -> Self {
+        match name {
+            TypeName::Public => Self::Public,
+            TypeName::Confidential => Self::Confidential,
+        }
+    }
+}
+
+/// `--auth-method`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum MethodName {
+    /// HTTP Basic (the default of confidential clients)
+    ClientSecretBasic,
+    /// In the form body
+    ClientSecretPost,
+    /// None (the default, and the only one, of public clients)
+    None,
+}
+
+impl From<MethodName> for AuthMethod {
+    fn from(name: MethodName) -> Self {
+        match name {
+            MethodName::ClientSecretBasic => Self::ClientSecretBasic,
+            MethodName::ClientSecretPost => Self::ClientSecretPost,
+            MethodName::None => Self::None,
+        }
+    }
+}
+
+/// `--consent`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ConsentName {
+    /// People are asked before the client learns who they are
+    Ask,
+    /// The operator has decided for them: for applications of one's own
+    Implied,
+}
+
+impl From<ConsentName> for ConsentRule {
+    fn from(name: ConsentName) -> Self {
+        match name {
+            ConsentName::Ask => Self::Ask,
+            ConsentName::Implied => Self::Implied,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! How the program ends when it did not do what it was asked.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use super::output::printable;
+
+/// Why a command line was not carried out.
+#[derive(Debug)]
+pub enum Failure {
+    /// The arguments are wrong, or ask for help or the version.
+    Usage(Box<clap::Error>),
+    /// It failed: one line a fault.
+    Failed(Vec<String>),
+}
+
+impl Failure {
+    pub(super) fn line(line: impl Display) -> Self {
+        Self::Failed(vec![line.to_string()])
+    }
+
+    pub(super) fn from_lines(lines: &[impl Display]) -> Self {
+        Self::Failed(lines.iter().map(ToString::to_string).collect())
+    }
+
+    /// Prints the failure to standard error, or the help that was asked for to standard output. Yields the exit status:
+    /// 1 for a failure, 2 for wrong usage, 0 for help.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            Self::Usage(error) => {
+                // Where nobody reads, nobody is told.
+                let _ = error.print();
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+            Self::Failed(lines) => {
+                let mut stderr = io::stderr().lock();
+                for line in lines {
+                    let _ = writeln!(stderr, "error: {}", printable(line));
+                }
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        Self::Usage(Box::new(error))
+    }
+}

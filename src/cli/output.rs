@@ -1,0 +1,168 @@
+//! What is printed on standard output: for people, or one JSON object.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::failure::Failure;
+use crate::admin::Answer;
+
+/// Where and how results are printed.
+pub(super) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// One thing, with all that is known of it.
+    pub(super) fn record(&self, answer: &Answer) -> Result<(), Failure> {
+        self.result(answer, || {
+            let mut text = String::new();
+            for (name, value) in answer.members() {
+                push_line(&mut text, name, &shown(name, value));
+            }
+            text
+        })
+    }
+
+    /// The members of this name; for people alone on lines of their own, one after the other.
+    pub(super) fn only(&self, answer: &Answer, names: &[&str]) -> Result<(), Failure> {
+        self.result(answer, || match names {
+            [name] => answer.members().get(*name).map_or_else(String::new, |value| shown(name, value) + "\n"),
+            names => {
+                let mut text = String::new();
+                for name in names {
+                    if let Some(value) = answer.members().get(*name) {
+                        push_line(&mut text, name, &shown(name, value));
+                    }
+                }
+                text
+            }
+        })
+    }
+
+    /// Many things: in a table of these columns for people.
+    pub(super) fn list(&self, name: &str, rows: Vec<Value>, columns: &[&str]) -> Result<(), Failure> {
+        if self.json {
+            return self.json(&serde_json::json!({ name: rows }));
+        }
+        write(&table(&rows, columns))
+    }
+
+    /// Any result that can be said as JSON and as a text.
+    pub(super) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json {
+            return self.json(value);
+        }
+        write(&Zeroizing::new(text()))
+    }
+
+    fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(value).map_err(Failure::line)?;
+        write(&Zeroizing::new(text + "\n"))
+    }
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| Failure::line(format_args!("cannot write to standard output: {error}")))
+}
+
+fn push_line(text: &mut String, name: &str, value: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{name}: {value}");
+}
+
+fn table(rows: &[Value], columns: &[&str]) -> String {
+    let header = columns.iter().map(|name| name.to_uppercase()).collect();
+    let lines: Vec<Vec<String>> =
+        std::iter::once(header).chain(rows.iter().map(|row| cells(row, columns))).collect();
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let mut padded = String::new();
+        for (cell, &width) in line.iter().zip(&widths) {
+            let _ = write!(padded, "{cell:width$}  ");
+        }
+        text.push_str(padded.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn cells(row: &Value, columns: &[&str]) -> Vec<String> {
+    columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| shown(name, value))).collect()
+}
+
+/// A value as people read it. A member whose name ends in `_at` or `_time` is an instant in seconds.
+fn shown(name: &str, value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => printable(text),
+        Value::Number(number) if name.ends_with("_at") || name.ends_with("_time") => {
+            let instant = number.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+            instant.map_or_else(|| number.to_string(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
+        }
+        Value::Array(values) => values.iter().map(|value| shown(name, value)).collect::<Vec<_>>().join(", "),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| format!("{name} {}", shown(name, value)));
+            members.map(|member| member.trim_end().to_owned()).collect::<Vec<_>>().join(" ")
+        }
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// A text that is safe on a terminal: strangers choose the names of clients and browsers, and a control character could
+/// rewrite what the operator sees; one that turns the direction of writing could disguise it.
+pub(super) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        let turns = matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if char.is_control() || turns {
+            printable.extend(char.escape_unicode());
+        } else {
+            printable.push(char);
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_table_is_aligned_by_characters() {
+        let rows = [json!({"name": "Çağrı", "state": "enabled"}), json!({"name": "Ben", "state": "disabled"})];
+        assert_eq!(
+            table(&rows, &["name", "state"]),
+            "NAME   STATE\nÇağrı  enabled\nBen    disabled\n"
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\n"), "a\\u{1b}[2Jb\\u{202e}c\\u{a}");
+        assert_eq!(printable("Şule 😀"), "Şule 😀");
+    }
+
+    #[test]
+    fn instants_and_lists_are_readable() {
+        assert_eq!(shown("created_at", &json!(1_700_000_000)), "2023-11-14T22:13:20Z");
+        assert_eq!(shown("roles", &json!(["admin", "developer"])), "admin, developer");
+        assert_eq!(shown("client_secrets", &json!([{"created_at": 0, "expires_at": null}])), "created_at 1970-01-01T00:00:00Z expires_at");
+    }
+}

@@ -1,0 +1,89 @@
+//! A password from standard input: arguments and environment can be seen by others on the machine.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+
+use clap::Args;
+use clap::CommandFactory;
+use clap::error::ErrorKind as Usage;
+use zeroize::Zeroizing;
+
+use super::failure::Failure;
+use crate::protocol::secret::Secret;
+
+/// More than any password that is taken.
+const LONGEST: usize = 8192;
+
+/// How the password is given.
+#[derive(Debug, Args)]
+pub(super) struct PasswordSource {
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl PasswordSource {
+    /// Reads the password.
+    pub(super) fn read(&self) -> Result<Secret, Failure> {
+        if !self.password_stdin {
+            let message = "give the password on standard input, with --password-stdin; never as an argument";
+            return Err(super::Cli::command().error(Usage::MissingRequiredArgument, message).into());
+        }
+        let unread = |error: io::Error| Failure::line(format_args!("cannot read the password: {error}"));
+        // Past std's buffer, which nobody wipes.
+        let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
+        let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
+        let text = std::str::from_utf8(&line).map_err(|_| Failure::line("the password is not UTF-8"))?;
+        if text.is_empty() {
+            return Err(Failure::line("standard input holds no password"));
+        }
+        Ok(Secret::new(text))
+    }
+}
+
+fn first_line(input: &mut impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut line = Zeroizing::new(vec![0; LONGEST]);
+    let mut filled = 0;
+    let end = loop {
+        let Some(room) = line.get_mut(filled..).filter(|room| !room.is_empty()) else {
+            return Err(io::Error::other("its first line is far too long"));
+        };
+        match input.read(room) {
+            Ok(0) => break filled,
+            Ok(read) => {
+                let start = filled;
+                filled += read;
+                if let Some(end) = line.iter().take(filled).skip(start).position(|&byte| byte == b'\n') {
+                    break start + end;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    };
+    line.truncate(end);
+    if line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_without_its_end() {
+        for (input, line) in
+            [("pass word\nrest", "pass word"), ("ends\r\n", "ends"), ("bare", "bare"), ("", ""), ("\n", "")]
+        {
+            assert_eq!(first_line(&mut input.as_bytes()).unwrap().as_slice(), line.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_read_for_ever() {
+        assert!(first_line(&mut io::repeat(b'x')).is_err());
+    }
+}

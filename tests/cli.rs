@@ -1,0 +1,16 @@
+//! The command line, by running the program itself.
+
+#[path = "cli/clients.rs"]
+mod clients;
+#[path = "cli/keys.rs"]
+mod keys;
+#[path = "cli/server.rs"]
+mod server;
+#[path = "cli/site.rs"]
+mod site;
+#[path = "support/softhsm.rs"]
+mod softhsm;
+#[path = "cli/usage.rs"]
+mod usage;
+#[path = "cli/users.rs"]
+mod users;

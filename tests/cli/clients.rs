@@ -1,0 +1,227 @@
+//! `sealgate client` on a store that nobody serves.
+
+use std::time::Duration;
+
+use sealgate::protocol::client::{
+    AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
+};
+use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::secret::{Secret, SecretHash};
+use sealgate::protocol::time::UnixTime;
+use serde_json::{Value, json};
+
+use crate::site::{Site, names, stderr};
+
+const WEB: &[&str] = &[
+    "client",
+    "add",
+    "--id=wiki",
+    "--name=Wiki",
+    "--type=confidential",
+    "--redirect-uri=https://wiki.example.test/cb",
+];
+const NATIVE: &[&str] =
+    &["client", "add", "--id=app", "--name=App", "--type=public", "--redirect-uri=http://127.0.0.1/cb"];
+
+#[test]
+fn a_confidential_client_gets_its_secret_once() {
+    let site = Site::new();
+    let added = site.json(WEB);
+    let secret = added["client_secret"].as_str().unwrap();
+    assert_eq!(secret.len(), 43, "32 bytes in base64url");
+    let shown = site.json(&["client", "show", "wiki"]);
+    let expected = json!({
+        "client_id": "wiki", "client_name": "Wiki", "client_type": "confidential",
+        "token_endpoint_auth_method": "client_secret_basic",
+        "redirect_uris": ["https://wiki.example.test/cb"], "post_logout_redirect_uris": [],
+        "scope": "openid profile email phone offline_access",
+        "grant_types": ["authorization_code", "refresh_token"],
+        "consent": "ask", "state": "enabled", "self_registered": false,
+        "created_at": shown["created_at"],
+        "client_secrets": [{ "created_at": shown["created_at"], "expires_at": null }],
+    });
+    assert_eq!(shown, expected);
+    assert_eq!(site.json(&["client", "list"]), json!({ "clients": [expected] }));
+    assert!(!site.text(&["client", "show", "wiki"]).contains(secret));
+    assert!(site.store_holds("wiki.example.test"), "the search would find it");
+    assert!(!site.store_holds(secret));
+}
+
+#[tokio::test]
+async fn the_printed_secret_is_the_clients() {
+    let site = Site::new();
+    let text = site.text(WEB);
+    let secret = text.strip_prefix("client_id: wiki\nclient_secret: ").unwrap().trim_end();
+    let client = site.store().await.client(&ClientId::parse("wiki").unwrap()).await.unwrap().unwrap();
+    assert!(client.knows(&Secret::new(secret), client.created_at));
+}
+
+#[test]
+fn a_public_client_has_no_secret() {
+    let site = Site::new();
+    let added = site.json(NATIVE);
+    assert!(!names(&added).contains(&"client_secret"));
+    assert_eq!(added["token_endpoint_auth_method"], "none");
+    assert_eq!(site.errors(&["client", "rotate-secret", "app"], ""), ["the client app is public and has no secret"]);
+    assert_eq!(site.json(&["client", "show", "app"])["client_secrets"], json!([]));
+}
+
+#[test]
+fn a_client_is_added_as_asked() {
+    let site = Site::new();
+    let more = [
+        "--redirect-uri=http://localhost:3000/cb",
+        "--redirect-uri=http://localhost:3000/cb",
+        "--post-logout-redirect-uri=https://wiki.example.test/",
+        "--scope=email openid",
+        "--scope=profile",
+        "--auth-method=client_secret_post",
+        "--consent=implied",
+    ];
+    let added = site.json(&[WEB, &more].concat());
+    assert_eq!(added["redirect_uris"], json!(["https://wiki.example.test/cb", "http://localhost:3000/cb"]));
+    assert_eq!(added["post_logout_redirect_uris"], json!(["https://wiki.example.test/"]));
+    assert_eq!(added["scope"], "openid profile email");
+    assert_eq!(added["token_endpoint_auth_method"], "client_secret_post");
+    assert_eq!(added["consent"], "implied");
+}
+
+#[test]
+fn every_fault_of_a_new_client_is_told_at_once() {
+    let site = Site::new();
+    let arguments = [
+        "client",
+        "add",
+        "--id=sealgate-app-wiki",
+        "--name=x",
+        "--type=public",
+        "--redirect-uri=http://wiki.example.test/cb",
+        "--redirect-uri=https://wiki.example.test/#f",
+        "--post-logout-redirect-uri=https://*.example.test/",
+        "--scope=openid root",
+        "--auth-method=client_secret_basic",
+    ];
+    let errors = site.errors(&arguments, "");
+    assert_eq!(errors, [
+        "ids that start with sealgate-app- belong to the protected applications; choose another",
+        "the redirect URI \"http://wiki.example.test/cb\" is refused: a redirect URI is https, or http on localhost, \
+         127.0.0.1 or [::1]",
+        "the redirect URI \"https://wiki.example.test/#f\" is refused: a redirect URI has no fragment",
+        "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
+        "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone and offline_access",
+        "a public client has no secret, so its authentication method is none, not client_secret_basic",
+    ]);
+    assert_eq!(site.json(&["client", "list"])["clients"], json!([]));
+}
+
+#[test]
+fn a_confidential_client_authenticates() {
+    let site = Site::new();
+    let errors = site.errors(&[WEB, &["--auth-method=none"]].concat(), "");
+    assert_eq!(errors, ["a confidential client authenticates with client_secret_basic or client_secret_post, not none"]);
+}
+
+#[test]
+fn an_id_belongs_to_one_client() {
+    let site = Site::new();
+    site.json(WEB);
+    assert_eq!(site.errors(WEB, ""), ["a client with the id wiki exists already"]);
+}
+
+#[tokio::test]
+async fn a_rotated_secret_overlaps_as_long_as_asked() {
+    let site = Site::new();
+    let first = secret(&site.json(WEB));
+    let second = secret(&site.json(&["client", "rotate-secret", "wiki", "--overlap-seconds", "3600"]));
+    let client = stored(&site, "wiki").await;
+    let now = client.secrets[1].created_at;
+    let hour = now.plus(Duration::from_hours(1));
+    assert!(client.knows(&first, now) && !client.knows(&first, hour));
+    assert!(client.knows(&second, now) && client.knows(&second, hour));
+    let third = secret(&site.json(&["client", "rotate-secret", "--id", "wiki"]));
+    let client = stored(&site, "wiki").await;
+    assert_eq!(client.secrets.len(), 1);
+    assert!(client.knows(&third, hour) && !client.knows(&second, now));
+    let errors = site.errors(&["client", "rotate-secret", "wiki", "--overlap-seconds", "99999999"], "");
+    assert_eq!(errors, ["two secrets overlap for at most 7776000 seconds (90 days)"]);
+}
+
+async fn stored(site: &Site, id: &str) -> Client {
+    site.store().await.client(&ClientId::parse(id).unwrap()).await.unwrap().unwrap()
+}
+
+fn secret(answer: &Value) -> Secret {
+    Secret::new(answer["client_secret"].as_str().unwrap())
+}
+
+#[test]
+fn a_client_is_refused_taken_again_and_removed() {
+    let site = Site::new();
+    site.json(WEB);
+    assert_eq!(site.json(&["client", "disable", "wiki"])["state"], "disabled");
+    assert_eq!(site.json(&["client", "show", "wiki"])["state"], "disabled");
+    assert_eq!(site.json(&["client", "enable", "wiki"])["state"], "enabled");
+    assert_eq!(site.json(&["client", "delete", "wiki"]), json!({ "client_id": "wiki", "deleted": true }));
+    for verb in ["show", "rotate-secret", "disable", "enable", "delete"] {
+        assert_eq!(site.errors(&["client", verb, "wiki"], ""), ["no client has the id wiki"]);
+    }
+}
+
+#[tokio::test]
+async fn an_initial_token_works_until_it_expires() {
+    let site = Site::new();
+    let made = site.json(&["client", "initial-token", "--lifetime-seconds", "60"]);
+    let token = made["initial_access_token"].as_str().unwrap();
+    let end = made["expires_at"].as_u64().unwrap();
+    assert!(!site.store_holds(token));
+    let store = site.store().await;
+    let hash = SecretHash::of(token.as_bytes());
+    assert!(store.initial_token_works(&hash, UnixTime::from_seconds(end - 1)).await.unwrap());
+    assert!(!store.initial_token_works(&hash, UnixTime::from_seconds(end)).await.unwrap());
+}
+
+#[test]
+fn an_initial_token_that_nobody_asks_for_is_remarked_upon() {
+    let site = Site::new();
+    let config = std::fs::read_to_string(site.config()).unwrap();
+    std::fs::write(site.config(), config + "[registration]\nmode = \"off\"\n").unwrap();
+    let output = site.run(&["client", "initial-token"], "");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.len(), 44, "the token and a newline");
+    assert!(stderr(&output).contains("registration.mode is \"off\""), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_long_list_is_whole() {
+    let site = Site::new();
+    let store = site.store().await;
+    for number in 0..205 {
+        let _ = store.add_client(&client(&format!("client-{number:03}"))).await.unwrap();
+    }
+    drop(store);
+    let list = site.json(&["client", "list"]);
+    assert_eq!(names(&list), ["clients"]);
+    let ids: Vec<_> = list["clients"].as_array().unwrap().iter().map(|client| client["client_id"].clone()).collect();
+    let expected: Vec<_> = (0..205).map(|number| json!(format!("client-{number:03}"))).collect();
+    assert_eq!(ids, expected);
+}
+
+pub(crate) fn client(id: &str) -> Client {
+    Client {
+        id: ClientId::parse(id).unwrap(),
+        name: id.to_owned(),
+        client_type: ClientType::Public,
+        auth_method: AuthMethod::None,
+        secrets: Vec::new(),
+        redirect_uris: vec![RedirectUri::parse("https://rp.test/cb").unwrap()],
+        post_logout_redirect_uris: Vec::new(),
+        scope: Scope::all(),
+        grant_types: vec![GrantType::AuthorizationCode],
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: UnixTime::from_seconds(1_700_000_000),
+        details: ClientDetails::default(),
+        registration: None,
+    }
+}

@@ -1,0 +1,267 @@
+//! Commands to a running server: its end of the socket in this process, with a store in memory; ours is the program.
+
+use std::net::IpAddr;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealgate::admin::{self, Directory, OnThisThread, socket};
+use sealgate::ambient::{Clock, OsEntropy, SystemClock};
+use sealgate::protocol::client::ClientId;
+use sealgate::protocol::code::{Code, CodeState};
+use sealgate::protocol::grant::{Grant, GrantId, GrantState};
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::secret::SecretHash;
+use sealgate::protocol::session::{Session, SessionId, SignIn, Step};
+use sealgate::protocol::user::Subject;
+use sealgate::store::memory::MemoryEngine;
+use sealgate::store::{AddOutcome, Committed, Store};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::clients::client;
+use crate::site::{OTHER_PASSWORD, PASSWORD, Site};
+
+/// A site whose socket is answered.
+struct Served {
+    site: Arc<Site>,
+    store: Arc<Store>,
+    stop: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let site = Arc::new(Site::new());
+        let store = Arc::new(Store::open(Arc::new(MemoryEngine::new()), 100).await.unwrap());
+        let (stop, stopped) = watch::channel(false);
+        let bound = socket::bind(&site.socket()).unwrap();
+        let served = Arc::clone(&store);
+        let execute = move |command| {
+            let store = Arc::clone(&served);
+            async move {
+                let directory =
+                    Directory { store: &store, clock: &SystemClock, entropy: &OsEntropy, passwords: &OnThisThread };
+                admin::execute(&directory, command).await
+            }
+        };
+        let task = tokio::spawn(socket::serve_with(bound, execute, stopped));
+        Self { site, store, stop, task }
+    }
+
+    /// Runs the program beside the server.
+    async fn run<T: Send + 'static>(&self, run: impl FnOnce(&Site) -> T + Send + 'static) -> T {
+        let site = Arc::clone(&self.site);
+        tokio::task::spawn_blocking(move || run(&site)).await.unwrap()
+    }
+
+    async fn add_user(&self, email: &'static str) -> Subject {
+        Subject::parse(&self.run(move |site| site.add_user(email)).await).unwrap()
+    }
+
+    async fn sign_in(&self, subject: Subject, number: u8) -> SessionId {
+        let now = SystemClock.now();
+        let session = Session {
+            id: SessionId::from_random([number; 16]),
+            cookie: SecretHash::of(b"the cookie"),
+            previous_cookie: None,
+            sign_ins: vec![sign_in(subject)],
+            created_at: now,
+            last_seen_at: now,
+            expires_at: now.plus(Duration::from_hours(1)),
+            idle_seconds: 3600,
+            address: IpAddr::from([192, 0, 2, 7]),
+            user_agent: "Browser/1".to_owned(),
+        };
+        self.store.begin_session(&session).await.unwrap();
+        session.id
+    }
+
+    async fn lives(&self, session: SessionId) -> bool {
+        self.store.session(session).await.unwrap().is_some()
+    }
+
+    async fn grant(&self, subject: Subject, client: &str) -> GrantId {
+        let client = ClientId::parse(client).unwrap();
+        let now = SystemClock.now();
+        let hash = SecretHash::of(format!("{subject} {client}").as_bytes());
+        let session = SessionId::from_random([1; 16]);
+        let code = Code {
+            client: client.clone(),
+            redirect_uri: "https://rp.test/cb".to_owned(),
+            challenge: None,
+            scope: Scope::all(),
+            nonce: None,
+            sign_in: sign_in(subject),
+            session,
+            expires_at: now.plus(Duration::from_mins(5)),
+            state: CodeState::Issued,
+        };
+        self.store.issue_code(&hash, &code, None).await.unwrap();
+        let id: [u8; 16] = hash.as_bytes()[..16].try_into().unwrap();
+        let grant = Grant {
+            id: GrantId::from_bytes(id),
+            client,
+            subject,
+            session,
+            scope: Scope::all(),
+            auth_time: now,
+            acr: "1".to_owned(),
+            amr: vec!["pwd".to_owned()],
+            created_at: now,
+            expires_at: now.plus(Duration::from_hours(1)),
+            state: GrantState::Active,
+            refresh: None,
+        };
+        let loaded = self.store.code(&hash).await.unwrap().unwrap();
+        assert_eq!(self.store.redeem_code(&loaded, &grant).await.unwrap(), Committed::Yes);
+        grant.id
+    }
+
+    async fn stands(&self, grant: GrantId) -> bool {
+        self.store.grant(grant).await.unwrap().unwrap().value.is_active()
+    }
+}
+
+fn sign_in(subject: Subject) -> SignIn {
+    SignIn { subject, at: SystemClock.now(), steps: vec![Step::Password] }
+}
+
+#[tokio::test]
+async fn a_running_server_carries_commands_out_and_the_store_is_left_alone() {
+    let served = Served::start().await;
+    let sub = served.add_user("anna@example.test").await;
+    assert_eq!(served.store.user(sub).await.unwrap().unwrap().name, "Anna Example");
+    let shown = served.run(move |site| site.json(&["user", "show", &sub.to_string()])).await;
+    assert_eq!((shown["sub"].as_str(), shown["email"].as_str()), (Some(&*sub.to_string()), Some("anna@example.test")));
+    assert!(!served.site.store_directory().exists());
+}
+
+#[tokio::test]
+async fn errors_of_the_server_are_those_of_the_store() {
+    let served = Served::start().await;
+    served.add_user("anna@example.test").await;
+    let again = ["user", "add", "--email", "anna@example.test", "--name", "Other", "--password-stdin"];
+    let errors = served.run(move |site| site.errors(&again, PASSWORD)).await;
+    assert_eq!(errors, ["a person with the address anna@example.test exists already"]);
+    let new = ["user", "add", "--email", "ben@example.test", "--name", " ", "--password-stdin"];
+    assert_eq!(served.run(move |site| site.errors(&new, "short")).await.len(), 2);
+}
+
+#[tokio::test]
+async fn status_is_the_servers_alone() {
+    let served = Served::start().await;
+    let status = served.run(|site| site.json(&["status"])).await;
+    assert_eq!(status, json!({ "version": env!("CARGO_PKG_VERSION"), "store": "ok", "open_interactions": 0 }));
+    served.stop.send(true).unwrap();
+    served.task.await.unwrap();
+    let site = Arc::clone(&served.site);
+    let errors = tokio::task::spawn_blocking(move || site.errors(&["status"], "")).await.unwrap();
+    assert_eq!(errors, [format!("no server answers on {}", served.site.socket().display())]);
+    assert!(!served.site.store_directory().exists());
+}
+
+#[tokio::test]
+async fn a_socket_that_a_killed_server_left_behind_does_not_stop_a_command() {
+    let site = Site::new();
+    drop(UnixListener::bind(site.socket()).unwrap());
+    assert!(site.socket().exists());
+    site.add_user("anna@example.test");
+    assert!(site.store_directory().exists());
+}
+
+#[tokio::test]
+async fn a_long_list_comes_whole_from_a_server() {
+    let served = Served::start().await;
+    for number in 0..205 {
+        let added = served.store.add_client(&client(&format!("client-{number:03}"))).await.unwrap();
+        assert_eq!(added, AddOutcome::Added);
+    }
+    let list = served.run(|site| site.json(&["client", "list"])).await;
+    assert_eq!(list["clients"].as_array().unwrap().len(), 205);
+    assert_eq!(list["clients"][204]["client_id"], "client-204");
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_ended_one_by_one_or_all() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    let ben = served.add_user("ben@example.test").await;
+    let sessions = [served.sign_in(anna, 1).await, served.sign_in(anna, 2).await, served.sign_in(anna, 3).await];
+    let other = served.sign_in(ben, 4).await;
+    let list = served.run(|site| site.json(&["session", "list", "anna@example.test"])).await;
+    let rows = list["sessions"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[0]["sid"], sessions[0].to_string());
+    assert_eq!(rows[0]["address"], "192.0.2.7");
+    assert_eq!(rows[0]["sign_ins"][0]["sub"], anna.to_string());
+    assert!(!list.to_string().contains("cookie"));
+
+    let sid = sessions[1].to_string();
+    let ended = served.run(move |site| site.json(&["session", "end", &format!("--sid={sid}")])).await;
+    assert_eq!(ended["sessions_ended"], 1);
+    assert!(!served.lives(sessions[1]).await && served.lives(sessions[0]).await);
+    let ended = served.run(|site| site.json(&["session", "end", "anna@example.test"])).await;
+    assert_eq!(ended, json!({ "sub": anna, "sessions_ended": 2 }));
+    assert!(!served.lives(sessions[0]).await && !served.lives(sessions[2]).await);
+    assert!(served.lives(other).await);
+}
+
+#[tokio::test]
+async fn many_sessions_are_listed_whole() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    for number in 0..=u8::MAX {
+        served.sign_in(anna, number).await;
+    }
+    let list = served.run(|site| site.json(&["session", "list", "anna@example.test"])).await;
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 256);
+}
+
+#[tokio::test]
+async fn a_new_password_and_a_disabled_person_end_sessions() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    let first = served.sign_in(anna, 1).await;
+    let set = ["user", "set-password", "anna@example.test", "--password-stdin"];
+    let changed = served.run(move |site| site.json_with(&set, OTHER_PASSWORD)).await;
+    assert_eq!(changed["sessions_ended"], 1);
+    assert!(!served.lives(first).await);
+
+    let second = served.sign_in(anna, 2).await;
+    let disabled = served.run(|site| site.json(&["user", "disable", "anna@example.test"])).await;
+    assert_eq!((disabled["state"].as_str(), disabled["sessions_ended"].as_u64()), (Some("disabled"), Some(1)));
+    served.run(|site| site.json(&["user", "enable", "anna@example.test"])).await;
+    assert!(!served.lives(second).await, "enabling brings no session back");
+}
+
+#[tokio::test]
+async fn a_person_is_revoked_everywhere() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    let ben = served.add_user("ben@example.test").await;
+    let session = served.sign_in(anna, 1).await;
+    let grants = [served.grant(anna, "wiki").await, served.grant(anna, "mail").await];
+    let other = served.grant(ben, "wiki").await;
+    let revoked = served.run(|site| site.json(&["user", "revoke", "anna@example.test"])).await;
+    assert_eq!(revoked, json!({ "sub": anna, "sessions_ended": 1, "grants_ended": 2 }));
+    assert!(!served.lives(session).await);
+    assert!(!served.stands(grants[0]).await && !served.stands(grants[1]).await && served.stands(other).await);
+}
+
+#[tokio::test]
+async fn a_disabled_or_removed_client_keeps_no_grant() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    for id in ["wiki", "mail"] {
+        assert_eq!(served.store.add_client(&client(id)).await.unwrap(), AddOutcome::Added);
+    }
+    let (wiki, mail) = (served.grant(anna, "wiki").await, served.grant(anna, "mail").await);
+    let disabled = served.run(|site| site.json(&["client", "disable", "wiki"])).await;
+    assert_eq!((disabled["state"].as_str(), disabled["grants_ended"].as_u64()), (Some("disabled"), Some(1)));
+    served.run(|site| site.json(&["client", "enable", "wiki"])).await;
+    assert!(!served.stands(wiki).await, "enabling brings no grant back");
+    assert!(served.stands(mail).await);
+    served.run(|site| site.json(&["client", "delete", "mail"])).await;
+    assert!(!served.stands(mail).await);
+}

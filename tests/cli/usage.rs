@@ -1,0 +1,107 @@
+//! Arguments, configuration files, exit statuses, and a store that somebody else has.
+
+use std::fs;
+
+use crate::site::{Site, run, stderr};
+
+#[test]
+fn a_command_without_a_configuration_is_wrong_usage() {
+    let site = Site::new();
+    let output = run(&mut site.program(&["user", "list"]), "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--config FILE or in SEALGATE_CONFIG"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_configuration_is_named_before_or_after_the_command_or_by_the_environment() {
+    let site = Site::new();
+    let config = site.config();
+    let config = config.to_str().unwrap();
+    for arguments in [["--config", config, "user", "list"], ["user", "--config", config, "list"]] {
+        let output = run(&mut site.program(&arguments), "");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let output = run(site.program(&["user", "list"]).env("SEALGATE_CONFIG", config), "");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn unknown_commands_and_missing_arguments_are_wrong_usage() {
+    let site = Site::new();
+    for arguments in [
+        &["user", "steal"][..],
+        &["client", "show"],
+        &["client", "add", "--id", "wiki"],
+        &["user", "show", "neither-sub-nor-address"],
+        &["user", "show", "a@b.test", "--email", "c@d.test"],
+        &["key", "generate", "--bits", "1024"],
+    ] {
+        let output = site.run(arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty() && stderr(&output).starts_with("error: "), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_is_no_failure_and_goes_to_standard_output() {
+    let site = Site::new();
+    for arguments in [&["--help"][..], &["client", "add", "--help"], &["--version"]] {
+        let output = run(&mut site.program(arguments), "");
+        assert_eq!(output.status.code(), Some(0));
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn check_says_ok_or_every_fault() {
+    let site = Site::with_token();
+    assert_eq!(site.text(&["check"]), format!("{}: ok\n", site.config().display()));
+    assert_eq!(site.json(&["check"])["ok"], true);
+    let text = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), text.replace("issuer", "isuer").replace("\"sealgate\"", "7")).unwrap();
+    let errors = site.errors(&["check"], "");
+    for path in ["issuer: ", "isuer: ", "hsm.token_label: "] {
+        assert!(errors.iter().any(|error| error.starts_with(path)), "{path} {errors:?}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_stops_every_command() {
+    let site = Site::with_token();
+    fs::write(site.config(), "issuer = 1").unwrap();
+    for arguments in [&["serve"][..], &["check"], &["status"], &["user", "list"], &["key", "list"]] {
+        let errors = site.errors(arguments, "");
+        assert!(errors.iter().any(|error| error.starts_with("issuer: ")), "{arguments:?} {errors:?}");
+    }
+    fs::remove_file(site.config()).unwrap();
+    let errors = site.errors(&["client", "list"], "");
+    assert!(errors.len() == 1 && errors[0].contains("sealgate.toml"), "{errors:?}");
+}
+
+#[test]
+fn people_are_kept_without_the_files_of_the_token() {
+    // The site names a module and a PIN file that do not exist: `check` minds, `user` does not.
+    let site = Site::new();
+    assert!(site.errors(&["check"], "").iter().any(|error| error.starts_with("hsm.pin_file: ")));
+    site.add_user("anna@example.test");
+}
+
+#[test]
+fn a_store_that_another_process_has_is_named_with_that_process() {
+    let site = Site::new();
+    let engine = site.engine();
+    let errors = site.errors(&["user", "list"], "");
+    let process = format!("by process {}", std::process::id());
+    assert!(errors.len() == 1 && errors[0].contains("is in use") && errors[0].contains(&process), "{errors:?}");
+    drop(engine);
+    assert_eq!(site.json(&["user", "list"])["users"], serde_json::json!([]));
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_no_panic() {
+    let site = Site::new();
+    let config = site.config();
+    let script = format!("'{}' user list --config '{}' | true", env!("CARGO_BIN_EXE_sealgate"), config.display());
+    let output = run(std::process::Command::new("sh").args(["-c", &script]), "");
+    assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+}

@@ -1,0 +1,160 @@
+//! `sealgate user` on a store that nobody serves.
+
+use std::time::Duration;
+
+use sealgate::config::Login;
+use sealgate::password::Passwords;
+use sealgate::protocol::user::Email;
+use serde_json::json;
+
+use crate::site::{OTHER_PASSWORD, PASSWORD, Site, names, stderr};
+
+const SUB_LENGTH: usize = 36;
+
+async fn knows(site: &Site, email: &str, password: &str) -> bool {
+    let login = Login {
+        failures_per_account: 10,
+        failures_per_address: 10,
+        window: Duration::from_mins(1),
+        password_threads: 1,
+        password_queue: 1,
+    };
+    let user = site.store().await.user_by_email(&Email::parse(email).unwrap()).await.unwrap().unwrap();
+    let passwords = Passwords::new(&login).unwrap();
+    passwords.verify(user.password.as_ref(), password.into()).await.unwrap()
+}
+
+#[test]
+fn a_person_is_added_with_everything_that_is_known() {
+    let site = Site::new();
+    let arguments = [
+        &["user", "add", "--email", "anna@example.test", "--name", "Anna Öz", "--phone", "+90 212 555 01 01"][..],
+        &["--picture", "https://example.test/a.png", "--email-verified", "--role", "developer", "--role", "admin"],
+        &["--group", "staff", "--group", "night shift", "--password-stdin"],
+    ]
+    .concat();
+    let added = site.json_with(&arguments, &format!("{PASSWORD}\nsecond line"));
+    let sub = added["sub"].as_str().unwrap();
+    assert_eq!((sub.len(), &sub[14..15]), (SUB_LENGTH, "4"), "a random UUID");
+    let shown = site.json(&["user", "show", sub]);
+    assert_eq!(shown, added);
+    let expected = json!({
+        "sub": sub, "email": "anna@example.test", "email_verified": true, "name": "Anna Öz",
+        "phone_number": "+90 212 555 01 01", "picture": "https://example.test/a.png",
+        "roles": ["developer", "admin"], "groups": ["night shift", "staff"], "state": "enabled",
+        "created_at": shown["created_at"], "updated_at": shown["created_at"],
+    });
+    assert_eq!(shown, expected);
+    assert_eq!(site.json(&["user", "show", "--email", "ANNA@example.test"]), shown);
+    assert_eq!(site.json(&["user", "list"]), json!({ "users": [shown] }));
+}
+
+#[test]
+fn adding_prints_the_sub_alone_for_scripts() {
+    let site = Site::new();
+    assert_eq!(site.add_user("anna@example.test").len(), SUB_LENGTH);
+}
+
+#[test]
+fn a_list_is_a_table_for_people() {
+    let site = Site::new();
+    let sub = site.add_user("anna@example.test");
+    let table = site.text(&["user", "list"]);
+    let cells = |line: &'_ str| -> Vec<String> {
+        line.split("  ").map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
+    };
+    let lines: Vec<_> = table.lines().map(cells).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0], ["SUB", "EMAIL", "NAME", "STATE", "ROLES"]);
+    assert_eq!(lines[1], [&sub, "anna@example.test", "Anna Example", "enabled"]);
+}
+
+#[test]
+fn an_address_belongs_to_one_person() {
+    let site = Site::new();
+    site.add_user("anna@example.test");
+    let again = ["user", "add", "--email", "Anna@Example.test", "--name", "Other", "--password-stdin"];
+    assert_eq!(site.errors(&again, PASSWORD), ["a person with the address Anna@Example.test exists already"]);
+    assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_password_works_and_is_not_stored_in_clear() {
+    let site = Site::new();
+    site.add_user("anna@example.test");
+    assert!(knows(&site, "anna@example.test", PASSWORD).await);
+    assert!(!knows(&site, "anna@example.test", OTHER_PASSWORD).await);
+    assert!(site.store_holds("anna@example.test"), "the search would find it");
+    assert!(!site.store_holds(PASSWORD));
+}
+
+#[tokio::test]
+async fn a_new_password_takes_the_place_of_the_old_one() {
+    let site = Site::new();
+    site.add_user("anna@example.test");
+    let set = ["user", "set-password", "anna@example.test", "--password-stdin"];
+    assert_eq!(site.json_with(&set, OTHER_PASSWORD)["sessions_ended"], 0);
+    assert!(knows(&site, "anna@example.test", OTHER_PASSWORD).await);
+    assert!(!knows(&site, "anna@example.test", PASSWORD).await);
+}
+
+#[test]
+fn a_password_comes_from_standard_input_only() {
+    let site = Site::new();
+    let arguments = ["user", "add", "--email", "anna@example.test", "--name", "Anna"];
+    let output = site.run(&arguments, PASSWORD);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--password-stdin"), "{}", stderr(&output));
+    let output = site.run(&[&arguments[..], &["--password", PASSWORD]].concat(), "");
+    assert_eq!(output.status.code(), Some(2));
+    let with_stdin = [&arguments[..], &["--password-stdin"]].concat();
+    assert_eq!(site.errors(&with_stdin, ""), ["standard input holds no password"]);
+    assert_eq!(site.errors(&with_stdin, "short\n"), ["a password has at least 8 characters"]);
+    assert_eq!(site.errors(&with_stdin, &"x".repeat(1025)), ["a password has at most 1024 bytes"]);
+}
+
+#[test]
+fn every_fault_of_a_new_person_is_told_at_once() {
+    let site = Site::new();
+    let arguments = [
+        &["user", "add", "--email", "anna@example.test", "--name", " ", "--phone", "0555"][..],
+        &["--picture", "javascript:alert(1)", "--group", "a,admins", "--password-stdin"],
+    ]
+    .concat();
+    let errors = site.errors(&arguments, "short");
+    let about = ["a password", "a name", "a phone number", "a picture", "the group \"a,admins\""];
+    assert_eq!(errors.len(), about.len(), "{errors:?}");
+    for (error, about) in errors.iter().zip(about) {
+        assert!(error.starts_with(about), "{error}");
+    }
+}
+
+#[test]
+fn a_person_is_kept_out_let_in_and_removed() {
+    let site = Site::new();
+    let sub = site.add_user("anna@example.test");
+    assert_eq!(site.json(&["user", "disable", &sub])["state"], "disabled");
+    assert_eq!(site.json(&["user", "show", &sub])["state"], "disabled");
+    assert_eq!(site.json(&["user", "enable", "--sub", &sub])["state"], "enabled");
+    let revoked = site.json(&["user", "revoke", &sub]);
+    assert_eq!(revoked, json!({ "sub": sub, "sessions_ended": 0, "grants_ended": 0 }));
+    assert_eq!(site.json(&["user", "delete", "anna@example.test"])["deleted"], true);
+    assert_eq!(site.errors(&["user", "show", &sub], ""), [format!("nobody has the sub {sub}")]);
+    let gone = ["nobody has the address anna@example.test"];
+    for verb in ["show", "disable", "enable", "revoke", "delete"] {
+        assert_eq!(site.errors(&["user", verb, "anna@example.test"], ""), gone);
+    }
+    assert_eq!(site.errors(&["session", "list", "anna@example.test"], ""), gone);
+    assert_ne!(site.add_user("anna@example.test"), sub, "the address is free, the sub is not used again");
+}
+
+#[test]
+fn no_answer_about_a_person_holds_a_hash() {
+    let site = Site::new();
+    let sub = site.add_user("anna@example.test");
+    for arguments in [&["user", "show", &sub][..], &["user", "list"], &["user", "disable", &sub]] {
+        let printed = site.json(arguments).to_string();
+        assert!(!printed.contains("argon2") && !printed.contains("password"), "{printed}");
+    }
+    assert!(!names(&site.json(&["user", "show", &sub])).contains(&"password"));
+}
