@@ -80,7 +80,7 @@ impl House {
             let open = i64::try_from(self.sealgate.store.open_interactions()).unwrap_or(i64::MAX);
             self.sealgate.metrics.interactions.set(open);
             pulses = pulses.wrapping_add(1);
-            if pulses % PULSES_A_SWEEP == 0 {
+            if pulses.is_multiple_of(PULSES_A_SWEEP) {
                 self.sweep().await;
             }
         }
@@ -191,4 +191,3 @@ impl Health for House {
 fn host(headers: &HeaderMap) -> &str {
     headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
-

@@ -86,7 +86,9 @@ struct Checked {
 fn check(new: &NewClient) -> Result<Checked, CommandError> {
     let mut faults = Vec::new();
     if new.id.as_str().starts_with(INTERNAL_CLIENT) {
-        faults.push(format!("ids that start with {INTERNAL_CLIENT} belong to the protected applications; choose another"));
+        faults.push(format!(
+            "ids that start with {INTERNAL_CLIENT} belong to the protected applications; choose another"
+        ));
     }
     if !is_line(&new.name, LONGEST_NAME) {
         faults.push(format!("a client's name has 1 to {LONGEST_NAME} characters and no line breaks"));
@@ -134,14 +136,14 @@ fn scope(written: Option<&str>) -> Result<Scope, String> {
 fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
     match (client_type, asked) {
         (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
-        (ClientType::Public, Some(method)) => Err(format!(
-            "a public client has no secret, so its authentication method is none, not {}",
-            method.as_str()
-        )),
+        (ClientType::Public, Some(method)) => {
+            Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))
+        }
         (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
-        (ClientType::Confidential, Some(AuthMethod::None)) => Err(
-            "a confidential client authenticates with client_secret_basic or client_secret_post, not none".to_owned(),
-        ),
+        (ClientType::Confidential, Some(AuthMethod::None)) => {
+            Err("a confidential client authenticates with client_secret_basic or client_secret_post, not none"
+                .to_owned())
+        }
         (ClientType::Confidential, Some(method)) => Ok(method),
     }
 }
@@ -168,11 +170,7 @@ fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the id {id}"))
 }
 
-async fn rotate_secret(
-    directory: &Directory<'_>,
-    id: &ClientId,
-    overlap_seconds: u64,
-) -> Result<Answer, CommandError> {
+async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds: u64) -> Result<Answer, CommandError> {
     if overlap_seconds > LONGEST_WAIT {
         return Err(CommandError::invalid(format!("two secrets overlap for at most {LONGEST_WAIT} seconds (90 days)")));
     }

@@ -16,11 +16,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: SessionCommand) 
     }
 }
 
-async fn list(
-    directory: &Directory<'_>,
-    person: &Person,
-    after: Option<SessionId>,
-) -> Result<Answer, CommandError> {
+async fn list(directory: &Directory<'_>, person: &Person, after: Option<SessionId>) -> Result<Answer, CommandError> {
     let sub = users::find(directory, person).await?.sub;
     let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
     let next = page.next.map(|id| id.to_string());

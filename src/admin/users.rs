@@ -155,11 +155,7 @@ fn absent(person: &Person) -> CommandError {
     })
 }
 
-async fn set_password(
-    directory: &Directory<'_>,
-    person: &Person,
-    password: &Secret,
-) -> Result<Answer, CommandError> {
+async fn set_password(directory: &Directory<'_>, person: &Person, password: &Secret) -> Result<Answer, CommandError> {
     check_password(password).map_err(CommandError::invalid)?;
     let sub = find(directory, person).await?.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
@@ -211,7 +207,8 @@ mod tests {
     #[test]
     fn phone_numbers_are_international() {
         assert!(is_phone_number("+905551112233") && is_phone_number("+1 (425) 555-1212"));
-        for wrong in ["", "+", "905551112233", "+90 555", "+1234567890123456", "+٠١٢٣٤٥٦", "+90 555 111\n22 33"] {
+        for wrong in ["", "+", "905551112233", "+90 555", "+1234567890123456", "+٠١٢٣٤٥٦", "+90 555 111\n22 33"]
+        {
             assert!(!is_phone_number(wrong), "{wrong}");
         }
     }

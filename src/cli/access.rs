@@ -47,8 +47,7 @@ impl Access {
             },
         };
         let store = self.store.insert(store);
-        let directory =
-            Directory { store, clock: &SystemClock, entropy: &OsEntropy, passwords: &OnThisThread };
+        let directory = Directory { store, clock: &SystemClock, entropy: &OsEntropy, passwords: &OnThisThread };
         let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
         executed.map_err(|error| Failure::Failed(error.into_lines()))
     }

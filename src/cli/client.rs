@@ -94,9 +94,7 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
             let id = meant(which)?;
             (ClientCommand::RotateSecret { id, overlap_seconds }, &["client_id", "client_secret"])
         }
-        Verb::Disable { which } => {
-            (ClientCommand::Disable(meant(which)?), &["client_id", "state", "grants_ended"])
-        }
+        Verb::Disable { which } => (ClientCommand::Disable(meant(which)?), &["client_id", "state", "grants_ended"]),
         Verb::Enable { which } => (ClientCommand::Enable(meant(which)?), &["client_id", "state"]),
         Verb::Delete { which } => (ClientCommand::Delete(meant(which)?), &["client_id", "deleted"]),
         Verb::InitialToken { lifetime_seconds } => {

@@ -83,8 +83,7 @@ fn push_line(text: &mut String, name: &str, value: &str) {
 
 fn table(rows: &[Value], columns: &[&str]) -> String {
     let header = columns.iter().map(|name| name.to_uppercase()).collect();
-    let lines: Vec<Vec<String>> =
-        std::iter::once(header).chain(rows.iter().map(|row| cells(row, columns))).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(header).chain(rows.iter().map(|row| cells(row, columns))).collect();
     let width = |column: usize| {
         lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
@@ -128,7 +127,8 @@ fn shown(name: &str, value: &Value) -> String {
 pub(super) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {
-        let turns = matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let turns =
+            matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if char.is_control() || turns {
             printable.extend(char.escape_unicode());
         } else {
@@ -147,10 +147,7 @@ mod tests {
     #[test]
     fn a_table_is_aligned_by_characters() {
         let rows = [json!({"name": "Çağrı", "state": "enabled"}), json!({"name": "Ben", "state": "disabled"})];
-        assert_eq!(
-            table(&rows, &["name", "state"]),
-            "NAME   STATE\nÇağrı  enabled\nBen    disabled\n"
-        );
+        assert_eq!(table(&rows, &["name", "state"]), "NAME   STATE\nÇağrı  enabled\nBen    disabled\n");
     }
 
     #[test]
@@ -163,6 +160,9 @@ mod tests {
     fn instants_and_lists_are_readable() {
         assert_eq!(shown("created_at", &json!(1_700_000_000)), "2023-11-14T22:13:20Z");
         assert_eq!(shown("roles", &json!(["admin", "developer"])), "admin, developer");
-        assert_eq!(shown("client_secrets", &json!([{"created_at": 0, "expires_at": null}])), "created_at 1970-01-01T00:00:00Z expires_at");
+        assert_eq!(
+            shown("client_secrets", &json!([{"created_at": 0, "expires_at": null}])),
+            "created_at 1970-01-01T00:00:00Z expires_at"
+        );
     }
 }

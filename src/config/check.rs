@@ -251,6 +251,6 @@ fn log(mut section: Section<'_, '_>) -> Log {
     });
     Log {
         format: section.choice("format", &formats).unwrap_or(LogFormat::Text),
-        filter: filter.unwrap_or_else(|| "info".to_owned()),
+        filter: filter.unwrap_or_else(|| "info,pingora=warn,pingora_core=warn,pingora_proxy=warn".to_owned()),
     }
 }

@@ -77,7 +77,7 @@ impl Bucket {
             Self::Register => limits.register,
             Self::Pages => limits.pages,
         };
-        Rule { limit, window: Duration::from_secs(60) }
+        Rule { limit, window: Duration::from_mins(1) }
     }
 }
 
@@ -155,7 +155,7 @@ impl<'a> Call<'a> {
     /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
     /// address's general allowance.
     pub fn reading(&self) -> Reading {
-        self.charged.get().cloned().unwrap_or_else(|| {
+        self.charged.get().copied().unwrap_or_else(|| {
             let key = Key::address(Bucket::Pages.name(), self.origin.address);
             self.sealgate.limiter.peek(&key, Bucket::Pages.rule(&self.sealgate.config.rate_limits), self.now)
         })

@@ -33,16 +33,12 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
     };
     // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
     let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), call);
-    match client.filter(|_| accepted) {
-        Some(client) => {
-            call.charge(bucket, &Key::text(bucket.name(), id))?;
-            Ok(client)
-        }
-        None => {
-            call.charge(bucket, &failures)?;
-            Err(Failure::Client { refusal: FAILED, by_header: credentials.by_header })
-        }
-    }
+    let Some(client) = client.filter(|_| accepted) else {
+        call.charge(bucket, &failures)?;
+        return Err(Failure::Client { refusal: FAILED, by_header: credentials.by_header });
+    };
+    call.charge(bucket, &Key::text(bucket.name(), id))?;
+    Ok(client)
 }
 
 fn accepts(client: Option<&Client>, secret: Option<&Secret>, call: &Call<'_>) -> bool {

@@ -58,7 +58,8 @@ fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
 /// The very values that a scope shares.
 fn values(user: &User, scope: ScopeValue) -> Vec<String> {
     let values = match scope {
-        ScopeValue::OpenId | ScopeValue::OfflineAccess => vec![],
+        ScopeValue::OpenId => vec![Some(user.sub.to_string())],
+        ScopeValue::OfflineAccess => vec![],
         ScopeValue::Profile => vec![Some(user.name.clone()), user.picture.clone()],
         ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
         ScopeValue::Phone => vec![user.phone_number.clone()],

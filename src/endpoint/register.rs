@@ -129,7 +129,7 @@ async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
         None => None,
     };
     client
-        .filter(|client| client.is_enabled())
+        .filter(Client::is_enabled)
         .filter(|client| client.registration.as_ref().is_some_and(|own| own.access_token == token))
         .ok_or(Failure::Bearer(Some(WRONG_TOKEN)))
 }

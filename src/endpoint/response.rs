@@ -88,11 +88,10 @@ impl Response {
     /// The same response with a header. `value` is of our own making.
     #[must_use]
     pub fn with(mut self, name: HeaderName, value: &str) -> Self {
-        match HeaderValue::from_str(value) {
-            Ok(value) => {
-                self.0.headers_mut().insert(name, value);
-            }
-            Err(_) => tracing::error!(header = %name, "a header's value has characters that no header can have"),
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.0.headers_mut().insert(name, value);
+        } else {
+            tracing::error!(header = %name, "a header's value has characters that no header can have");
         }
         self
     }

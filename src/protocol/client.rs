@@ -203,10 +203,8 @@ impl Client {
     /// Whether the presented secret is one of its live ones. Every secret is compared, so that the time tells nothing.
     pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
-        self.secrets.iter().fold(false, |known, secret| {
-            let live = secret.expires_at.is_none_or(|end| now < end);
-            known | (live & (secret.hash == hash))
-        })
+        let matches = |secret: &&ClientSecret| secret.hash == hash && secret.expires_at.is_none_or(|end| now < end);
+        self.secrets.iter().filter(matches).count() > 0
     }
 
     /// Whether a browser may be sent here with a code.

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     const NOW: UnixTime = UnixTime::from_seconds(1_000_000);
-    const MONTH: Duration = Duration::from_secs(2_592_000);
+    const MONTH: Duration = Duration::from_hours(720);
 
     fn grant(token: &RefreshToken) -> Grant {
         Grant {

@@ -40,8 +40,8 @@ impl ProviderMetadata {
     /// The document of this issuer. The registration endpoint is always named, as the specification lists it; whether it
     /// takes requests is the operator's choice.
     pub fn of(issuer: &str) -> Self {
-        let at = |path: &str| format!("{issuer}{path}");
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
+        let at = |path: &str| format!("{issuer}{path}");
         Self {
             issuer: issuer.to_owned(),
             authorization_endpoint: at("/oauth/authorize"),

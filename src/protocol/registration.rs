@@ -259,6 +259,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn parse(body: Value) -> Result<ClientMetadata, ErrorCode> {
         ClientMetadata::parse(body.to_string().as_bytes()).map_err(|refusal| refusal.code)
     }

@@ -18,7 +18,7 @@ use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 const MOST_TABS: usize = 8;
 
 /// How exactly it is known when a session was last used.
-const TOUCH: Duration = Duration::from_secs(60);
+const TOUCH: Duration = Duration::from_mins(1);
 
 /// A sign-in that the gate has started for a browser that wanted a page of an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

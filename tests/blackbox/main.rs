@@ -1,5 +1,7 @@
 //! The real binary, started as an operator starts it: SoftHSM, sled, free ports, a real application behind the gate.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;

@@ -103,15 +103,18 @@ fn every_fault_of_a_new_client_is_told_at_once() {
         "--auth-method=client_secret_basic",
     ];
     let errors = site.errors(&arguments, "");
-    assert_eq!(errors, [
-        "ids that start with sealgate-app- belong to the protected applications; choose another",
-        "the redirect URI \"http://wiki.example.test/cb\" is refused: a redirect URI is https, or http on localhost, \
+    assert_eq!(
+        errors,
+        [
+            "ids that start with sealgate-app- belong to the protected applications; choose another",
+            "the redirect URI \"http://wiki.example.test/cb\" is refused: a redirect URI is https, or http on localhost, \
          127.0.0.1 or [::1]",
-        "the redirect URI \"https://wiki.example.test/#f\" is refused: a redirect URI has no fragment",
-        "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
-        "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone and offline_access",
-        "a public client has no secret, so its authentication method is none, not client_secret_basic",
-    ]);
+            "the redirect URI \"https://wiki.example.test/#f\" is refused: a redirect URI has no fragment",
+            "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
+            "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone and offline_access",
+            "a public client has no secret, so its authentication method is none, not client_secret_basic",
+        ]
+    );
     assert_eq!(site.json(&["client", "list"])["clients"], json!([]));
 }
 
@@ -119,7 +122,10 @@ fn every_fault_of_a_new_client_is_told_at_once() {
 fn a_confidential_client_authenticates() {
     let site = Site::new();
     let errors = site.errors(&[WEB, &["--auth-method=none"]].concat(), "");
-    assert_eq!(errors, ["a confidential client authenticates with client_secret_basic or client_secret_post, not none"]);
+    assert_eq!(
+        errors,
+        ["a confidential client authenticates with client_secret_basic or client_secret_post, not none"]
+    );
 }
 
 #[test]
