@@ -20,6 +20,7 @@ use crate::store::sled::SledEngine;
 /// # Errors
 /// Why serving could not start, one line each.
 pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
+    crate::server::log_panics();
     let line = |error: String| vec![error];
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
@@ -83,6 +84,14 @@ impl Observer for SignerWatch {
 
     fn failed(&self, class: ErrorClass) {
         self.0.sign_failed(class.as_str());
+    }
+
+    fn reset(&self) {
+        self.0.sign_resets.inc();
+    }
+
+    fn ready(&self, ready: bool) {
+        self.0.sign_ready.set(i64::from(ready));
     }
 }
 

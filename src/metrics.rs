@@ -22,6 +22,10 @@ pub struct Metrics {
     /// Signatures that wait.
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
+    /// 1 while the token signs, 0 during a repair.
+    pub sign_ready: IntGauge,
+    /// Times that the PKCS#11 module was initialised anew.
+    pub sign_resets: IntCounter,
     /// Batches that were made durable.
     pub store_batches: IntCounter,
     /// Commits in them.
@@ -139,6 +143,8 @@ impl Metrics {
             sign_seconds: histogram("sealgate_sign_seconds", "Time of one signature in the token.")?,
             sign_queue: gauge("sealgate_sign_queue_length", "Signatures that wait for a session.")?,
             sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
+            sign_ready: gauge("sealgate_sign_ready", "1 while the token signs, 0 during a repair.")?,
+            sign_resets: counter("sealgate_sign_resets_total", "Times that the PKCS#11 module was initialised anew.")?,
             store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
             store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
             store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,
