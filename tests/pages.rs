@@ -307,8 +307,8 @@ fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
     stands_once("login.en", "input", &[("id", "password"), ("autocomplete", "current-password")]);
     stands_once("login.en", "button", &[("id", "login-submit"), ("name", "login-submit")]);
     stands_once("login-hint.en", "input", &[("id", "email"), ("value", "ayse.isik@example.com")]);
-    stands_once("consent.en", "button", &[("id", "consent-allow"), ("name", "decision"), ("value", "allow")]);
-    stands_once("consent.en", "button", &[("id", "consent-deny"), ("name", "decision"), ("value", "deny")]);
+    stands_once("consent.en", "button", &[("id", "consent-allow"), ("name", "consent-allow"), ("value", "yes")]);
+    stands_once("consent.en", "button", &[("id", "consent-deny"), ("name", "consent-deny"), ("value", "yes")]);
     stands_once("consent.en", "input", &[("id", "offline_access"), ("type", "checkbox"), ("checked", "")]);
     stands_once("chooser.en", "button", &[("id", "account-1"), ("name", "account"), ("value", subject)]);
     stands_once("chooser.en", "button", &[("id", "account-2"), ("name", "account"), ("value", "another")]);

@@ -27,9 +27,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         return Ok(show(call, &waiting, &user));
     }
     let form = waiting.form(call, PAGE)?;
-    match form.one("decision")? {
-        Some("allow") => allow(call, &waiting, &user, &form).await,
-        Some("deny") => deny(call, &waiting).await,
+    match (form.has("consent-allow"), form.has("consent-deny")) {
+        (true, false) => allow(call, &waiting, &user, &form).await,
+        (false, true) => deny(call, &waiting).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }

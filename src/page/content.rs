@@ -53,7 +53,7 @@ pub enum LoginProblem {
     Busy,
 }
 
-/// The consent page. Its form sends `csrf`, `decision` (`allow` or `deny`) and, where it is ticked,
+/// The consent page. Its form sends `csrf`, `consent-allow` or `consent-deny` and, where it is ticked,
 /// `offline_access=true`.
 #[derive(Clone, Copy)]
 pub struct Consent<'a> {

@@ -56,7 +56,7 @@ export class Browser {
   async go(address) {
     let page = await this.open(address);
     if (page.html?.includes('id="login-submit"')) page = await this.submit(page, { email: EMAIL, password: PASSWORD });
-    if (page.html?.includes('id="consent-allow"')) page = await this.submit(page, { decision: "allow", offline_access: "true" });
+    if (page.html?.includes('id="consent-allow"')) page = await this.submit(page, { "consent-allow": "yes", offline_access: "true" });
     if (page.html?.includes('id="logout-confirm"')) page = await this.submit(page, {});
     if (page.html !== undefined) throw new Error(`stopped at ${page.url} (${page.status}): ${page.html}`);
     return page.url;

@@ -104,7 +104,7 @@ impl Browser {
             page = self.sign_in(&page).await;
         }
         if page.body.contains("id=\"consent-allow\"") {
-            page = self.submit(&page, &[("decision", "allow"), ("offline_access", "true")]).await;
+            page = self.submit(&page, &[("consent-allow", "yes"), ("offline_access", "true")]).await;
         }
         page
     }

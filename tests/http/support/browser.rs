@@ -104,7 +104,7 @@ impl<'a> Browser<'a> {
     /// Allows on a consent page, offline access included where it is asked for.
     pub(crate) async fn allow(&self, page: &Reply) -> Reply {
         assert!(is_consent(page), "not a consent page: {page:?}");
-        let mut fields = vec![("decision", "allow")];
+        let mut fields = vec![("consent-allow", "yes")];
         if page.text().contains("name=\"offline_access\"") {
             fields.push(("offline_access", "true"));
         }
