@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 
+use crate::endpoint::authorize::RESUME;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::Waiting;
@@ -70,5 +71,5 @@ async fn choose(
     let progress = Progress { account: Some(subject), ..Progress::default() };
     let next = Interaction { progress, ..interaction.clone() };
     let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
-    Ok(Response::see_other(&waiting.address(call, "resume")))
+    Ok(Response::see_other(&waiting.address(call, RESUME)))
 }

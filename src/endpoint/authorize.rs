@@ -1,7 +1,7 @@
 //! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, where the pages of the sign-in come
 //! back to. What happens next is decided by [`next_step`] alone; this file does it.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
@@ -20,6 +20,9 @@ use crate::protocol::secret::{Secret, SecretHash};
 use crate::protocol::session::{Session, SignIn};
 use crate::protocol::user::{Subject, User};
 use crate::store::{Committed, StoreError};
+
+/// Where the pages come back to.
+pub(super) const RESUME: &str = "resume";
 
 /// A new request of a client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
@@ -59,9 +62,13 @@ async fn begin(
         created_at: call.now,
         expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
     };
-    let page = match decide(call, &interaction, client).await? {
-        Decision::Answered(response) => return Ok(response),
-        Decision::Page(page) => page,
+    let page = if is_posted_blind(call, &interaction) {
+        RESUME
+    } else {
+        match decide(call, &interaction, client).await? {
+            Decision::Answered(response) => return Ok(response),
+            Decision::Page(page) => page,
+        }
     };
     let id = Secret::from_random(&call.random::<16>());
     call.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
@@ -70,6 +77,15 @@ async fn begin(
         Some(cookie) => response.with_cookie(cookie),
         None => response,
     })
+}
+
+/// Whether this is a POST without a session cookie. A form on the client's site is a cross-site POST, and browsers keep
+/// a SameSite=Lax cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is
+/// signed in is decided there, or everybody who comes by POST would have to sign in again.
+fn is_posted_blind(call: &Call<'_>, interaction: &Interaction) -> bool {
+    call.request.method() == Method::POST
+        && call.cookie(call.cookies.session).is_none()
+        && !interaction.request.prompt.none
 }
 
 /// A waiting request goes on, after a page has done its part.

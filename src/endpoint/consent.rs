@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use crate::endpoint::authorize::account;
+use crate::endpoint::authorize::{RESUME, account};
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::Waiting;
@@ -21,7 +21,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(call).await?;
     let Some(user) = account(call, &waiting).await? else {
         // The session ended in the meantime: start over at the sign-in.
-        return Ok(Response::see_other(&waiting.address(call, "resume")));
+        return Ok(Response::see_other(&waiting.address(call, RESUME)));
     };
     if call.request.method() != Method::POST {
         return Ok(show(call, &waiting, &user));
@@ -75,7 +75,7 @@ async fn allow(call: &Call<'_>, waiting: &Waiting, user: &User, form: &Params) -
     let progress = Progress { account: Some(user.sub), allowed: Some(allowed), ..interaction.progress.clone() };
     let next = Interaction { progress, ..interaction.clone() };
     match call.sealgate.store.update_interaction(&waiting.loaded, &next).await? {
-        Committed::Yes => Ok(Response::see_other(&waiting.address(call, "resume"))),
+        Committed::Yes => Ok(Response::see_other(&waiting.address(call, RESUME))),
         Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
     }
 }

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use secrecy::SecretString;
 
 use crate::cookie;
+use crate::endpoint::authorize::RESUME;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::Waiting;
@@ -117,7 +118,7 @@ async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Resp
     // A conflict means that another tab has gone on with the same request: what it did stands.
     let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     let set = cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure);
-    Ok(Response::see_other(&waiting.address(call, "resume")).with_cookie(set))
+    Ok(Response::see_other(&waiting.address(call, RESUME)).with_cookie(set))
 }
 
 /// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.

@@ -18,3 +18,24 @@ async fn a_person_signs_in_and_the_client_gets_working_tokens() {
         assert_eq!(provider.userinfo(&renewed.access).await.status, 401);
     }
 }
+
+#[tokio::test]
+async fn a_signed_in_person_who_comes_by_a_cross_site_post_need_not_sign_in_again() {
+    let provider = Provider::new().await;
+    let client = provider.c1();
+    let browser = provider.browser();
+    client.code_in(&browser, &[]).await;
+    let address = client.authorize(&[]);
+    let fields: Vec<(String, String)> = url::form_urlencoded::parse(address.split_once('?').unwrap().1.as_bytes())
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    // The browser keeps its Lax cookies back from the POST, and sends them with the redirect that follows.
+    let posted = provider.post("/oauth/authorize", &[], &fields).await;
+    assert_eq!(posted.status, 303);
+    let set = posted.header("set-cookie").unwrap();
+    let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
+    browser.set_cookie(name, value);
+    let end = browser.follow(posted).await;
+    assert!(end.returned("code").is_some(), "{end:?}");
+}
