@@ -4,6 +4,8 @@
 mod clients;
 #[path = "cli/keys.rs"]
 mod keys;
+#[path = "cli/serve.rs"]
+mod serve;
 #[path = "cli/server.rs"]
 mod server;
 #[path = "cli/site.rs"]

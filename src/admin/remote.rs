@@ -49,14 +49,15 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     if line.len() > wire::LONGEST_COMMAND {
         return Err(AskError::Failed(format!("the command is longer than {} bytes", wire::LONGEST_COMMAND)));
     }
-    let broken = |error: io::Error| AskError::Failed(format!("the server on {shown} hung up ({error})"));
     let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; look at its log"));
-    timeout(wire::PATIENCE, stream.write_all(&line)).await.map_err(silent)?.map_err(broken)?;
+    // A server that refuses this user answers and hangs up without reading: its word is worth more than the broken pipe.
+    let written = timeout(wire::PATIENCE, stream.write_all(&line)).await.map_err(silent)?;
     drop(line);
     let longest = wire::EXECUTION + 2 * wire::PATIENCE;
-    let answered = timeout(longest, wire::read_line(&mut stream, LONGEST_ANSWER)).await;
-    let Some(line) = answered.map_err(silent)?.map_err(broken)? else {
-        return Err(AskError::Failed(format!("the server on {shown} hung up without an answer; look at its log")));
+    let read = timeout(longest, wire::read_line(&mut stream, LONGEST_ANSWER)).await.map_err(silent)?;
+    let Ok(Some(line)) = read else {
+        let why = written.and(read).err().map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(AskError::Failed(format!("the server on {shown} hung up without an answer{why}; look at its log")));
     };
     match serde_json::from_slice(&line) {
         Ok(Reply::Answer(answer)) => Ok(answer),

@@ -166,14 +166,13 @@ where
     F: Future<Output = Result<Answer, CommandError>>,
 {
     if !peer::may_command(&stream) {
-        tracing::warn!("a command of another user was refused; only root and the server's own user may give one");
-        return;
+        tracing::warn!("a command of another user was refused");
+        let refusal = "only root and the server's own user may give commands".to_owned();
+        return answer(&mut stream, &Reply::Errors(vec![refusal])).await;
     }
-    let line = match timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::LONGEST_COMMAND)).await {
-        Ok(Ok(Some(line))) => line,
-        // Nobody is left to be told, or they sent nothing that could be answered.
-        Ok(Ok(None) | Err(_)) | Err(_) => return,
-    };
+    let read = timeout(wire::PATIENCE, wire::read_line(&mut stream, wire::LONGEST_COMMAND)).await;
+    // Otherwise nobody is left to be told, or they sent nothing that could be answered.
+    let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
         Ok(command) => carry_out(execute(command)).await,
         // The parser's own words could repeat a password.
@@ -183,7 +182,11 @@ where
         )]),
     };
     drop(line);
-    let Ok(line) = wire::line(&reply) else { return };
+    answer(&mut stream, &reply).await;
+}
+
+async fn answer(stream: &mut UnixStream, reply: &Reply) {
+    let Ok(line) = wire::line(reply) else { return };
     // A peer that has gone does not want its answer; what was done stays done.
     let _ = timeout(wire::PATIENCE, stream.write_all(&line)).await;
 }

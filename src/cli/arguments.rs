@@ -29,7 +29,7 @@ impl Whom {
     }
 }
 
-/// Which client is meant.
+/// Which client is meant. An id that was made up at a registration may begin with a hyphen: `--id` takes it.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct Which {
@@ -37,7 +37,7 @@ pub(super) struct Which {
     #[arg(value_name = "ID", value_parser = client_id)]
     client: Option<ClientId>,
     /// The client's id
-    #[arg(long, value_name = "ID", value_parser = client_id)]
+    #[arg(long, value_name = "ID", value_parser = client_id, allow_hyphen_values = true)]
     id: Option<ClientId>,
 }
 

@@ -71,8 +71,7 @@ pub(super) struct NewArguments {
     /// Where browsers may be sent after a logout; can be repeated
     #[arg(long, value_name = "URI")]
     post_logout_redirect_uri: Vec<String>,
-    /// What the client may ask for, such as "openid profile"; can be repeated [default: openid profile email phone
-    /// offline_access]
+    /// What the client may ask for, such as "openid profile"; can be repeated [default: every scope]
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
     /// How the client authenticates at the token endpoint [default: by its type]
@@ -138,5 +137,5 @@ fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
         let after = after.as_deref().and_then(ClientId::parse);
         Command::Client(ClientCommand::List { after })
     })?;
-    output.list("clients", clients, &["client_id", "client_name", "client_type", "state", "scope"])
+    output.list("clients", &clients, &["client_id", "client_name", "client_type", "state", "scope"])
 }

@@ -10,7 +10,7 @@ use crate::ambient::{OsEntropy, random};
 use crate::config::Config;
 use crate::signer::{self, Check, KeyReport, KeySize};
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Copy, Subcommand)]
 pub(super) enum Verb {
     /// Make a key pair that signs tokens and cannot leave the PKCS#11 token; prints its kid
     Generate {
@@ -38,8 +38,8 @@ pub(super) fn run(verb: Verb, config: &Config, output: &Output) -> Result<(), Fa
         }
         Verb::List => {
             let keys = signer::list(&config.hsm).map_err(Failure::line)?;
-            let rows = keys.iter().map(row).collect::<Result<_, _>>()?;
-            output.list("keys", rows, &["kid", "label", "bits", "id"])
+            let rows = keys.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+            output.list("keys", &rows, &["kid", "label", "bits", "id"])
         }
         Verb::Check => check(&signer::check(&config.hsm).map_err(Failure::line)?, output),
     }
@@ -59,6 +59,7 @@ fn check(check: &Check, output: &Output) -> Result<(), Failure> {
     }
     let keys = check.keys.iter().map(|key| row(&key.report)).collect::<Result<Vec<_>, _>>()?;
     output.result(&json!({ "ok": true, "keys": keys }), || {
-        check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid.as_str())).collect()
+        let lines: Vec<_> = check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid.as_str())).collect();
+        lines.concat()
     })
 }

@@ -49,25 +49,25 @@ impl Output {
     }
 
     /// Many things: in a table of these columns for people.
-    pub(super) fn list(&self, name: &str, rows: Vec<Value>, columns: &[&str]) -> Result<(), Failure> {
+    pub(super) fn list(&self, name: &str, rows: &[Value], columns: &[&str]) -> Result<(), Failure> {
         if self.json {
-            return self.json(&serde_json::json!({ name: rows }));
+            return write_json(&serde_json::json!({ name: rows }));
         }
-        write(&table(&rows, columns))
+        write(&table(rows, columns))
     }
 
     /// Any result that can be said as JSON and as a text.
     pub(super) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if self.json {
-            return self.json(value);
+            return write_json(value);
         }
         write(&Zeroizing::new(text()))
     }
+}
 
-    fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value).map_err(Failure::line)?;
-        write(&Zeroizing::new(text + "\n"))
-    }
+fn write_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(Failure::line)?;
+    write(&Zeroizing::new(text + "\n"))
 }
 
 fn write(text: &str) -> Result<(), Failure> {
@@ -78,7 +78,7 @@ fn write(text: &str) -> Result<(), Failure> {
 
 fn push_line(text: &mut String, name: &str, value: &str) {
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{name}: {value}");
+    let _ = writeln!(text, "{}", format!("{name}: {value}").trim_end());
 }
 
 fn table(rows: &[Value], columns: &[&str]) -> String {
@@ -115,8 +115,8 @@ fn shown(name: &str, value: &Value) -> String {
         }
         Value::Array(values) => values.iter().map(|value| shown(name, value)).collect::<Vec<_>>().join(", "),
         Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| format!("{name} {}", shown(name, value)));
-            members.map(|member| member.trim_end().to_owned()).collect::<Vec<_>>().join(" ")
+            let members = members.iter().filter(|(_, value)| !value.is_null());
+            members.map(|(name, value)| format!("{name} {}", shown(name, value))).collect::<Vec<_>>().join(" ")
         }
         Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(shown("roles", &json!(["admin", "developer"])), "admin, developer");
         assert_eq!(
             shown("client_secrets", &json!([{"created_at": 0, "expires_at": null}])),
-            "created_at 1970-01-01T00:00:00Z expires_at"
+            "created_at 1970-01-01T00:00:00Z"
         );
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct EndArguments {
     #[arg(long, value_name = "EMAIL", value_parser = arguments::email)]
     email: Option<Email>,
     /// The session with this sid
-    #[arg(long, value_name = "SID", value_parser = arguments::session_id)]
+    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     sid: Option<SessionId>,
 }
 
@@ -62,5 +62,5 @@ fn list(person: &Person, access: &mut Access, output: &Output) -> Result<(), Fai
         let after = after.as_deref().and_then(SessionId::parse);
         Command::Session(SessionCommand::List { person: person.clone(), after })
     })?;
-    output.list("sessions", sessions, &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"])
+    output.list("sessions", &sessions, &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"])
 }

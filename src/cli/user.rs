@@ -124,5 +124,5 @@ fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
         let after = after.as_deref().and_then(Subject::parse);
         Command::User(UserCommand::List { after })
     })?;
-    output.list("users", users, &["sub", "email", "name", "state", "roles"])
+    output.list("users", &users, &["sub", "email", "name", "state", "roles"])
 }

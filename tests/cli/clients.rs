@@ -108,7 +108,7 @@ fn every_fault_of_a_new_client_is_told_at_once() {
         [
             "ids that start with sealgate-app- belong to the protected applications; choose another",
             "the redirect URI \"http://wiki.example.test/cb\" is refused: a redirect URI is https, or http on localhost, \
-         127.0.0.1 or [::1]",
+             127.0.0.1 or [::1]",
             "the redirect URI \"https://wiki.example.test/#f\" is refused: a redirect URI has no fragment",
             "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
             "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone and offline_access",

@@ -48,7 +48,7 @@ impl Site {
             r#"
 issuer = "http://localhost:8080"
 [server]
-listen = ["127.0.0.1:8080"]
+listen = ["127.0.0.1:0"]
 [admin]
 socket = {:?}
 [hsm]
