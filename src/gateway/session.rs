@@ -90,16 +90,14 @@ impl Uses {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let now = sealgate.clock.now();
         for id in waiting {
-            let written = async {
-                match sealgate.store.session(id).await? {
-                    Some(session) if session.value.is_live(now) => sealgate.store.touch_session(&session, now).await,
-                    _ => Ok(()),
+            match sealgate.store.session(id).await {
+                Ok(Some(session)) if session.value.is_live(now) => sealgate.store.touch_session(&session, now).await,
+                Ok(_) => {}
+                Err(error) => {
+                    // Their next requests take them down again.
+                    tracing::warn!(%error, "that sessions are in use could not be noted");
+                    return;
                 }
-            };
-            if let Err(error) = written.await {
-                // Their next request takes them down again.
-                tracing::warn!(%error, "that sessions are in use could not be noted");
-                return;
             }
         }
     }
