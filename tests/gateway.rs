@@ -1,0 +1,21 @@
+//! The gate over HTTP requests, in process: the provider behind it is the real one, over the memory engine, a clock that
+//! the test moves, and a SoftHSM token that signs.
+
+#[path = "gateway/access.rs"]
+mod access;
+#[path = "gateway/browser.rs"]
+mod browser;
+#[path = "gateway/forwarding.rs"]
+mod forwarding;
+#[path = "gateway/own_paths.rs"]
+mod own_paths;
+#[path = "gateway/sessions.rs"]
+mod sessions;
+#[path = "gateway/sign_in.rs"]
+mod sign_in;
+#[path = "support/softhsm.rs"]
+mod softhsm;
+#[path = "http/support/token_device.rs"]
+mod token_device;
+#[path = "gateway/world.rs"]
+mod world;

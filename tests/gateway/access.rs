@@ -1,0 +1,238 @@
+//! Who is let through: bearer tokens, rules, scripts, paths.
+
+use crate::browser::Browser;
+use crate::world::{ANNA, BEN, World};
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+#[tokio::test]
+async fn a_token_reaches_the_application_and_stays_here() {
+    let world = World::new().await;
+    let token = world.access_token("openid profile email").await;
+    for path in ["/api/data?x=%2F", "/", "/profiles/1", "/staff/"] {
+        let reply = world.call("GET", &format!("https://wiki.test{path}"), &[("authorization", &bearer(&token))]).await;
+        assert_eq!(reply.arrived(), ("wiki", path));
+        assert_eq!(reply.header("x-forwarded-user"), Some(world.anna.sub.to_string().as_str()));
+        assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
+        assert_eq!(reply.header("x-forwarded-name"), Some("Anna %C5%9Eahin"));
+        assert_eq!(reply.header("x-forwarded-groups"), Some("a%2Cb,staff"));
+        assert_eq!(reply.header("authorization"), None);
+    }
+}
+
+#[tokio::test]
+async fn without_credentials_a_program_is_told_how_to_come_in() {
+    let world = World::new().await;
+    for (method, path) in [("GET", "/"), ("GET", "/api/x"), ("POST", "/a"), ("DELETE", "/a"), ("OPTIONS", "/a")] {
+        let reply = world.call(method, &format!("https://wiki.test{path}"), &[("accept", "*/*")]).await;
+        reply.assert_refused(401, "login_required");
+        assert_eq!(reply.header("www-authenticate"), Some("Bearer realm=\"wiki\""));
+        assert_eq!(reply.header("set-cookie"), None);
+    }
+}
+
+#[tokio::test]
+async fn scripts_frames_and_websockets_are_never_redirected() {
+    let world = World::new().await;
+    let html = ("accept", "text/html");
+    for fields in [
+        vec![("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty"), html],
+        vec![("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe"), html],
+        vec![("x-requested-with", "XMLHttpRequest"), html],
+        vec![("upgrade", "websocket"), ("connection", "upgrade"), html],
+        vec![("accept", "*/*")],
+        vec![],
+    ] {
+        world.call("GET", "https://wiki.test/a", &fields).await.assert_refused(401, "login_required");
+    }
+    for method in ["GET", "HEAD"] {
+        let reply = world.call(method, "https://wiki.test/a", &[html]).await;
+        assert_eq!(reply.answered_with(), 302);
+    }
+    world.call("POST", "https://wiki.test/a", &[html]).await.assert_refused(401, "login_required");
+    // A path for programs sends nobody to sign in, and takes no session.
+    let browser = Browser::new(&world);
+    browser.visit("https://wiki.test/api/x").await.assert_refused(401, "login_required");
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    browser.fetch("https://wiki.test/api/x").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_token_that_does_not_stand_is_refused_whatever_the_cookie_says() {
+    let world = World::new().await;
+    let token = world.access_token("openid").await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let (input, signature) = token.rsplit_once('.').unwrap();
+    let other = if signature.starts_with('A') { "B" } else { "A" };
+    for wrong in [
+        "Bearer".to_owned(),
+        "Bearer x".to_owned(),
+        "Bearer a b".to_owned(),
+        bearer(&format!("{input}.{other}{}", &signature[1..])),
+        bearer(&format!("{input}.")),
+        bearer(&"a".repeat(20_000)),
+    ] {
+        for path in ["/a", "/api/a"] {
+            let fields = [("authorization", wrong.as_str()), ("accept", "text/html")];
+            let reply = browser.send("GET", &format!("https://wiki.test{path}"), &fields, "").await;
+            reply.assert_refused(401, "invalid_token");
+            assert!(reply.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
+        }
+    }
+    let token = bearer(&token);
+    let twice = [("authorization", token.as_str()), ("authorization", "Basic eDp5")];
+    browser.send("GET", "https://wiki.test/a", &twice, "").await.assert_refused(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn an_expired_or_revoked_token_is_refused_at_once() {
+    let world = World::new().await;
+    let token = world.access_token("openid").await;
+    let fields = [("authorization", bearer(&token))];
+    let fields = [(fields[0].0, fields[0].1.as_str())];
+    let url = "https://wiki.test/api/x";
+    world.call("GET", url, &fields).await.arrived();
+    world.wait(899);
+    world.call("GET", url, &fields).await.arrived();
+    world.wait(1);
+    world.call("GET", url, &fields).await.assert_refused(401, "invalid_token");
+
+    let token = world.access_token("openid").await;
+    let sent = bearer(&token);
+    world.call("GET", url, &[("authorization", &sent)]).await.arrived();
+    let form = crate::world::encode(&[("token", &token), ("client_id", "api"), ("client_secret", "secret")]);
+    let headers = [("content-type", "application/x-www-form-urlencoded")];
+    let request = crate::world::request("POST", "https://id.test/oauth/revoke", &headers, &form);
+    assert_eq!(world.send("192.0.2.9", request).await.answered_with(), 200);
+    world.call("GET", url, &[("authorization", &sent)]).await.assert_refused(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn a_token_for_another_audience_is_refused() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid").await);
+    let reply = world.call("GET", "https://shop.test/orders/1", &[("authorization", &token)]).await;
+    reply.assert_refused(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn a_missing_scope_is_named() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid email").await);
+    let reply = world.call("GET", "https://wiki.test/profiles/1", &[("authorization", &token)]).await;
+    reply.assert_refused(403, "insufficient_scope");
+    let challenge = reply.header("www-authenticate").unwrap();
+    assert!(
+        challenge.contains("error=\"insufficient_scope\"") && challenge.contains("scope=\"profile\""),
+        "{challenge}"
+    );
+}
+
+#[tokio::test]
+async fn a_token_in_the_address_is_no_credential() {
+    let world = World::new().await;
+    let token = world.access_token("openid").await;
+    let url = format!("https://wiki.test/api/x?access_token={token}");
+    world.call("GET", &url, &[]).await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn who_is_not_in_the_group_is_refused() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", BEN).await;
+    browser.fetch("https://wiki.test/staff/").await.assert_refused(403, "access_denied");
+    browser.fetch("https://wiki.test/staff").await.assert_refused(403, "access_denied");
+    let anna = Browser::new(&world);
+    anna.sign_in_at("https://wiki.test/", ANNA).await;
+    assert_eq!(anna.fetch("https://wiki.test/staff/").await.arrived(), ("wiki", "/staff/"));
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_opens_no_websocket() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let upgrade = [("upgrade", "websocket"), ("connection", "upgrade")];
+    for (origin, passes) in [("https://wiki.test", true), ("https://evil.test", false), ("null", false)] {
+        let fields = [upgrade[0], upgrade[1], ("origin", origin)];
+        let reply = browser.send("GET", "https://wiki.test/socket", &fields, "").await;
+        if passes {
+            reply.arrived();
+        } else {
+            reply.assert_refused(403, "access_denied");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_no_rule_opens_is_closed() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://shop.test/orders/", ANNA).await;
+    for path in ["/", "/order", "/ordersx/", "/ORDERS/"] {
+        browser.fetch(&format!("https://shop.test{path}")).await.assert_refused(403, "access_denied");
+        browser.visit(&format!("https://shop.test{path}")).await.assert_page(403);
+    }
+}
+
+#[tokio::test]
+async fn no_spelling_leads_around_a_rule() {
+    let world = World::new().await;
+    for path in [
+        "/public/../a",
+        "/public/..",
+        "/public/%2e%2e/a",
+        "/public/.%2E/a",
+        "/public/..%2fa",
+        "/public/..%5ca",
+        "/public/..\\a",
+        "/public/%252e%252e/a",
+        "/public/..;/a",
+        "/public;/../a",
+        "/public/%00",
+        "/public//../a",
+        "//public/",
+        "/public/./",
+        "/public/%c0%ae%c0%ae/a",
+        "/public/%",
+        "/public/%zz",
+        "/public/%u002e",
+        "/Public/a",
+        "/PUBLIC/",
+        "/%50ublic/",
+        "/public/a%0d%0ax",
+        "/public/a%3bb",
+    ] {
+        let reply = world.call("GET", &format!("https://wiki.test{path}"), &[]).await;
+        assert_eq!(reply.answered_with(), 400, "{path}");
+        reply.assert_refused(400, "invalid_request");
+    }
+    for path in ["/public", "/public/", "/public/a%20b?/../x", "/%70ublic/a", "/public/a?x=/..%2f"] {
+        let reply = world.call("GET", &format!("https://wiki.test{path}"), &[]).await;
+        assert_eq!(reply.arrived(), ("wiki", path));
+    }
+    for path in ["/publi", "/publicity", "/a?/public/", "/a%3f/public/", "/a%23/public/"] {
+        world.call("GET", &format!("https://wiki.test{path}"), &[]).await.assert_refused(401, "login_required");
+    }
+}
+
+#[tokio::test]
+async fn the_host_alone_names_the_application() {
+    let world = World::new().await;
+    for host in ["wiki.test", "WIKI.test", "wiki.test:8443"] {
+        let reply = world.call("GET", &format!("https://{host}/public/"), &[]).await;
+        assert_eq!(reply.arrived().0, "wiki", "{host}");
+    }
+    for host in ["wiki.test.", "wiki.test.evil.test", "evil.test", "wık\u{131}.test", "wiki.test:x"] {
+        let reply = world.call("GET", &format!("https://{host}/public/"), &[("x-forwarded-host", "wiki.test")]).await;
+        assert_eq!(reply.answered_with(), 421, "{host}");
+    }
+    // A target that names another host than `Host` does.
+    let mut request = crate::world::request("GET", "https://wiki.test/public/", &[], "");
+    *request.uri_mut() = "https://shop.test/public/".parse().unwrap();
+    assert_eq!(world.send("192.0.2.9", request).await.answered_with(), 400);
+}

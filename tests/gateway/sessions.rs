@@ -1,0 +1,171 @@
+//! How long a browser's session at an application lasts, and what ends it.
+
+use sealgate::protocol::session::SessionCookie;
+use sealgate::protocol::user::UserState;
+
+use crate::browser::{Browser, is_login};
+use crate::world::{ANNA, BEN, World};
+
+const COOKIE: &str = "__Host-sealgate";
+
+async fn signed_in(world: &World) -> Browser<'_> {
+    let browser = Browser::new(world);
+    let end = browser.sign_in_at("https://wiki.test/a", ANNA).await;
+    assert_eq!(end.arrived(), ("wiki", "/a"));
+    browser
+}
+
+#[tokio::test]
+async fn signing_out_at_the_application_goes_on_to_the_provider() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let cookie = browser.cookie("wiki.test", COOKIE).unwrap();
+    let reply = browser.visit("https://wiki.test/.sealgate/logout").await;
+    assert_eq!(reply.location(), "https://id.test/oauth/logout?client_id=sealgate-app-wiki");
+    assert_eq!(browser.cookie("wiki.test", COOKIE), None);
+    // The cookie is dead, not only forgotten.
+    browser.set_cookie("wiki.test", COOKIE, &cookie);
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    let page = browser.open("https://wiki.test/.sealgate/logout").await;
+    browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    let end = browser.open("https://wiki.test/a").await;
+    assert!(is_login(&end), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_form_may_sign_out_too() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let reply = browser.send("POST", "https://wiki.test/.sealgate/logout", &[], "").await;
+    assert_eq!(reply.answered_with(), 303);
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_strangers_link_signs_nobody_out() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let fields = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    let reply = browser.send("GET", "https://wiki.test/.sealgate/logout", &fields, "").await;
+    assert!(reply.location().starts_with("https://id.test/oauth/logout"));
+    assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
+}
+
+#[tokio::test]
+async fn signing_out_at_the_provider_ends_every_application() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    browser.open("https://shop.test/orders/").await.arrived();
+    let page = browser.open("https://id.test/oauth/logout").await;
+    browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    for url in ["https://wiki.test/a", "https://shop.test/orders/"] {
+        browser.fetch(url).await.assert_refused(401, "login_required");
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_or_deleted_person_is_out_with_the_next_request() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let store = &world.sealgate.store;
+    store.change_user(world.anna.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    store.change_user(world.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
+    browser.fetch("https://wiki.test/a").await.arrived();
+    store.delete_user(world.anna.sub, world.sealgate.clock.now()).await.unwrap();
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_change_of_groups_holds_with_the_next_request() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    browser.fetch("https://wiki.test/staff/").await.arrived();
+    world.sealgate.store.change_user(world.anna.sub, |user| user.groups.clear()).await.unwrap();
+    browser.fetch("https://wiki.test/staff/").await.assert_refused(403, "access_denied");
+}
+
+#[tokio::test]
+async fn a_session_that_is_used_stays_and_one_that_is_not_ends() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let idle = signed_in(&world).await;
+    for _ in 0..4 {
+        world.wait(1800);
+        browser.fetch("https://wiki.test/a").await.arrived();
+        world.gateway.note_uses(&world.sealgate).await;
+    }
+    browser.fetch("https://wiki.test/a").await.arrived();
+    idle.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn no_use_keeps_a_session_beyond_its_end() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    for _ in 0..19 {
+        world.wait(1800);
+        browser.fetch("https://wiki.test/a").await.arrived();
+        world.gateway.note_uses(&world.sealgate).await;
+    }
+    world.wait(1800);
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_session_that_has_ended_is_not_brought_back_by_a_late_note() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    world.wait(120);
+    browser.fetch("https://wiki.test/a").await.arrived();
+    let page = browser.open("https://id.test/oauth/logout").await;
+    browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    world.gateway.note_uses(&world.sealgate).await;
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_cookie_opens_only_where_it_was_given() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    browser.open("https://shop.test/orders/").await.arrived();
+    let (wiki, provider) = (browser.cookie("wiki.test", COOKIE).unwrap(), browser.cookie("id.test", COOKIE).unwrap());
+    let thief = Browser::new(&world);
+    thief.set_cookie("shop.test", COOKIE, &wiki);
+    thief.fetch("https://shop.test/orders/").await.assert_refused(401, "login_required");
+    thief.set_cookie("wiki.test", COOKIE, &provider);
+    thief.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    thief.set_cookie("id.test", COOKIE, &wiki);
+    thief.fetch("https://id.test/dashboard").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_session_id_without_its_secret_opens_nothing() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let known = SessionCookie::parse(&browser.cookie("wiki.test", COOKIE).unwrap()).unwrap();
+    let forged = SessionCookie::new(known.id, [0; 24]);
+    browser.set_cookie("wiki.test", COOKIE, forged.value().expose());
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    for value in ["", "x", "AAAA", &"A".repeat(54), &"A".repeat(5000)] {
+        browser.set_cookie("wiki.test", COOKIE, value);
+        browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    }
+}
+
+#[tokio::test]
+async fn a_planted_session_does_not_become_the_victims() {
+    let world = World::new().await;
+    let attacker = Browser::new(&world);
+    attacker.sign_in_at("https://wiki.test/a", BEN).await;
+    let planted = attacker.cookie("wiki.test", COOKIE).unwrap();
+
+    let victim = Browser::new(&world);
+    victim.set_cookie("wiki.test", COOKIE, &planted);
+    let page = victim.open("https://wiki.test/.sealgate/switch-account").await;
+    let end = victim.sign_in(&page, ANNA).await;
+    assert_eq!(end.header("x-forwarded-email"), Some(ANNA));
+    assert_ne!(victim.cookie("wiki.test", COOKIE).unwrap(), planted);
+    // The planted session ended, and is in no case Anna's.
+    attacker.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}

@@ -1,0 +1,336 @@
+//! People who are sent to sign in, and come back.
+
+use crate::browser::{Browser, is_login, link};
+use crate::world::{ANNA, BEN, World};
+
+const COOKIE: &str = "__Host-sealgate";
+const BINDING: &str = "__Host-sealgate-browser";
+
+#[tokio::test]
+async fn a_person_comes_back_to_the_very_page_they_wanted() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    for wanted in
+        ["/reports/2026?q=%C5%9Fubat&x=a+b%2F..%2f//&y=;%00", "/a%20b/%c3%a7?", "/staff/?next=https://evil.test/"]
+    {
+        browser.forget("wiki.test");
+        browser.forget("id.test");
+        let page = browser.open(&format!("https://wiki.test{wanted}")).await;
+        assert!(is_login(&page), "{page:?}");
+        let end = browser.sign_in(&page, ANNA).await;
+        assert_eq!(end.arrived(), ("wiki", wanted));
+        assert_eq!(end.header("x-forwarded-email"), Some(ANNA));
+    }
+}
+
+#[tokio::test]
+async fn the_way_to_the_provider_is_a_code_flow_with_pkce_and_a_secret_state() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let first = browser.visit("https://wiki.test/a?b").await;
+    assert_eq!(first.answered_with(), 302);
+    assert!(first.location().starts_with("https://id.test/oauth/authorize?"), "{}", first.location());
+    for (name, value) in [
+        ("client_id", "sealgate-app-wiki"),
+        ("redirect_uri", "https://wiki.test/.sealgate/callback"),
+        ("response_type", "code"),
+        ("scope", "openid profile email"),
+        ("code_challenge_method", "S256"),
+    ] {
+        assert_eq!(first.sent_with(name).as_deref(), Some(value));
+    }
+    let second = browser.visit("https://wiki.test/a?b").await;
+    for name in ["state", "code_challenge"] {
+        let (one, other) = (first.sent_with(name).unwrap(), second.sent_with(name).unwrap());
+        assert!(one.len() == 43 && one != other, "{name}");
+    }
+    assert!(!first.location().contains("%2Fa"), "the page that was wanted stays here");
+}
+
+#[tokio::test]
+async fn one_binding_cookie_serves_any_number_of_tabs() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let first = browser.visit("https://wiki.test/1").await;
+    assert_eq!(first.headers.get_all("set-cookie").iter().count(), 1);
+    let binding = browser.cookie("wiki.test", BINDING).unwrap();
+    for number in 2..20 {
+        let reply = browser.visit(&format!("https://wiki.test/{number}")).await;
+        assert_eq!(reply.header("set-cookie"), None);
+    }
+    assert_eq!(browser.jar("wiki.test"), format!("{BINDING}={binding}"));
+}
+
+#[tokio::test]
+async fn every_tab_comes_back_to_its_own_page_and_keeps_the_one_session() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let mut tabs = Vec::new();
+    for number in 0..4 {
+        tabs.push(browser.open(&format!("https://wiki.test/tab/{number}?x")).await);
+    }
+    let first = browser.sign_in(&tabs[2], ANNA).await;
+    assert_eq!(first.arrived(), ("wiki", "/tab/2?x"));
+    let session = browser.cookie("wiki.test", COOKIE).unwrap();
+    // The other tabs show the form still; whoever sends it signs in again, which makes a newer session beside it.
+    for number in [0, 3] {
+        world.wait(5);
+        let end = browser.sign_in(&tabs[number], ANNA).await;
+        assert_eq!(end.arrived(), ("wiki", format!("/tab/{number}?x").as_str()));
+    }
+    // A tab that is reloaded needs no form, and changes no cookie.
+    browser.set_cookie("wiki.test", COOKIE, &session);
+    let end = browser.open("https://wiki.test/tab/1?x").await;
+    assert_eq!(end.arrived(), ("wiki", "/tab/1?x"));
+    assert_eq!(browser.cookie("wiki.test", COOKIE), Some(session));
+}
+
+#[tokio::test]
+async fn tabs_that_are_restored_at_once_all_arrive_with_one_session() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://shop.test/orders/1", ANNA).await;
+    world.wait(60);
+    let mut authorized = Vec::new();
+    for number in 0..8 {
+        let sent = browser.visit(&format!("https://wiki.test/{number}")).await;
+        authorized.push(browser.visit(sent.location()).await);
+    }
+    let mut sessions = std::collections::BTreeSet::new();
+    for (number, reply) in authorized.iter().enumerate() {
+        let back = browser.visit(reply.location()).await;
+        assert_eq!((back.answered_with(), back.location()), (302, format!("/{number}").as_str()));
+        sessions.insert(browser.cookie("wiki.test", COOKIE).unwrap());
+        let end = browser.visit(&format!("https://wiki.test/{number}")).await;
+        assert_eq!(end.arrived().0, "wiki");
+    }
+    assert_eq!(sessions.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_twice_leads_to_the_application() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://wiki.test/a").await;
+    let (_, posted) = browser.submit_only(&page, &[("email", ANNA), ("password", crate::world::PASSWORD)]).await;
+    let resumed = browser.visit(&format!("https://id.test{}", posted.location())).await;
+    let callback = resumed.location().to_owned();
+    let first = browser.visit(&callback).await;
+    assert_eq!(first.location(), "/a");
+    let second = browser.visit(&callback).await;
+    assert_eq!((second.answered_with(), second.location()), (302, "/"));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_begins_anew() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let sent = browser.visit("https://wiki.test/a").await;
+    let state = sent.sent_with("state").unwrap();
+    world.wait(601);
+    let late = browser.visit(&format!("https://wiki.test/.sealgate/callback?code=x&state={state}")).await;
+    assert!(late.location().starts_with("https://id.test/oauth/authorize?"));
+    assert_ne!(late.sent_with("state").unwrap(), state);
+}
+
+#[tokio::test]
+async fn nobody_is_signed_in_by_somebody_elses_link() {
+    let world = World::new().await;
+    let attacker = Browser::new(&world);
+    let page = attacker.open("https://wiki.test/a").await;
+    let (_, posted) = attacker.submit_only(&page, &[("email", BEN), ("password", crate::world::PASSWORD)]).await;
+    let resumed = attacker.visit(&format!("https://id.test{}", posted.location())).await;
+    let callback = resumed.location().to_owned();
+
+    let stranger = Browser::new(&world);
+    stranger.visit(&callback).await.assert_page(400);
+    assert_eq!(stranger.jar("wiki.test"), "");
+
+    let victim = Browser::new(&world);
+    victim.visit("https://wiki.test/b").await;
+    let reply = victim.visit(&callback).await;
+    assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
+    assert_eq!(victim.cookie("wiki.test", COOKIE), None);
+
+    // The victim's own attempt with the attacker's code: the code belongs to another challenge.
+    let own = victim.visit("https://wiki.test/b").await;
+    let state = own.sent_with("state").unwrap();
+    let code = resumed.sent_with("code").unwrap();
+    let reply = victim.visit(&format!("https://wiki.test/.sealgate/callback?code={code}&state={state}")).await;
+    assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
+    assert_eq!(victim.cookie("wiki.test", COOKIE), None);
+
+    // Nothing of that has used the code up.
+    assert_eq!(attacker.visit(&callback).await.location(), "/a");
+}
+
+#[tokio::test]
+async fn a_code_for_one_application_opens_no_other() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let sent = browser.visit("https://shop.test/orders/").await;
+    let answered = browser.visit(sent.location()).await;
+    let code = answered.sent_with("code").unwrap();
+    browser.forget("wiki.test");
+    let other = browser.visit("https://wiki.test/a").await;
+    let state = other.sent_with("state").unwrap();
+    let reply = browser.visit(&format!("https://wiki.test/.sealgate/callback?code={code}&state={state}")).await;
+    assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
+    assert_eq!(browser.cookie("wiki.test", COOKIE), None);
+    // Neither does a state: the answer of the one application's attempt, sent to the other's callback.
+    let reply = browser.visit(&answered.location().replace("shop.test", "wiki.test")).await;
+    assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
+    assert_eq!(browser.cookie("wiki.test", COOKIE), None);
+}
+
+#[tokio::test]
+async fn of_two_answers_at_once_one_begins_the_session() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://wiki.test/a").await;
+    let (_, posted) = browser.submit_only(&page, &[("email", ANNA), ("password", crate::world::PASSWORD)]).await;
+    let resumed = browser.visit(&format!("https://id.test{}", posted.location())).await;
+    let callback = resumed.location().to_owned();
+    let (one, other) = tokio::join!(browser.visit(&callback), browser.visit(&callback));
+    let (winner, loser) = if one.location() == "/a" { (one, other) } else { (other, one) };
+    assert_eq!(winner.location(), "/a");
+    assert!(loser.location().starts_with("https://id.test/oauth/authorize?"), "{loser:?}");
+    // Whichever the browser follows, it arrives.
+    let end = browser.follow(&callback, loser).await;
+    assert_eq!(end.arrived(), ("wiki", "/a"));
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_provider_is_shown_and_begins_nothing() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    for (error, status) in [("access_denied", 400), ("invalid_scope", 400), ("temporarily_unavailable", 503)] {
+        let sent = browser.visit("https://wiki.test/a").await;
+        let state = sent.sent_with("state").unwrap();
+        let address = format!("https://wiki.test/.sealgate/callback?error={error}&state={state}&iss=https://id.test");
+        browser.visit(&address).await.assert_page(status);
+        // The attempt is over.
+        browser.visit(&address).await.assert_page(400);
+    }
+}
+
+#[tokio::test]
+async fn malformed_answers_are_shown_as_such() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let sent = browser.visit("https://wiki.test/a").await;
+    let state = sent.sent_with("state").unwrap();
+    for query in ["state=a&state=b&code=c", "state=%ff", "iss=https://evil.test&code=c&state=s"] {
+        browser.visit(&format!("https://wiki.test/.sealgate/callback?{query}")).await.assert_page(400);
+    }
+    let mixed = format!("https://wiki.test/.sealgate/callback?iss=https://evil.test&code=c&state={state}");
+    browser.visit(&mixed).await.assert_page(400);
+}
+
+#[tokio::test]
+async fn a_browser_that_keeps_no_session_is_stopped_after_three_rounds() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://shop.test/orders/", ANNA).await;
+    world.wait(60);
+    browser.refuse("wiki.test", COOKIE);
+    let page = browser.open("https://wiki.test/a").await;
+    page.assert_page(400);
+    browser.visit("https://wiki.test/a").await.assert_page(400);
+    world.wait(10);
+    assert_eq!(browser.visit("https://wiki.test/a").await.answered_with(), 302);
+}
+
+#[tokio::test]
+async fn a_browser_that_keeps_no_cookie_at_all_is_told_so() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://shop.test/orders/", ANNA).await;
+    for name in [COOKIE, BINDING, "__Host-sealgate-rounds"] {
+        browser.refuse("wiki.test", name);
+    }
+    browser.open("https://wiki.test/a").await.assert_page(400);
+}
+
+#[tokio::test]
+async fn signing_in_by_hand_again_and_again_is_no_loop() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    for _ in 0..5 {
+        let page = browser.open("https://wiki.test/a").await;
+        world.wait(1);
+        let end = browser.sign_in(&page, ANNA).await;
+        assert_eq!(end.arrived(), ("wiki", "/a"));
+        browser.forget("id.test");
+        browser.refuse("nowhere", COOKIE);
+        browser.send("GET", "https://wiki.test/.sealgate/logout", &[], "").await;
+    }
+}
+
+#[tokio::test]
+async fn one_address_begins_sixty_sign_ins_a_minute() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    for _ in 0..60 {
+        assert_eq!(browser.visit("https://wiki.test/a").await.answered_with(), 302);
+    }
+    let limited = browser.visit("https://wiki.test/a").await;
+    limited.assert_page(429);
+    assert!(limited.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    let mut neighbour = Browser::new(&world);
+    neighbour.address = "192.0.2.2".into();
+    assert_eq!(neighbour.visit("https://wiki.test/a").await.answered_with(), 302);
+    world.wait(60);
+    assert_eq!(browser.visit("https://wiki.test/a").await.answered_with(), 302);
+}
+
+#[tokio::test]
+async fn who_may_not_enter_is_told_which_account_it_is_and_may_take_another() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let refused = browser.sign_in_at("https://wiki.test/staff/rota?week=3", BEN).await;
+    refused.assert_page(403);
+    assert!(refused.text().contains(BEN), "{}", refused.text());
+    // Asking again leads to the same page, and to no sign-in.
+    browser.visit("https://wiki.test/staff/rota?week=3").await.assert_page(403);
+    let switch = link(refused.text(), "/.sealgate/switch-account");
+    let chooser = browser.open(&format!("https://wiki.test{switch}")).await;
+    assert!(chooser.text().contains(BEN) && !is_login(&chooser), "{}", chooser.text());
+    let login = browser.submit(&chooser, &[]).await;
+    let end = browser.sign_in(&login, ANNA).await;
+    assert_eq!(end.arrived(), ("wiki", "/staff/rota?week=3"));
+    assert_eq!(end.header("x-forwarded-email"), Some(ANNA));
+}
+
+#[tokio::test]
+async fn an_application_on_the_issuers_host_is_opened_by_the_providers_session() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://id.test/dashboard?x=1").await;
+    let end = browser.sign_in(&page, ANNA).await;
+    assert_eq!(end.arrived(), ("portal", "/dashboard?x=1"));
+    assert_eq!(end.header("x-forwarded-email"), Some(ANNA));
+    // The one session cookie is the provider's: it still opens the way to other applications.
+    let end = browser.open("https://wiki.test/a").await;
+    assert_eq!(end.arrived(), ("wiki", "/a"));
+    // The provider's own paths are never the application's.
+    assert_eq!(browser.visit("https://id.test/oauth/nothing").await.answered_with(), 404);
+    for trick in ["/%6fauth/login", "/oauth%2flogin", "/x/../oauth/login"] {
+        let reply = browser.visit(&format!("https://id.test{trick}")).await;
+        assert!(reply.arrived.is_none() || reply.arrived().0 == "portal", "{trick}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_store_lets_those_work_who_are_signed_in() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/a", ANNA).await;
+    world.engine.refuse_writes(true);
+    assert_eq!(browser.visit("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
+    let stranger = Browser::new(&world);
+    let reply = stranger.visit("https://wiki.test/a").await;
+    reply.assert_page(503);
+    assert_eq!(reply.header("retry-after"), Some("1"));
+}

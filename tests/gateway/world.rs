@@ -1,0 +1,375 @@
+//! A gate with a provider behind it, in this process: the memory engine, a clock that the test moves, a SoftHSM token that
+//! signs. What the gate lets through "arrives", with the headers and the target that the application would see.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode, header};
+use sealgate::ambient::{Clock, FixedClock, OsEntropy};
+use sealgate::config::Config;
+use sealgate::endpoint;
+use sealgate::gateway::{Decision, Gateway};
+use sealgate::metrics::Metrics;
+use sealgate::origin::Origin;
+use sealgate::password::hash_blocking;
+use sealgate::protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
+use sealgate::protocol::client::{ClientSecret, ConsentRule, GrantType};
+use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::secret::Secret;
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
+use sealgate::sealgate::{Parts, Sealgate};
+use sealgate::store::AddOutcome;
+use sealgate::store::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
+use sealgate::store::memory::MemoryEngine;
+use secrecy::SecretString;
+
+use crate::token_device;
+
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
+pub(crate) const ANNA: &str = "anna@example.test";
+pub(crate) const BEN: &str = "ben@example.test";
+
+/// The issuer with an application on its own host, and applications on theirs.
+const SETTINGS: &str = r#"
+    issuer = "https://id.test"
+    [server]
+    listen = ["127.0.0.1:8443"]
+    [hsm]
+    module = "/usr/lib/softhsm/libsofthsm2.so"
+    token_label = "sealgate"
+    pin_file = "pin"
+    [store]
+    path = "store"
+    [sessions]
+    idle_seconds = 3600
+    absolute_seconds = 36000
+    interaction_seconds = 600
+
+    [[app]]
+    name = "wiki"
+    host = "wiki.test"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/public/"
+    access = "public"
+    [[app.route]]
+    path = "/api/"
+    access = "bearer"
+    [[app.route]]
+    path = "/profiles/"
+    access = "signed_in"
+    scopes = ["profile"]
+    [[app.route]]
+    path = "/staff/"
+    access = "signed_in"
+    groups = ["staff"]
+
+    [[app]]
+    name = "shop"
+    host = "shop.test"
+    audience = "https://shop.test/api"
+    upstreams = ["http://127.0.0.1:8082"]
+    [[app.route]]
+    path = "/orders/"
+    access = "signed_in"
+
+    [[app]]
+    name = "portal"
+    host = "id.test"
+    upstreams = ["http://127.0.0.1:8083"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+"#;
+
+/// Provider, gate, and two people: Anna, who is staff, and Ben, who is not.
+pub(crate) struct World {
+    pub(crate) sealgate: Arc<Sealgate>,
+    pub(crate) gateway: Gateway,
+    pub(crate) engine: Arc<MemoryEngine>,
+    pub(crate) clock: Arc<FixedClock>,
+    pub(crate) anna: User,
+    pub(crate) ben: User,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let config = Config::parse(SETTINGS, Path::new("/nowhere")).unwrap();
+        let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
+        let engine = Arc::new(MemoryEngine::default());
+        let parts = Parts {
+            config,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            entropy: Arc::new(OsEntropy),
+            engine: Arc::new(TakingTurns(Arc::clone(&engine))),
+            signer: token_device::signer(),
+            metrics: Arc::new(Metrics::new().unwrap()),
+        };
+        let sealgate = Arc::new(parts.assemble().await.unwrap());
+        let now = clock.now();
+        let world = Self {
+            gateway: Gateway::new(&sealgate.config),
+            anna: person(1, ANNA, "Anna Şahin", &["staff", "a,b"], now),
+            ben: person(2, BEN, "Ben", &[], now),
+            sealgate,
+            engine,
+            clock,
+        };
+        for user in [&world.anna, &world.ben] {
+            assert_eq!(world.sealgate.store.add_user(user).await.unwrap(), AddOutcome::Added);
+        }
+        assert_eq!(world.sealgate.store.add_client(&client(now)).await.unwrap(), AddOutcome::Added);
+        world
+    }
+
+    pub(crate) fn wait(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Sends a request to the host that its `Host` names: to the provider, or through the gate.
+    pub(crate) async fn send(&self, address: &str, request: Request<Bytes>) -> Reply {
+        let (mut head, body) = request.into_parts();
+        head.extensions.insert(Origin {
+            address: address.parse::<IpAddr>().unwrap(),
+            secure: true,
+            request_id: "request-1".into(),
+        });
+        let path = head.uri.path();
+        // Below this path the gate answers wherever an application is, on the issuer's host too.
+        let own = path.starts_with("/.sealgate/");
+        let issuers = head.headers[header::HOST] == "id.test";
+        if issuers && !own && endpoint::owns(&self.sealgate.config, path) {
+            return Reply::answered(endpoint::dispatch(&self.sealgate, Request::from_parts(head, body)).await);
+        }
+        match self.gateway.admit(&self.sealgate, &head).await {
+            Decision::Answer(response) => Reply::answered(response),
+            Decision::Forward(permit) => {
+                let rewrite = permit.rewrite(&head);
+                let mut headers = head.headers;
+                for name in &rewrite.remove {
+                    headers.remove(name);
+                }
+                for (name, value) in rewrite.set {
+                    headers.insert(name, value);
+                }
+                let app = self.sealgate.config.apps[permit.app()].name.clone();
+                let target = rewrite.path_and_query.as_str().to_owned();
+                Reply { arrived: Some(Arrived { app, target }), status: 200, headers, body: Bytes::new() }
+            }
+        }
+    }
+
+    /// A request of a program that keeps no cookies.
+    pub(crate) async fn call(&self, method: &str, url: &str, fields: &[(&str, &str)]) -> Reply {
+        self.send("192.0.2.9", request(method, url, fields, "")).await
+    }
+
+    /// An access token of Anna's with this scope.
+    pub(crate) async fn access_token(&self, scope: &str) -> String {
+        let browser = crate::browser::Browser::new(self);
+        let query = encode(&[
+            ("client_id", "api"),
+            ("response_type", "code"),
+            ("redirect_uri", "https://rp.test/cb"),
+            ("scope", scope),
+        ]);
+        let page = browser.open(&format!("https://id.test/oauth/authorize?{query}")).await;
+        let back = browser.sign_in(&page, ANNA).await;
+        let location = url::Url::parse(back.location()).unwrap();
+        let code = location.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+        let form = encode(&[
+            ("grant_type", "authorization_code"),
+            ("code", &code),
+            ("redirect_uri", "https://rp.test/cb"),
+            ("client_id", "api"),
+            ("client_secret", "secret"),
+        ]);
+        let fields = [("content-type", "application/x-www-form-urlencoded")];
+        let reply = self.send("192.0.2.9", request("POST", "https://id.test/oauth/token", &fields, &form)).await;
+        reply.json()["access_token"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A request as it comes from the edge: the target without scheme and host, the host in `Host`.
+pub(crate) fn request(method: &str, url: &str, fields: &[(&str, &str)], body: &str) -> Request<Bytes> {
+    let rest = url.strip_prefix("https://").unwrap();
+    let (host, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let mut request = Request::builder().method(method).uri(target).header(header::HOST, host);
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    request.body(Bytes::from(body.to_owned())).unwrap()
+}
+
+/// Fields as a form or a query writes them.
+pub(crate) fn encode(fields: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+}
+
+/// What came of a request: an answer, or what arrived at the application.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// Set when the application got the request; `headers` are those that it got.
+    pub(crate) arrived: Option<Arrived>,
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    body: Bytes,
+}
+
+/// Where a request arrived.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    pub(crate) app: String,
+    pub(crate) target: String,
+}
+
+impl Reply {
+    fn answered(response: http::Response<Bytes>) -> Self {
+        let (head, body) = response.into_parts();
+        // Nothing that the gate or the provider says to one person may be kept for another.
+        let cache = head.headers[header::CACHE_CONTROL].to_str().unwrap();
+        assert!(cache.contains("no-store") || head.status == StatusCode::OK, "{cache}");
+        Self { arrived: None, status: head.status.as_u16(), headers: head.headers, body }
+    }
+
+    /// The application and the target; fails when the request was answered.
+    #[track_caller]
+    pub(crate) fn arrived(&self) -> (&str, &str) {
+        let arrived = self.arrived.as_ref().unwrap_or_else(|| panic!("it was answered: {self:?}"));
+        (&arrived.app, &arrived.target)
+    }
+
+    /// The answer's status; fails when the request arrived.
+    #[track_caller]
+    pub(crate) fn answered_with(&self) -> u16 {
+        assert!(self.arrived.is_none(), "it arrived: {self:?}");
+        self.status
+    }
+
+    /// A header that stands at most once.
+    #[track_caller]
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let first = values.next().map(|value| std::str::from_utf8(value.as_bytes()).unwrap());
+        assert!(values.next().is_none(), "{name} stands more than once: {self:?}");
+        first
+    }
+
+    #[track_caller]
+    pub(crate) fn location(&self) -> &str {
+        self.header("location").unwrap_or_else(|| panic!("no Location: {self:?}"))
+    }
+
+    /// A parameter of the `Location`'s query.
+    #[track_caller]
+    pub(crate) fn sent_with(&self, name: &str) -> Option<String> {
+        let url = url::Url::parse(self.location()).unwrap();
+        url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// A refusal to a program: JSON with this error, and a challenge where there is something to present.
+    #[track_caller]
+    pub(crate) fn assert_refused(&self, status: u16, error: &str) {
+        assert_eq!(self.answered_with(), status, "{self:?}");
+        let body = self.json();
+        assert_eq!(body["error"], error, "{body}");
+        assert!(!body["error_description"].as_str().unwrap().is_empty());
+        assert_eq!(self.header("location"), None);
+    }
+
+    /// A page for a person that sends them nowhere.
+    #[track_caller]
+    pub(crate) fn assert_page(&self, status: u16) {
+        assert_eq!(self.answered_with(), status, "{self:?}");
+        assert_eq!(self.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!(self.header("location"), None);
+        assert!(self.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
+    }
+}
+
+/// The memory engine, which lets others have their turn before each of its steps: so that two requests at once meet in the
+/// middle, as they do on a disk.
+struct TakingTurns(Arc<MemoryEngine>);
+
+#[async_trait]
+impl Engine for TakingTurns {
+    async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        tokio::task::yield_now().await;
+        self.0.get(key).await
+    }
+
+    async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        tokio::task::yield_now().await;
+        self.0.scan(prefix, after, limit).await
+    }
+
+    async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        tokio::task::yield_now().await;
+        self.0.commit(changes).await
+    }
+
+    async fn ping(&self) -> Result<(), EngineError> {
+        self.0.ping().await
+    }
+}
+
+fn client(now: UnixTime) -> Client {
+    Client {
+        id: ClientId::parse("api").unwrap(),
+        name: "Api".into(),
+        client_type: ClientType::Confidential,
+        auth_method: AuthMethod::ClientSecretPost,
+        secrets: vec![ClientSecret { hash: Secret::new("secret").hash(), created_at: now, expires_at: None }],
+        redirect_uris: vec![RedirectUri::parse("https://rp.test/cb").unwrap()],
+        post_logout_redirect_uris: vec![],
+        scope: Scope::all(),
+        grant_types: vec![GrantType::AuthorizationCode],
+        consent: ConsentRule::Implied,
+        state: ClientState::Enabled,
+        created_at: now,
+        details: ClientDetails::default(),
+        registration: None,
+    }
+}
+
+fn person(number: u8, email: &str, name: &str, groups: &[&str], now: UnixTime) -> User {
+    User {
+        sub: Subject::from_random([number; 16]),
+        email: Email::parse(email).unwrap(),
+        email_verified: true,
+        name: name.into(),
+        phone_number: None,
+        picture: None,
+        roles: [].into(),
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        password: Some(password_hash()),
+        state: UserState::Enabled,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Hashing takes its time; everybody's password is the same.
+fn password_hash() -> PasswordHash {
+    static HASH: OnceLock<PasswordHash> = OnceLock::new();
+    HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()
+}
