@@ -1,6 +1,8 @@
 //! The gate over HTTP requests, in process: the provider behind it is the real one, over the memory engine, a clock that
 //! the test moves, and a SoftHSM token that signs.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "gateway/access.rs"]
 mod access;
 #[path = "gateway/browser.rs"]

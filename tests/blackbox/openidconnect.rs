@@ -13,11 +13,7 @@ async fn the_openidconnect_crate_signs_in_refreshes_and_reads_userinfo() {
     let mut instance = Instance::prepare(&Settings::default());
     let secret = instance.add_confidential_client("web");
     instance.start();
-    let http = openidconnect::reqwest::ClientBuilder::new()
-        .redirect(openidconnect::reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build()
-        .unwrap();
+    let http = reqwest::ClientBuilder::new().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
     let metadata =
         CoreProviderMetadata::discover_async(IssuerUrl::new(instance.url("")).unwrap(), &http).await.unwrap();
     let client =

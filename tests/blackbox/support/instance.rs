@@ -271,14 +271,10 @@ impl Instance {
         });
         status.unwrap().code()
     }
-
-    /// The process id of the server.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
 }
 
 impl Drop for Instance {
+    #[expect(clippy::print_stderr, reason = "the log says why a test failed")]
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();

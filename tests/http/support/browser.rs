@@ -67,7 +67,7 @@ impl<'a> Browser<'a> {
     pub(crate) async fn follow(&self, mut reply: Reply) -> Reply {
         for _ in 0..10 {
             match reply.header("location") {
-                Some(location) if location.starts_with('/') => reply = self.get(&location.to_owned()).await,
+                Some(location) if location.starts_with('/') => reply = self.get(location).await,
                 _ => return reply,
             }
         }

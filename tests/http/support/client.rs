@@ -38,7 +38,7 @@ impl<'a> Client<'a> {
         self.secret.iter().map(|secret| ("authorization", basic(&self.id, secret))).collect()
     }
 
-    /// AUTHZ(x): the address of an authorization request, changed by `changes`; a value of `-` takes the parameter out.
+    /// `AUTHZ(x)`: the address of an authorization request, changed by `changes`; a value of `-` takes the parameter out.
     pub(crate) fn authorize(&self, changes: &[(&str, &str)]) -> String {
         let challenge = challenge(VERIFIER);
         let mut fields = vec![
@@ -94,7 +94,7 @@ impl<'a> Client<'a> {
         self.provider.post(path, &headers, &all).await
     }
 
-    /// TOKEN(): redeems a code.
+    /// `TOKEN()`: redeems a code.
     pub(crate) async fn redeem(&self, code: &str) -> Reply {
         let mut fields = vec![("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
         if self.secret.is_none() {
