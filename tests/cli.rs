@@ -1,5 +1,7 @@
 //! The command line, by running the program itself.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "cli/clients.rs"]
 mod clients;
 #[path = "cli/keys.rs"]
