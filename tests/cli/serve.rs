@@ -9,7 +9,7 @@ use sealgate::protocol::user::Email;
 
 use crate::site::{PASSWORD, Site};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server that is killed with the test.
 struct Server(Child);

@@ -50,16 +50,17 @@ issuer = "http://localhost:8080"
 [server]
 listen = ["127.0.0.1:0"]
 [admin]
-socket = {:?}
+socket = "{}"
 [hsm]
 module = {module:?}
 token_label = "sealgate"
-pin_file = {pin_file:?}
+pin_file = "{}"
 [store]
 path = "store"
 cache_bytes = 4194304
 "#,
-            self.socket()
+            self.socket().display(),
+            pin_file.display()
         );
         fs::write(self.config(), text).unwrap();
     }
