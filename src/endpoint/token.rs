@@ -65,6 +65,7 @@ async fn redeem(
             }
         }
         let user = person(call, code.sign_in.subject).await?;
+        require_session(call, code).await?;
         let key = GrantKey::from_random(call.random());
         let first =
             code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), call.random()));
@@ -123,6 +124,14 @@ async fn refresh(
 async fn person(call: &Call<'_>, subject: Subject) -> Result<User, Failure> {
     let user = call.sealgate.store.user(subject).await?.filter(User::is_enabled);
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
+}
+
+/// A code gives nothing once its session has ended: whoever was signed out everywhere, or has signed out, must not come
+/// back through a code that was on its way.
+async fn require_session(call: &Call<'_>, code: &Code) -> Result<(), Failure> {
+    let session = call.sealgate.store.session(code.session).await?;
+    let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
+    if stands { Ok(()) } else { Err(Refusal::invalid_grant("The sign-in has ended.").into()) }
 }
 
 fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {

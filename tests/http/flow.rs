@@ -39,3 +39,12 @@ async fn a_signed_in_person_who_comes_by_a_cross_site_post_need_not_sign_in_agai
     let end = browser.follow(posted).await;
     assert!(end.returned("code").is_some(), "{end:?}");
 }
+
+#[tokio::test]
+async fn a_code_gives_nothing_once_the_person_was_signed_out_everywhere() {
+    let provider = Provider::new().await;
+    let client = provider.c1();
+    let code = client.code(&[("scope", "openid offline_access")]).await;
+    assert_eq!(provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap(), 1);
+    client.redeem(&code).await.assert_error(400, "invalid_grant");
+}
