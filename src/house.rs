@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, Request, Response, request};
+use http::{HeaderMap, Request, Response, StatusCode, request};
 
 use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
 use crate::endpoint;
 use crate::gateway::{Decision, Gateway};
+use crate::protocol::error::Refusal;
 use crate::sealgate::Sealgate;
 use crate::server::Stop;
 
@@ -123,11 +124,17 @@ impl Front for House {
         if endpoint::is_public_document(config, path) {
             return Verdict::Local { body_limit: 0 };
         }
-        Verdict::Answer(endpoint::misdirected(&self.sealgate, head))
+        let refusal = Refusal::invalid_request("This host is not served here.");
+        Verdict::Answer(endpoint::refuse(&self.sealgate, head, StatusCode::MISDIRECTED_REQUEST, refusal))
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         endpoint::dispatch(&self.sealgate, request).await
+    }
+
+    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
+        let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
+        endpoint::refuse(&self.sealgate, head, status, refusal)
     }
 
     fn finished(&self, exchange: &Finished<'_>) {

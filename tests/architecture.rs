@@ -45,7 +45,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("admin", &["protocol", "ambient", "config", "password", "sealgate", "store"]),
     ("edge", &["ambient", "config", "origin"]),
-    ("house", &["edge", "endpoint", "gateway", "sealgate", "server"]),
+    ("house", &["edge", "endpoint", "gateway", "protocol", "sealgate", "server"]),
     ("server", &["ambient", "config", "edge"]),
     ("compose", &["admin", "ambient", "config", "edge", "house", "metrics", "sealgate", "server", "signer", "store"]),
     ("cli", &["admin", "ambient", "compose", "config", "password", "protocol", "server", "signer", "store"]),

@@ -48,6 +48,10 @@ pub trait Front: Send + Sync + 'static {
     /// [`Origin`].
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
 
+    /// Answers in place of a request that [`Verdict::Local`] claimed and whose body did not come: it was too long (413) or
+    /// too slow (408). The connection closes after it. `head.extensions` holds the [`Origin`].
+    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes>;
+
     /// Told of every exchange when it is over: for metrics and the access log. Runs on the request's path, so it may not
     /// block.
     fn finished(&self, exchange: &Finished<'_>);

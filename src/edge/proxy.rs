@@ -70,21 +70,30 @@ impl Proxy {
     async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
         let body = match read_body(session, limit, self.body_timeout).await {
             Ok(body) => body,
-            Err(fault) => {
+            Err(BodyFault::TooLarge) => {
+                discard_short_body(session).await;
+                return self.body_refused(session, StatusCode::PAYLOAD_TOO_LARGE, exchange).await;
+            }
+            Err(BodyFault::TooSlow) => {
+                return self.body_refused(session, StatusCode::REQUEST_TIMEOUT, exchange).await;
+            }
+            Err(BodyFault::Broken(error)) => {
                 exchange.answered_by = AnsweredBy::Edge;
-                return Err(match fault {
-                    BodyFault::TooLarge => {
-                        discard_short_body(session).await;
-                        refused(413, "request body over the limit")
-                    }
-                    BodyFault::TooSlow => refused(408, "request body too slow"),
-                    BodyFault::Broken(error) => error,
-                });
+                return Err(error);
             }
         };
         let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
         request.extensions_mut().insert(exchange.origin.clone());
         let response = self.front.answer(request).await;
+        answer(session, response, exchange).await
+    }
+
+    /// The front's own words for a body that did not come; what is left of it must not be read as the next request.
+    async fn body_refused(&self, session: &mut Session, status: StatusCode, exchange: &Exchange) -> Result<()> {
+        session.set_keepalive(None);
+        let mut head = session.req_header().as_owned_parts();
+        head.extensions.insert(exchange.origin.clone());
+        let response = self.front.body_refused(&head, status);
         answer(session, response, exchange).await
     }
 }

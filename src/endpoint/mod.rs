@@ -170,13 +170,17 @@ pub fn is_public_document(config: &Config, path: &str) -> bool {
     route.is_some_and(|route| matches!(route.endpoint, Endpoint::Discovery | Endpoint::Jwks))
 }
 
-/// The answer to a request for a host that is neither the issuer's nor an application's (RFC 9110 §15.5.20).
-pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Response<Bytes> {
+/// The answer to a request that reaches no endpoint: for a host that is nobody's (421), with a body too long (413).
+pub fn refuse(
+    sealgate: &Sealgate,
+    head: &http::request::Parts,
+    status: StatusCode,
+    refusal: Refusal,
+) -> http::Response<Bytes> {
     let request = Request::from_parts(head.clone(), Bytes::new());
     let call = Call::new(sealgate, &request, Style::Json);
-    let refusal = Refusal::invalid_request("This host is not served here.");
     let failure = match call.charge_address(Bucket::Pages) {
-        Ok(()) => Failure::json(StatusCode::MISDIRECTED_REQUEST, refusal),
+        Ok(()) => Failure::json(status, refusal),
         Err(limited) => limited,
     };
     let mut response = failure.into_response(&call);

