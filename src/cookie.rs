@@ -7,6 +7,7 @@ use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
 use crate::config::Issuer;
+use crate::protocol::secret::base64url;
 
 /// The names in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,20 @@ impl Names {
             }
         } else {
             Self { session: "sealgate", browser: "sealgate-browser", language: "sealgate-language", secure: false }
+        }
+    }
+}
+
+impl Names {
+    /// The browser's name for itself: the one that it has, or `fresh` with the cookie that gives it.
+    pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
+        match find(headers, self.browser) {
+            Some(known) if known.len() == 43 => (known.to_owned(), None),
+            _ => {
+                let name = base64url(&fresh);
+                let set = set(self.browser, &name, self.secure);
+                (name, Some(set))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("ambient", &["protocol"]),
     ("config", &["protocol"]),
     ("origin", &[]),
-    ("cookie", &["config"]),
+    ("cookie", &["config", "protocol"]),
     ("metrics", &[]),
     ("limiter", &["protocol"]),
     ("password", &["protocol", "config"]),

@@ -53,7 +53,7 @@ async fn begin(
         Some(hint) => Some(hinted(call, hint)?),
         None => None,
     };
-    let (browser, new_cookie) = interaction::browser(call);
+    let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
     let interaction = Interaction {
         browser: SecretHash::of(browser.as_bytes()),
         request,

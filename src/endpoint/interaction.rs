@@ -1,7 +1,6 @@
 //! What the pages of the sign-in share: the waiting request that the browser's cookie and the page's address name
 //! together, and the token that binds a form to both.
 
-use crate::cookie;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::page::Problem;
@@ -9,7 +8,7 @@ use crate::protocol::client::Client;
 use crate::protocol::next_step::Interaction;
 use crate::protocol::params::Params;
 use crate::protocol::redirect_uri;
-use crate::protocol::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
 use crate::store::Loaded;
 
 /// The parameter that names the waiting request. It opens nothing without the browser's cookie.
@@ -84,16 +83,4 @@ impl Waiting {
 /// The address of a page for a waiting request.
 pub(super) fn address(call: &Call<'_>, page: &str, id: &str) -> String {
     call.path(&format!("/oauth/{page}?{PARAMETER}={id}"))
-}
-
-/// The browser's binding cookie: the one that it has, or a new one with the header that sets it.
-pub(super) fn browser(call: &Call<'_>) -> (String, Option<http::HeaderValue>) {
-    match call.cookie(call.cookies.browser) {
-        Some(known) if known.len() == 43 => (known.to_owned(), None),
-        _ => {
-            let fresh = Secret::from_random(&call.random::<32>());
-            let set = cookie::set(call.cookies.browser, fresh.expose(), call.cookies.secure);
-            (fresh.expose().to_owned(), Some(set))
-        }
-    }
 }

@@ -64,7 +64,7 @@ async fn go(visit: &Visit<'_>, wanted: &Wanted, first: First, rounds: Rounds) ->
         let answer = visit.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
         return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
     }
-    let (browser, new_cookie) = browser(visit);
+    let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
     let (state, verifier) = (Secret::from_random(&visit.random::<32>()), Secret::from_random(&visit.random::<32>()));
     let attempt = SignInAttempt {
         browser: SecretHash::of(browser.as_bytes()),
@@ -111,19 +111,6 @@ fn client_id(visit: &Visit<'_>) -> String {
 
 fn redirect_uri(visit: &Visit<'_>) -> String {
     format!("{}{CALLBACK}", visit.app.origin(&visit.sealgate.config.issuer))
-}
-
-/// The browser's binding cookie: the one that it has, or a new one with the header that sets it.
-fn browser(visit: &Visit<'_>) -> (String, Option<http::HeaderValue>) {
-    let cookies = visit.cookies;
-    match visit.cookie(cookies.browser) {
-        Some(known) if known.len() == 43 => (known.to_owned(), None),
-        _ => {
-            let fresh = Secret::from_random(&visit.random::<32>());
-            let set = cookie::set(cookies.browser, fresh.expose(), cookies.secure);
-            (fresh.expose().to_owned(), Some(set))
-        }
-    }
 }
 
 /// What the provider sent the browser back with.
