@@ -147,6 +147,10 @@ async fn a_session_id_without_its_secret_opens_nothing() {
     let forged = SessionCookie::new(known.id, [0; 24]);
     browser.set_cookie("wiki.test", COOKIE, forged.value().expose());
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    browser.fetch("https://id.test/dashboard").await.arrived();
+    let known = SessionCookie::parse(&browser.cookie("id.test", COOKIE).unwrap()).unwrap();
+    browser.set_cookie("id.test", COOKIE, SessionCookie::new(known.id, [0; 24]).value().expose());
+    browser.fetch("https://id.test/dashboard").await.assert_refused(401, "login_required");
     for value in ["", "x", "AAAA", &"A".repeat(54), &"A".repeat(5000)] {
         browser.set_cookie("wiki.test", COOKIE, value);
         browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");

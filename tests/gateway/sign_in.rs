@@ -1,5 +1,7 @@
 //! People who are sent to sign in, and come back.
 
+use sealgate::protocol::user::UserState;
+
 use crate::browser::{Browser, is_login, link};
 use crate::world::{ANNA, BEN, World};
 
@@ -125,12 +127,15 @@ async fn an_answer_that_comes_twice_leads_to_the_application() {
 async fn an_answer_that_comes_too_late_begins_anew() {
     let world = World::new().await;
     let browser = Browser::new(&world);
+    browser.sign_in_at("https://shop.test/orders/", ANNA).await;
     let sent = browser.visit("https://wiki.test/a").await;
-    let state = sent.sent_with("state").unwrap();
-    world.wait(601);
-    let late = browser.visit(&format!("https://wiki.test/.sealgate/callback?code=x&state={state}")).await;
+    world.wait(595);
+    let answered = browser.visit(sent.location()).await;
+    assert!(answered.location().starts_with("https://wiki.test/.sealgate/callback?code="));
+    world.wait(5);
+    let late = browser.visit(answered.location()).await;
     assert!(late.location().starts_with("https://id.test/oauth/authorize?"));
-    assert_ne!(late.sent_with("state").unwrap(), state);
+    assert_ne!(late.sent_with("state"), sent.sent_with("state"));
 }
 
 #[tokio::test]
@@ -181,6 +186,39 @@ async fn a_code_for_one_application_opens_no_other() {
     // Neither does a state: the answer of the one application's attempt, sent to the other's callback.
     let reply = browser.visit(&answered.location().replace("shop.test", "wiki.test")).await;
     assert!(reply.location().starts_with("https://id.test/"), "{reply:?}");
+    assert_eq!(browser.cookie("wiki.test", COOKIE), None);
+}
+
+#[tokio::test]
+async fn one_applications_callback_leaves_anothers_sign_in_alone() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let sent = browser.visit("https://shop.test/orders/7").await;
+    browser.set_cookie("wiki.test", BINDING, &browser.cookie("shop.test", BINDING).unwrap());
+    let state = sent.sent_with("state").unwrap();
+    let refused = format!("https://wiki.test/.sealgate/callback?error=access_denied&state={state}");
+    browser.visit(&refused).await.assert_page(400);
+    let page = browser.follow("https://shop.test/", sent).await;
+    let end = browser.sign_in(&page, ANNA).await;
+    assert_eq!(end.arrived(), ("shop", "/orders/7"));
+}
+
+#[tokio::test]
+async fn who_was_shut_out_on_the_way_back_gets_no_session() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://shop.test/orders/", ANNA).await;
+    let (one, other) = (browser.visit("https://wiki.test/a").await, browser.visit("https://wiki.test/b").await);
+    let (one, other) = (browser.visit(one.location()).await, browser.visit(other.location()).await);
+    let store = &world.sealgate.store;
+    store.change_user(world.anna.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    let back = browser.visit(one.location()).await;
+    assert!(back.location().starts_with("https://id.test/oauth/authorize?"), "{back:?}");
+    assert_eq!(browser.cookie("wiki.test", COOKIE), None);
+    store.change_user(world.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
+    store.end_sessions_of_user(world.anna.sub).await.unwrap();
+    let back = browser.visit(other.location()).await;
+    assert!(back.location().starts_with("https://id.test/oauth/authorize?"), "{back:?}");
     assert_eq!(browser.cookie("wiki.test", COOKIE), None);
 }
 
