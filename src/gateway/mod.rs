@@ -18,6 +18,7 @@ mod session;
 mod visit;
 mod wanted;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -85,7 +86,8 @@ impl Gateway {
     /// The application that a `Host` header names, an index into the configured ones.
     pub fn app_of(&self, host: &str) -> Option<usize> {
         // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
-        let host = host.to_ascii_lowercase();
+        let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
+        let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
         self.gates.iter().position(|gate| gate.app.answers_to(&host))
     }
 

@@ -37,12 +37,12 @@ pub(super) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
         value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
     });
     let Some(origin) = headers.get(ORIGIN).filter(|_| upgrades) else { return false };
-    let Ok(origin) = origin.to_str() else { return true };
-    // Browsers leave a scheme's own port out of both; behind a load balancer we may not know the scheme.
-    let authority = origin.split_once("://").map(|(_, authority)| authority);
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let same_host = authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host));
-    !same_host && !origin.eq_ignore_ascii_case(own)
+    let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return true };
+    let Some((own_scheme, own_host)) = own.split_once("://") else { return true };
+    // `Host` has the port of the public address, which may be a load balancer's and not configured.
+    let asked = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(own_host);
+    let same_host = [own_host, asked].iter().any(|known| known.eq_ignore_ascii_case(host));
+    scheme != own_scheme || !same_host
 }
 
 fn is(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
@@ -128,11 +128,16 @@ mod tests {
         let foreign =
             |origin| is_foreign_websocket(&head("GET", &[("upgrade", "websocket"), ("origin", origin)]).headers, own);
         assert!(!foreign("https://wiki.test"));
-        assert!(!foreign("http://wiki.test"));
         assert!(!foreign("https://WIKI.test"));
-        for origin in
-            ["https://evil.test", "null", "https://wiki.test.evil.test", "https://wiki.test:8443", "wiki.test"]
-        {
+        for origin in [
+            "http://wiki.test",
+            "",
+            "https://evil.test",
+            "null",
+            "https://wiki.test.evil.test",
+            "https://wiki.test:8443",
+            "wiki.test",
+        ] {
             assert!(foreign(origin), "{origin}");
         }
         assert!(!is_foreign_websocket(&head("GET", &[("upgrade", "websocket")]).headers, own));
