@@ -154,7 +154,7 @@ fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
 pub fn owns(config: &Config, path: &str) -> bool {
     below_issuer(config, path).is_some_and(|path| {
         Route::find(path).is_some()
-            || ["/oauth/", "/.sealgate/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
+            || ["/oauth/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
     })
 }
 
