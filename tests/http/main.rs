@@ -6,3 +6,13 @@ mod softhsm;
 mod support;
 
 mod flow;
+
+mod authorize;
+mod discovery;
+mod jwks;
+mod logout;
+mod pages;
+mod pkce;
+mod redirect_uri;
+mod session;
+mod steps;
