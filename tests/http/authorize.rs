@@ -185,6 +185,8 @@ async fn auth_26_unknown_parameters_are_ignored_however_odd() {
         "=x&=y",
         "&&&",
         "client_secret=secret",
+        "utm_campaign=%FF%FE",
+        "%FF=1",
         "code=x&error=y&iss=z",
         "STATE=other",
         "state%00=other",
@@ -193,6 +195,23 @@ async fn auth_26_unknown_parameters_are_ignored_however_odd() {
         assert_code(&reply);
         assert_eq!(names(&reply), ["code", "state", "iss"], "{more}");
         assert_eq!(reply.returned("state").as_deref(), Some("s1"), "{more}");
+    }
+}
+
+#[tokio::test]
+async fn a_known_parameter_that_is_not_utf_8_is_an_invalid_request() {
+    let provider = Provider::new().await;
+    for name in ["nonce", "scope", "prompt", "login_hint", "id_token_hint"] {
+        let request = provider.c1().authorize(&[(name, "-")]);
+        provider.browser().open(&format!("{request}&{name}=a%FF")).await.assert_error_redirect("invalid_request");
+    }
+    // A state that cannot come back unchanged does not come back.
+    let reply = provider.browser().open(&format!("{}&state=%FF", provider.c1().authorize(&[("state", "-")]))).await;
+    assert_eq!(reply.returned("error").as_deref(), Some("invalid_request"));
+    assert_eq!(names(&reply), ["error", "error_description", "iss"]);
+    for name in ["client_id", "redirect_uri"] {
+        let request = provider.c1().authorize(&[(name, "-")]);
+        provider.get(&format!("{request}&{name}=a%FF")).await.assert_error_page();
     }
 }
 
