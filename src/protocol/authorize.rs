@@ -195,6 +195,9 @@ impl AuthorizationRequest {
         if params.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
         }
+        if !client.may_use(GrantType::AuthorizationCode) {
+            return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not ask for a code."));
+        }
         refuse_unsupported(params)?;
         match params.one("response_type")? {
             Some("code") => {}

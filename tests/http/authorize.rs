@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sealgate::protocol::client::Client;
+use sealgate::protocol::client::{Client, GrantType};
 use sealgate::protocol::scope::Scope;
 use serde_json::json;
 
@@ -133,6 +133,16 @@ async fn auth_20_a_scope_that_the_client_may_not_ask_for_is_invalid() {
     open("openid phone").await.assert_error_redirect("invalid_scope");
     open("openid offline_access").await.assert_error_redirect("invalid_scope");
     assert_login(&open("openid email").await);
+}
+
+/// The specification's error table names `unauthorized_client` for it (RFC 6749 §4.1.2.1).
+#[tokio::test]
+async fn a_client_without_the_code_grant_is_unauthorized() {
+    let provider = Provider::new().await;
+    let grant_types = vec![GrantType::RefreshToken];
+    provider.add_client(Client { grant_types, ..provider.confidential("no-code") }).await;
+    let client = support::Client::confidential(&provider, "no-code");
+    provider.browser().open(&client.authorize(&[])).await.assert_error_redirect("unauthorized_client");
 }
 
 #[tokio::test]
