@@ -1,6 +1,6 @@
 //! `prompt`, `max_age`, hints, and the session behind them (OpenID Connect Core §3.1.2.1, §3.1.2.3, §3.1.2.4).
 
-use sealgate::protocol::client::{Client, ClientDetails};
+use sealgate::protocol::client::{Client, ClientDetails, ConsentRule};
 use serde_json::{Value, json};
 
 use crate::steps::{
@@ -125,6 +125,22 @@ async fn sess_09_forced_consent_asks_again() {
     let page = open(&provider, &browser, &[("prompt", "consent")]).await;
     assert_consent(&page);
     assert_code(&browser.allow(&page).await);
+}
+
+/// The specification: `consent` forces the consent screen.
+#[tokio::test]
+async fn forced_consent_asks_for_a_client_too_that_needs_none() {
+    let provider = Provider::new().await;
+    let trusted = Client { consent: ConsentRule::Implied, ..provider.confidential("trusted") };
+    provider.add_client(trusted).await;
+    let client = support::Client::confidential(&provider, "trusted");
+    let browser = with_anna(&provider).await;
+    assert_code(&browser.open(&client.authorize(&[("scope", "openid email")])).await);
+    let page = browser.open(&client.authorize(&[("prompt", "consent")])).await;
+    assert_consent(&page);
+    let denied = browser.submit(&page, &[("decision", "deny")]).await;
+    denied.assert_error_redirect("access_denied");
+    assert_code(&browser.open(&client.authorize(&[("prompt", "none")])).await);
 }
 
 #[tokio::test]
