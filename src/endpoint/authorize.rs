@@ -172,7 +172,8 @@ async fn issue(
     let consent = newly_allowed.map(|allowed| Consent {
         subject: sign_in.subject,
         client: client.id.clone(),
-        scope: allowed.union(before),
+        // What was asked for this time is answered anew: something that was unticked is no longer allowed.
+        scope: allowed.union(before.except(request.scope)),
         at: call.now,
     });
     let code = Code {

@@ -402,3 +402,26 @@ async fn consent_is_each_persons_own() {
     assert_consent(&page);
     open(&provider, &browser, &[("prompt", "none")]).await.assert_error_redirect("consent_required");
 }
+
+#[tokio::test]
+async fn offline_access_that_was_unticked_is_neither_granted_nor_remembered() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let offline = ("scope", "openid offline_access");
+    let unticked = async |page: &Reply| {
+        let reply = browser.submit(page, &[("decision", "allow")]).await;
+        let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+        assert_eq!((tokens.refresh.as_str(), &tokens.body["scope"]), ("", &json!("openid")));
+    };
+    unticked(&open(&provider, &browser, &[offline]).await).await;
+    open(&provider, &browser, &[offline, ("prompt", "none")]).await.assert_error_redirect("consent_required");
+    let page = open(&provider, &browser, &[offline]).await;
+    let reply = browser.allow(&page).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+    assert!(tokens.refresh.starts_with("RT_"));
+    assert_code(&open(&provider, &browser, &[offline, ("prompt", "none")]).await);
+    // Asked once more, the person changes their mind.
+    unticked(&open(&provider, &browser, &[offline, ("prompt", "consent")]).await).await;
+    open(&provider, &browser, &[offline, ("prompt", "none")]).await.assert_error_redirect("consent_required");
+    assert_eq!(answer(&open(&provider, &browser, &[("prompt", "none")]).await)[0].0, "code");
+}
