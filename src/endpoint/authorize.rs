@@ -45,9 +45,9 @@ async fn begin(
     client: &Client,
     return_to: ReturnTo,
 ) -> Result<Response, Failure> {
-    let request = AuthorizationRequest::parse(params, client, return_to)?;
-    let expected = match &request.id_token_hint {
-        Some(hint) => Some(hinted(call, hint)?),
+    let mut request = AuthorizationRequest::parse(params, client, return_to)?;
+    let expected = match request.id_token_hint.take() {
+        Some(hint) => Some(hinted(call, &hint)?),
         None => None,
     };
     let (browser, new_cookie) = interaction::browser(call);

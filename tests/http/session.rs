@@ -364,6 +364,18 @@ async fn a_hint_that_is_no_id_token_of_ours_is_refused() {
     }
 }
 
+/// A nonce may have 2048 characters, and stands in the ID token.
+#[tokio::test]
+async fn the_longest_id_token_that_we_issue_is_a_hint() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let nonce = "n".repeat(2048);
+    let code = provider.c1().code_in(&browser, &[("nonce", &nonce), ("scope", "openid profile email phone")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    assert!(tokens.id.len() > 3000);
+    assert_code(&open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", &tokens.id)]).await);
+}
+
 #[tokio::test]
 async fn sess_24_the_acr_is_what_was_reached() {
     let provider = Provider::new().await;
