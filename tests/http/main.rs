@@ -9,7 +9,9 @@ mod flow;
 
 mod authorize;
 mod discovery;
+
 mod jwks;
+
 mod logout;
 mod pages;
 mod pkce;
