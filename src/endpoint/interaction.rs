@@ -77,7 +77,7 @@ impl Waiting {
 
     /// Where the form's answer may send the browser in the end.
     pub(super) fn then(&self) -> Option<String> {
-        redirect_uri::origin(self.interaction().request.return_to.redirect_uri())
+        redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
     }
 }
 

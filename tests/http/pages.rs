@@ -1,6 +1,7 @@
 //! What every redirect, page and cookie of the sign-in looks like (RFC 6749 §4.1.2, RFC 9207, RFC 9700 §4.12, §4.16).
 
 use sealgate::protocol::client::{Client, ClientDetails};
+use sealgate::protocol::redirect_uri::RedirectUri;
 
 use crate::steps::{answer, assert_consent, assert_login, names, with_anna, with_anna_and_ben};
 use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply};
@@ -170,6 +171,27 @@ async fn the_policy_lets_a_form_end_at_the_client_and_nowhere_else() {
             _ => "form-action 'self'",
         };
         assert_eq!(targets, [expected], "{name}");
+    }
+}
+
+/// CSP Level 3 §2.3.1 has no way to write an IPv6 address: browsers would drop the source, and stop the sign-in.
+#[tokio::test]
+async fn the_policy_names_a_loopback_client_in_a_way_that_browsers_read() {
+    let provider = Provider::new().await;
+    let redirect_uris =
+        ["http://127.0.0.1/cb", "http://[::1]/cb", "http://localhost:3000/cb", "https://rp.test:8443/cb"]
+            .map(|uri| RedirectUri::parse(uri).unwrap());
+    provider.add_client(Client { redirect_uris: redirect_uris.into(), ..provider.public("native") }).await;
+    for (uri, source) in [
+        ("http://127.0.0.1:4000/cb", "http://127.0.0.1:4000"),
+        ("http://[::1]:4000/cb", "http:"),
+        ("http://localhost:3000/cb", "http://localhost:3000"),
+        ("https://rp.test:8443/cb", "https://rp.test:8443"),
+    ] {
+        let client = support::Client::public(&provider, "native");
+        let page = provider.browser().open(&client.authorize(&[("redirect_uri", uri)])).await;
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.ends_with(&format!("; form-action 'self' {source}")), "{policy}");
     }
 }
 
