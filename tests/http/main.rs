@@ -9,9 +9,9 @@ mod flow;
 
 mod authorize;
 mod discovery;
-
+mod interaction;
 mod jwks;
-
+mod login;
 mod logout;
 mod pages;
 mod pkce;
