@@ -188,6 +188,24 @@ async fn a_decision_is_one_of_two_words() {
     assert_code(&browser.submit(&page, &[("decision", "allow")]).await);
 }
 
+/// The page says whose data are shared; the answer holds for that person alone.
+#[tokio::test]
+async fn consent_counts_for_the_account_that_the_page_showed() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let request = provider.c1().authorize(&[("scope", "openid email")]);
+    let page = browser.open(&request).await;
+    assert_consent(&page);
+    assert!(page.text().contains(ANNA));
+    // In another tab, somebody else becomes the one in use.
+    let other = browser.open(&provider.c2().authorize(&[("prompt", "login")])).await;
+    browser.sign_in(&other, "ben@example.test").await;
+    let reply = browser.allow(&page).await;
+    assert_refused(&reply);
+    let page = browser.open(&request).await;
+    assert!(page.text().contains("ben@example.test"), "Ben has allowed nothing");
+}
+
 #[tokio::test]
 async fn a_session_that_ends_in_between_brings_the_sign_in_back() {
     let provider = Provider::new().await;
