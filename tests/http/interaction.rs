@@ -2,6 +2,7 @@
 //! RFC 6749 §10.12).
 
 use sealgate::protocol::client::ClientState;
+use sealgate::protocol::redirect_uri::RedirectUri;
 use sealgate::protocol::user::UserState;
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna, with_anna_and_ben};
@@ -261,6 +262,18 @@ async fn a_client_that_is_disabled_in_between_gets_no_code() {
     let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
     let id = "c1".to_owned().try_into().unwrap();
     provider.sealgate.store.change_client(&id, |client| client.state = ClientState::Disabled).await.unwrap();
+    assert_refused(&browser.allow(&consent).await);
+    assert_refused(&browser.submit(&consent, &[("decision", "deny")]).await);
+}
+
+#[tokio::test]
+async fn a_redirect_uri_that_is_withdrawn_in_between_gets_no_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    let id = "c1".to_owned().try_into().unwrap();
+    let elsewhere = vec![RedirectUri::parse("https://new.test/cb").unwrap()];
+    provider.sealgate.store.change_client(&id, |client| client.redirect_uris = elsewhere.clone()).await.unwrap();
     assert_refused(&browser.allow(&consent).await);
     assert_refused(&browser.submit(&consent, &[("decision", "deny")]).await);
 }
