@@ -76,16 +76,16 @@ async fn begin(
 pub(super) async fn resume(call: &Call<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(call).await?;
     let interaction = waiting.interaction();
-    let decided = decide(call, interaction, &waiting.client).await;
-    match decided.map_err(|failure| failure.returning_to(&interaction.request.return_to))? {
-        Decision::Page(page) => Ok(Response::see_other(&waiting.address(call, page))),
-        Decision::Answered(response) => {
-            // Of two tabs that finish the same request at once, one gives the code to the client.
-            match call.sealgate.store.drop_interaction(&waiting.loaded).await? {
-                Committed::Yes => Ok(response),
-                Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
-            }
-        }
+    let answered = match decide(call, interaction, &waiting.client).await {
+        Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(call, page))),
+        Ok(Decision::Answered(response)) => Ok(response),
+        Err(failure) => Err(failure.returning_to(&interaction.request.return_to)),
+    };
+    match call.sealgate.store.drop_interaction(&waiting.loaded).await {
+        Ok(Committed::Yes) => answered,
+        // Of two tabs that finish the same request at once, one gives the answer to the client.
+        Ok(Committed::Conflict) => Err(Failure::page(Problem::NothingToDo)),
+        Err(error) => answered.and(Err(error.into())),
     }
 }
 

@@ -176,6 +176,18 @@ async fn a_denied_request_is_over() {
     assert_refused(&browser.post(&form_action(consent.text()), &again).await);
 }
 
+/// The client has had its answer, and gives up its state with it.
+#[tokio::test]
+async fn a_refused_request_is_over() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[("id_token_hint", &tokens.id)])).await;
+    browser.sign_in(&page, "ben@example.test").await.assert_error_redirect("login_required");
+    assert_refused(&browser.post(&form_action(page.text()), &sign_in_with(&csrf_of(&page))).await);
+    assert_refused(&browser.get(&form_action(page.text()).replace("/login?", "/resume?")).await);
+}
+
 #[tokio::test]
 async fn a_decision_is_one_of_two_words() {
     let provider = Provider::new().await;
