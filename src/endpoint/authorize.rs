@@ -48,9 +48,9 @@ async fn begin(
     client: &Client,
     return_to: ReturnTo,
 ) -> Result<Response, Failure> {
-    let request = AuthorizationRequest::parse(params, client, return_to)?;
-    let expected = match &request.id_token_hint {
-        Some(hint) => Some(hinted(call, hint)?),
+    let mut request = AuthorizationRequest::parse(params, client, return_to)?;
+    let expected = match request.id_token_hint.take() {
+        Some(hint) => Some(hinted(call, &hint)?),
         None => None,
     };
     let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
@@ -92,16 +92,16 @@ fn is_posted_blind(call: &Call<'_>, interaction: &Interaction) -> bool {
 pub(super) async fn resume(call: &Call<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(call).await?;
     let interaction = waiting.interaction();
-    let decided = decide(call, interaction, &waiting.client).await;
-    match decided.map_err(|failure| failure.returning_to(&interaction.request.return_to))? {
-        Decision::Page(page) => Ok(Response::see_other(&waiting.address(call, page))),
-        Decision::Answered(response) => {
-            // Of two tabs that finish the same request at once, one gives the code to the client.
-            match call.sealgate.store.drop_interaction(&waiting.loaded).await? {
-                Committed::Yes => Ok(response),
-                Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
-            }
-        }
+    let answered = match decide(call, interaction, &waiting.client).await {
+        Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(call, page))),
+        Ok(Decision::Answered(response)) => Ok(response),
+        Err(failure) => Err(failure.returning_to(&interaction.request.return_to)),
+    };
+    match call.sealgate.store.drop_interaction(&waiting.loaded).await {
+        Ok(Committed::Yes) => answered,
+        // Of two tabs that finish the same request at once, one gives the answer to the client.
+        Ok(Committed::Conflict) => Err(Failure::page(Problem::NothingToDo)),
+        Err(error) => answered.and(Err(error.into())),
     }
 }
 
@@ -188,7 +188,8 @@ async fn issue(
     let consent = newly_allowed.map(|allowed| Consent {
         subject: sign_in.subject,
         client: client.id.clone(),
-        scope: allowed.union(before),
+        // What was asked for this time is answered anew: something that was unticked is no longer allowed.
+        scope: allowed.union(before.except(request.scope)),
         at: call.now,
     });
     let code = Code {

@@ -26,12 +26,18 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     if call.request.method() != Method::POST {
         return Ok(show(call, &waiting, &user));
     }
-    let form = waiting.form(call, PAGE)?;
+    let form = waiting.form(call, &form_of(&user))?;
     match (form.has("consent-allow"), form.has("consent-deny")) {
         (true, false) => allow(call, &waiting, &user, &form).await,
         (false, true) => deny(call, &waiting).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
+}
+
+/// The form's name for its token: the page showed one person's data, so it must not answer for another, whom a second
+/// tab has signed in meanwhile.
+fn form_of(user: &User) -> String {
+    format!("{PAGE} {}", user.sub)
 }
 
 fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
@@ -45,7 +51,7 @@ fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
         shared.iter().map(|(value, values)| ScopeLine { scope: value.as_str(), values }).collect();
     let content = Consent {
         action: &waiting.address(call, PAGE),
-        csrf: &waiting.csrf(PAGE),
+        csrf: &waiting.csrf(&form_of(user)),
         client: &waiting.client.name,
         account: user.email.as_str(),
         scopes: &lines,

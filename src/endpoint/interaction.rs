@@ -45,6 +45,10 @@ impl Waiting {
         call.speak(loaded.value.request.ui_locales.as_deref());
         let client = call.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+        // The client may have withdrawn the URI since, for instance because somebody else has got hold of it.
+        if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
+            return Err(Failure::page(Problem::RedirectUri));
+        }
         Ok(Self { id, loaded, client, browser })
     }
 
@@ -76,7 +80,7 @@ impl Waiting {
 
     /// Where the form's answer may send the browser in the end.
     pub(super) fn then(&self) -> Option<String> {
-        redirect_uri::origin(self.interaction().request.return_to.redirect_uri())
+        redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
     }
 }
 

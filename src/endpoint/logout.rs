@@ -126,7 +126,7 @@ async fn show(
         hidden: &hidden(client, after),
     };
     let html = call.with_chrome(|chrome| call.sealgate.pages.confirm_logout(chrome, &content));
-    let then = after.and_then(|after| redirect_uri::origin(after.uri()));
+    let then = after.and_then(|after| redirect_uri::form_action(after.uri()));
     Ok(Response::page(StatusCode::OK, html, then.as_deref()))
 }
 

@@ -182,7 +182,7 @@ pub struct AuthorizationRequest {
     pub ui_locales: Option<String>,
     /// Who is expected to sign in: prefills the form.
     pub login_hint: Option<String>,
-    /// An ID token of who is expected to be signed in, as sent; checked by the endpoint, which has the keys.
+    /// An ID token of who is expected to be signed in, as sent; checked and taken out by the endpoint, which has the keys.
     pub id_token_hint: Option<String>,
 }
 
@@ -194,6 +194,9 @@ impl AuthorizationRequest {
     pub fn parse(params: &Params, client: &Client, return_to: ReturnTo) -> Result<Self, Refusal> {
         if params.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
+        }
+        if !client.may_use(GrantType::AuthorizationCode) {
+            return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not ask for a code."));
         }
         refuse_unsupported(params)?;
         match params.one("response_type")? {
@@ -229,7 +232,8 @@ impl AuthorizationRequest {
             max_age,
             ui_locales: text("ui_locales")?,
             login_hint: text("login_hint")?,
-            id_token_hint: text("id_token_hint")?,
+            // As long as an ID token is, which holds a nonce; one too long to be ours is refused when it is checked.
+            id_token_hint: params.one("id_token_hint")?.map(str::to_owned),
         })
     }
 }

@@ -103,7 +103,7 @@ pub fn next_step(
     let implied = client.consent == ConsentRule::Implied;
     let scope = match progress.allowed {
         Some(allowed) => allowed,
-        None if implied || (request.scope.is_subset_of(before) && !prompt.consent) => request.scope,
+        None if (implied || request.scope.is_subset_of(before)) && !prompt.consent => request.scope,
         None => {
             let ask = NextStep::Consent(sign_in.subject);
             return silent_or(ErrorCode::ConsentRequired, "The person has to give consent.", ask);

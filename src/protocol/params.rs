@@ -10,24 +10,27 @@ use crate::protocol::error::Refusal;
 /// More parameters than any client sends; a longer list is only work.
 const MOST: usize = 100;
 
-/// Decoded parameters in their order.
+/// Decoded parameters in their order; a value that is not UTF-8 is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Params(Vec<(String, String)>);
+pub struct Params(Vec<(String, Option<String>)>);
 
 impl Params {
-    /// Decodes a query string or a form body.
+    /// Decodes a query string or a form body. What is not UTF-8 is a fault only where it is read: a parameter that
+    /// nobody knows is ignored, whatever it holds (RFC 6749 §3.1, §3.2).
     ///
     /// # Errors
-    /// `invalid_request` when a name or value is not UTF-8, or when there are more than a hundred.
+    /// `invalid_request` when there are more than a hundred.
     pub fn parse(raw: &[u8]) -> Result<Self, Refusal> {
         let mut list = Vec::new();
-        for pair in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
-            if list.len() == MOST {
+        for (count, pair) in raw.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).enumerate() {
+            if count == MOST {
                 return Err(Refusal::invalid_request("There are too many parameters."));
             }
             let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
             let (name, value) = (&pair[..at], pair.get(at + 1..).unwrap_or_default());
-            list.push((decode(name)?, decode(value)?));
+            if let Some(name) = decode(name) {
+                list.push((name, decode(value)));
+            }
         }
         Ok(Self(list))
     }
@@ -35,14 +38,18 @@ impl Params {
     /// The value of a parameter; `None` when it is absent or empty.
     ///
     /// # Errors
-    /// `invalid_request` when it stands more than once.
+    /// `invalid_request` when it stands more than once or is not UTF-8.
     pub fn one(&self, name: &str) -> Result<Option<&str>, Refusal> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let first = values.next();
         if values.next().is_some() {
             return Err(Refusal::invalid_request("A parameter is repeated."));
         }
-        Ok(first.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()))
+        match first {
+            None => Ok(None),
+            Some((_, Some(value))) => Ok(Some(value.as_str()).filter(|value| !value.is_empty())),
+            Some((_, None)) => Err(Refusal::invalid_request("A parameter is not UTF-8.")),
+        }
     }
 
     /// The same, for a parameter that must be there.
@@ -64,11 +71,9 @@ impl Params {
     }
 }
 
-fn decode(raw: &[u8]) -> Result<String, Refusal> {
+fn decode(raw: &[u8]) -> Option<String> {
     let spaced: Vec<u8> = raw.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-    let text =
-        percent_decode(&spaced).decode_utf8().map_err(|_| Refusal::invalid_request("A parameter is not UTF-8."))?;
-    Ok(text.into_owned())
+    percent_decode(&spaced).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -90,6 +95,13 @@ mod tests {
     fn a_repeated_parameter_is_refused_only_where_it_is_read() {
         let params = Params::parse(b"x=1&x=2&y=3").unwrap();
         assert!(params.one("x").is_err());
+        assert_eq!(params.one("y").unwrap(), Some("3"));
+    }
+
+    #[test]
+    fn a_value_that_is_not_utf_8_is_refused_only_where_it_is_read() {
+        let params = Params::parse(b"x=%FF&%FF=1&y=3").unwrap();
+        assert!(params.one("x").is_err() && params.has("x"));
         assert_eq!(params.one("y").unwrap(), Some("3"));
     }
 

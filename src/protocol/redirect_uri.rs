@@ -84,11 +84,15 @@ fn is_this_device(host: &Host<&str>) -> bool {
     }
 }
 
-/// The origin (`scheme://host[:port]`) of a URI that matched a registered one; for the `form-action` of a page whose
-/// form ends in a redirect to it.
-pub fn origin(uri: &str) -> Option<String> {
+/// A URI that matched a registered one as the `form-action` of a page whose form ends in a redirect to it: its origin
+/// (`scheme://host[:port]`). An IPv6 address cannot stand in a policy (CSP Level 3 §2.3.1), and a browser that drops it
+/// would stop the sign-in; the scheme alone stands in its place.
+pub fn form_action(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
-    url.has_host().then(|| url.origin().ascii_serialization())
+    match url.host()? {
+        Host::Ipv6(_) => Some(format!("{}:", url.scheme())),
+        Host::Domain(_) | Host::Ipv4(_) => Some(url.origin().ascii_serialization()),
+    }
 }
 
 /// Why a URI cannot be registered.

@@ -91,6 +91,12 @@ impl Scope {
         Self(self.0 & !value.bit())
     }
 
+    /// The set without all that `other` has.
+    #[must_use]
+    pub fn except(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -8,3 +8,15 @@ mod softhsm;
 mod support;
 
 mod flow;
+
+mod authorize;
+mod discovery;
+mod interaction;
+mod jwks;
+mod login;
+mod logout;
+mod pages;
+mod pkce;
+mod redirect_uri;
+mod session;
+mod steps;

@@ -156,12 +156,14 @@ fn tags<'h>(html: &'h str, name: &str) -> Vec<&'h str> {
     html.split('<').filter(|tag| tag.starts_with(name)).collect()
 }
 
-fn form_action(html: &str) -> String {
+/// Where a page's form goes.
+pub(crate) fn form_action(html: &str) -> String {
     let forms = tags(html, "form ");
     attribute(forms.first().expect("a form"), "action").expect("an action")
 }
 
-fn hidden_fields(html: &str) -> Vec<(String, String)> {
+/// The hidden fields of a page's form.
+pub(crate) fn hidden_fields(html: &str) -> Vec<(String, String)> {
     tags(html, "input ")
         .into_iter()
         .filter(|tag| tag.contains("type=\"hidden\""))

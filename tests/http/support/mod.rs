@@ -7,7 +7,7 @@ mod provider;
 mod response;
 mod token_device;
 
-pub(crate) use browser::Browser;
+pub(crate) use browser::{Browser, form_action, hidden_fields, is_consent, is_login};
 pub(crate) use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
 pub(crate) use provider::{Provider, settings};
 pub(crate) use response::Reply;

@@ -1,0 +1,360 @@
+//! Requests that wait for a person: bound to one browser, finished once, and judged anew at each step (RFC 9700 §4.7;
+//! RFC 6749 §10.12).
+
+use sealgate::protocol::client::ClientState;
+use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::user::UserState;
+
+use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna, with_anna_and_ben};
+use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
+
+const ANNA: &str = "anna@example.test";
+const SESSION: &str = "__Host-sealgate";
+const BROWSER: &str = "__Host-sealgate-browser";
+
+/// A page that says no, with nothing done: no redirect, no cookie.
+#[track_caller]
+fn assert_refused(reply: &Reply) {
+    reply.assert_error_page();
+    assert_eq!(reply.headers("set-cookie").count(), 0);
+}
+
+/// The fields of a sign-in with this token.
+fn sign_in_with(csrf: &str) -> Vec<(&str, &str)> {
+    vec![("csrf", csrf), ("email", ANNA), ("password", PASSWORD)]
+}
+
+#[tokio::test]
+async fn resp_10_a_form_without_its_token_does_nothing() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let (action, csrf) = (form_action(page.text()), csrf_of(&page));
+    let elsewhere = provider.browser();
+    let of_another_browser = csrf_of(&elsewhere.open(&provider.c1().authorize(&[])).await);
+    let of_another_request = csrf_of(&browser.open(&provider.c1().authorize(&[])).await);
+    let longer = format!("{csrf}A");
+    for wrong in ["", "x", &csrf[1..], &longer, &csrf.to_uppercase(), &of_another_browser, &of_another_request] {
+        assert_refused(&browser.post(&action, &sign_in_with(wrong)).await);
+    }
+    assert_refused(&browser.post(&action, &sign_in_with(&csrf)[1..]).await);
+    let twice = [sign_in_with(&csrf), vec![("csrf", "x")]].concat();
+    assert_refused(&browser.post(&action, &twice).await);
+    // Right, but in the query.
+    assert_refused(&browser.post(&format!("{action}&csrf={csrf}"), &sign_in_with("")[1..]).await);
+    assert_eq!(browser.cookie(SESSION), None);
+    assert_eq!(browser.post(&action, &sign_in_with(&csrf)).await.status, 303);
+}
+
+#[tokio::test]
+async fn resp_10_a_pages_token_opens_no_other_page() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let of_login = csrf_of(&page);
+    let consent = browser.sign_in(&page, ANNA).await;
+    let of_consent = csrf_of(&consent);
+    let action = form_action(consent.text());
+    assert_refused(&browser.post(&action, &[("csrf", &of_login), ("consent-allow", "yes")]).await);
+    assert_refused(&browser.post(&form_action(page.text()), &sign_in_with(&of_consent)).await);
+    let logout = browser.open("/oauth/logout").await;
+    assert_refused(&browser.post(&action, &[("csrf", &csrf_of(&logout)), ("consent-allow", "yes")]).await);
+    assert_refused(&browser.post("/oauth/logout/confirm", &[("csrf", &of_consent)]).await);
+    let chooser = action.replace("/consent?", "/select-account?");
+    assert_refused(&browser.post(&chooser, &[("csrf", &of_consent), ("account", "")]).await);
+    assert_code(&browser.allow(&consent).await);
+}
+
+#[tokio::test]
+async fn a_form_of_another_media_type_does_nothing() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let cookie = format!("{BROWSER}={}", browser.cookie(BROWSER).unwrap());
+    let body = format!("csrf={}&email=anna%40example.test&password=x", csrf_of(&page));
+    for content_type in ["text/plain", "application/json", "multipart/form-data; boundary=x"] {
+        let headers = [("content-type", content_type), ("cookie", cookie.as_str())];
+        assert_refused(&provider.request("POST", &form_action(page.text()), &headers, &body).await);
+    }
+}
+
+#[tokio::test]
+async fn only_the_browser_that_began_can_go_on() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let consent = browser.sign_in(&page, ANNA).await;
+    let action = form_action(consent.text());
+    let strangers = [provider.browser(), with_anna(&provider).await];
+    for stranger in &strangers {
+        for step in ["login", "consent", "select-account", "resume"] {
+            assert_refused(&stranger.get(&action.replace("/consent?", &format!("/{step}?"))).await);
+        }
+        assert_refused(&stranger.post(&action, &[("csrf", &csrf_of(&consent)), ("consent-allow", "yes")]).await);
+    }
+    assert_code(&browser.allow(&consent).await);
+}
+
+/// Whoever plants the cookie that binds a browser still has no session of it.
+#[tokio::test]
+async fn a_planted_binding_cookie_gives_no_part_in_the_session() {
+    let provider = Provider::new().await;
+    let attacker = provider.browser();
+    let page = attacker.open(&provider.c1().authorize(&[])).await;
+    let victim = with_anna(&provider).await;
+    victim.set_cookie(BROWSER, &attacker.cookie(BROWSER).unwrap());
+    assert_code(&victim.open(&provider.c1().authorize(&[])).await);
+    assert_login(&attacker.open(&form_action(page.text()).replace("/login?", "/resume?")).await);
+}
+
+#[tokio::test]
+async fn odd_cookies_are_no_cookies() {
+    let provider = Provider::new().await;
+    for value in ["", "x", "\"quoted\"", &"A".repeat(43), &"A".repeat(54), &"x".repeat(5000), "%00", "a=b=c"] {
+        let browser = provider.browser();
+        browser.set_cookie(SESSION, value);
+        browser.set_cookie(BROWSER, value);
+        browser.set_cookie("__Host-sealgate-language", value);
+        let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+        silent.assert_error_redirect("login_required");
+        let page = browser.open(&provider.c1().authorize(&[])).await;
+        assert_consent(&browser.sign_in(&page, ANNA).await);
+        assert_ne!(browser.cookie(SESSION).unwrap(), value);
+    }
+}
+
+#[tokio::test]
+async fn two_tabs_do_not_disturb_each_other() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let first = browser.open(&provider.c1().authorize(&[("state", "first"), ("nonce", "n-first")])).await;
+    let second = browser.open(&provider.p1().authorize(&[("state", "second"), ("nonce", "n-second")])).await;
+    let second = browser.sign_in(&second, ANNA).await;
+    let second = browser.allow(&second).await;
+    assert_eq!(second.returned("state").as_deref(), Some("second"));
+    // The first tab still shows its sign-in page; it may be used, or be brought back.
+    let first = browser.sign_in(&first, ANNA).await;
+    let first = browser.allow(&first).await;
+    assert_eq!(first.returned("state").as_deref(), Some("first"));
+    assert_eq!(provider.p1().redeem(&assert_code(&second)).await.status, 200);
+    assert_eq!(provider.c1().redeem(&assert_code(&first)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_waits_goes_on_with_the_sign_in_of_another_tab() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let waiting = browser.open(&provider.c1().authorize(&[("state", "first")])).await;
+    provider.c1().code_in(&browser, &[]).await;
+    let reply = browser.open(&form_action(waiting.text()).replace("/login?", "/resume?")).await;
+    assert_code(&reply);
+    assert_eq!(reply.returned("state").as_deref(), Some("first"));
+}
+
+#[tokio::test]
+async fn an_answered_request_is_over() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let consent = browser.sign_in(&page, ANNA).await;
+    assert_code(&browser.allow(&consent).await);
+    let action = form_action(consent.text());
+    for step in ["login", "consent", "select-account", "resume"] {
+        assert_refused(&browser.get(&action.replace("/consent?", &format!("/{step}?"))).await);
+    }
+    assert_refused(&browser.post(&action, &[("csrf", &csrf_of(&consent)), ("consent-allow", "yes")]).await);
+    assert_refused(&browser.post(&form_action(page.text()), &sign_in_with(&csrf_of(&page))).await);
+}
+
+#[tokio::test]
+async fn a_denied_request_is_over() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    browser.submit(&consent, &[("consent-deny", "yes")]).await.assert_error_redirect("access_denied");
+    let again = [("csrf", &*csrf_of(&consent)), ("consent-allow", "yes")];
+    assert_refused(&browser.post(&form_action(consent.text()), &again).await);
+}
+
+/// The client has had its answer, and gives up its state with it.
+#[tokio::test]
+async fn a_refused_request_is_over() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[("id_token_hint", &tokens.id)])).await;
+    browser.sign_in(&page, "ben@example.test").await.assert_error_redirect("login_required");
+    assert_refused(&browser.post(&form_action(page.text()), &sign_in_with(&csrf_of(&page))).await);
+    assert_refused(&browser.get(&form_action(page.text()).replace("/login?", "/resume?")).await);
+}
+
+#[tokio::test]
+async fn a_decision_is_one_of_two_words() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    for decision in ["", "yes", "ALLOW", "allow deny"] {
+        assert_refused(&browser.submit(&page, &[("decision", decision)]).await);
+    }
+    assert_refused(&browser.submit(&page, &[("consent-deny", "yes"), ("consent-allow", "yes")]).await);
+    assert_refused(&browser.submit(&page, &[]).await);
+    assert_code(&browser.submit(&page, &[("consent-allow", "yes")]).await);
+}
+
+/// The page says whose data are shared; the answer holds for that person alone.
+#[tokio::test]
+async fn consent_counts_for_the_account_that_the_page_showed() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let request = provider.c1().authorize(&[("scope", "openid email")]);
+    let page = browser.open(&request).await;
+    assert_consent(&page);
+    assert!(page.text().contains(ANNA));
+    // In another tab, somebody else becomes the one in use.
+    let other = browser.open(&provider.c2().authorize(&[("prompt", "login")])).await;
+    browser.sign_in(&other, "ben@example.test").await;
+    let reply = browser.allow(&page).await;
+    assert_refused(&reply);
+    let page = browser.open(&request).await;
+    assert!(page.text().contains("ben@example.test"), "Ben has allowed nothing");
+}
+
+#[tokio::test]
+async fn a_session_that_ends_in_between_brings_the_sign_in_back() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    let ended = provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
+    assert_eq!(ended, 1);
+    let page = browser.allow(&consent).await;
+    assert_login(&page);
+    let page = browser.sign_in(&page, ANNA).await;
+    assert_consent(&page);
+    assert_code(&browser.allow(&page).await);
+}
+
+/// Disables somebody, as an operator does.
+async fn disable(provider: &Provider, user: &sealgate::protocol::user::User) {
+    provider.sealgate.store.change_user(user.sub, |user| user.state = UserState::Disabled).await.unwrap();
+}
+
+#[tokio::test]
+async fn somebody_who_is_disabled_in_between_gets_no_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    let chooser = browser.open(&provider.c1().authorize(&[("prompt", "select_account")])).await;
+    disable(&provider, &provider.anna).await;
+    assert_login(&browser.allow(&consent).await);
+    assert_login(&browser.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await);
+    let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("login_required");
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let page = browser.sign_in(&page, ANNA).await;
+    assert_login(&page);
+    assert!(page.text().contains("id=\"login-problem\""));
+}
+
+#[tokio::test]
+async fn others_in_the_session_go_on_without_the_one_who_is_disabled() {
+    let provider = Provider::new().await;
+    let browser = with_anna_and_ben(&provider).await;
+    disable(&provider, &provider.ben).await;
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "select_account")])).await;
+    assert!(page.text().contains(ANNA) && !page.text().contains("ben@example.test"));
+    let reply = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    let tokens = crate::support::Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+    assert_eq!(crate::support::jwt_claims(&tokens.id)["sub"], provider.anna.sub.to_string());
+}
+
+#[tokio::test]
+async fn a_client_that_is_disabled_in_between_gets_no_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    let id = "c1".to_owned().try_into().unwrap();
+    provider.sealgate.store.change_client(&id, |client| client.state = ClientState::Disabled).await.unwrap();
+    assert_refused(&browser.allow(&consent).await);
+    assert_refused(&browser.submit(&consent, &[("consent-deny", "yes")]).await);
+}
+
+#[tokio::test]
+async fn a_redirect_uri_that_is_withdrawn_in_between_gets_no_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    let id = "c1".to_owned().try_into().unwrap();
+    let elsewhere = vec![RedirectUri::parse("https://new.test/cb").unwrap()];
+    provider.sealgate.store.change_client(&id, |client| client.redirect_uris = elsewhere.clone()).await.unwrap();
+    assert_refused(&browser.allow(&consent).await);
+    assert_refused(&browser.submit(&consent, &[("consent-deny", "yes")]).await);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_so_long_and_no_longer() {
+    let provider = Provider::with("[sessions]\ninteraction_seconds = 60").await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    provider.wait(59);
+    let page = browser.open(&form_action(consent.text())).await;
+    assert_consent(&page);
+    provider.wait(1);
+    assert_refused(&browser.allow(&page).await);
+}
+
+#[tokio::test]
+async fn when_too_many_requests_wait_the_client_is_told_so() {
+    let provider = Provider::with("[sessions]\nmax_interactions = 3").await;
+    let browsers: Vec<Browser<'_>> = (0..4).map(|_| provider.browser()).collect();
+    for browser in &browsers[..3] {
+        assert_login(&browser.open(&provider.c1().authorize(&[])).await);
+    }
+    let reply = browsers[3].open(&provider.c1().authorize(&[])).await;
+    reply.assert_error_redirect("temporarily_unavailable");
+    // Requests that need no page are answered as ever.
+    let silent = browsers[3].open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("login_required");
+}
+
+#[tokio::test]
+async fn a_finished_request_makes_room() {
+    let provider = Provider::with("[sessions]\nmax_interactions = 1").await;
+    for _ in 0..3 {
+        assert_eq!(provider.sealgate.store.open_interactions(), 0);
+        provider.c1().code(&[]).await;
+    }
+    let browser = with_anna(&provider).await;
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    assert_eq!(provider.sealgate.store.open_interactions(), 1);
+    browser.submit(&page, &[("consent-deny", "yes")]).await;
+    assert_eq!(provider.sealgate.store.open_interactions(), 0);
+}
+
+#[tokio::test]
+async fn one_browser_has_eight_requests_waiting_at_most() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let mut pages = Vec::new();
+    for _ in 0..9 {
+        pages.push(browser.open(&provider.c1().authorize(&[])).await);
+        provider.wait(1);
+    }
+    assert_eq!(provider.sealgate.store.open_interactions(), 8);
+    assert_refused(&browser.get(&form_action(pages[0].text())).await);
+    for page in &pages[1..] {
+        assert_login(&browser.get(&form_action(page.text())).await);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_takes_no_writes_is_told_to_the_client() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    provider.engine.refuse_writes(true);
+    browser.open(&provider.c1().authorize(&[])).await.assert_error_redirect("temporarily_unavailable");
+    let page = browser.allow(&consent).await;
+    assert_eq!((page.status, page.header("retry-after")), (503, Some("1")));
+    provider.engine.refuse_writes(false);
+    assert_code(&browser.allow(&consent).await);
+}

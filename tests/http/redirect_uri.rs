@@ -1,0 +1,226 @@
+//! Client and redirect URI: until they are known to belong together, nothing leaves by a redirect (RFC 6749 §4.1.2.1;
+//! RFC 9700 §4.1, §4.11; RFC 8252 §7.3).
+
+use sealgate::protocol::client::{Client, ClientState};
+use sealgate::protocol::redirect_uri::RedirectUri;
+
+use crate::steps::{assert_code, assert_login, fields_of};
+use crate::support::{Provider, Reply};
+
+/// ERR-PAGE, and nothing of the request in it but the links to the page's other language.
+#[track_caller]
+fn assert_page_without(reply: &Reply, sent: &str) {
+    reply.assert_error_page();
+    assert_eq!(reply.header("set-cookie"), None);
+    let shown: String = reply.text().lines().filter(|line| !line.contains(" hreflang=")).collect();
+    assert!(!shown.contains(sent), "{sent} is reflected");
+}
+
+async fn with_redirect_uris(uris: &[&str]) -> Provider {
+    let provider = Provider::new().await;
+    let redirect_uris = uris.iter().map(|uri| RedirectUri::parse(uri).unwrap()).collect();
+    provider.add_client(Client { redirect_uris, ..provider.confidential("native") }).await;
+    provider
+}
+
+async fn open(provider: &Provider, uri: &str) -> Reply {
+    let client = crate::support::Client::confidential(provider, "native");
+    provider.browser().open(&client.authorize(&[("redirect_uri", uri)])).await
+}
+
+#[tokio::test]
+async fn auth_04_without_a_client_there_is_a_page() {
+    let provider = Provider::new().await;
+    provider.get(&provider.c1().authorize(&[("client_id", "-")])).await.assert_error_page();
+    provider.get("/oauth/authorize").await.assert_error_page();
+}
+
+#[tokio::test]
+async fn auth_05_an_unknown_client_gets_a_page() {
+    let provider = Provider::new().await;
+    for id in ["unknown", "C1", "c1 ", "c1\0", "c1%00", "<script>alert(1)</script>", &"x".repeat(3000)] {
+        let reply = provider.get(&provider.c1().authorize(&[("client_id", id)])).await;
+        assert_page_without(&reply, id);
+    }
+}
+
+#[tokio::test]
+async fn auth_06_an_empty_client_counts_as_none() {
+    let provider = Provider::new().await;
+    provider.get(&provider.c1().authorize(&[("client_id", "")])).await.assert_error_page();
+}
+
+#[tokio::test]
+async fn auth_07_the_redirect_uri_is_required_even_when_one_alone_is_registered() {
+    let provider = Provider::new().await;
+    for value in ["-", ""] {
+        provider.get(&provider.c1().authorize(&[("redirect_uri", value)])).await.assert_error_page();
+    }
+}
+
+#[tokio::test]
+async fn auth_08_an_unregistered_host_gets_a_page() {
+    let provider = Provider::new().await;
+    for uri in [
+        "https://evil.test/cb",
+        "https://rp.test.evil.test/cb",
+        "https://evil.test/https://rp.test/cb",
+        "https://rp.test@evil.test/cb",
+        "https://evil.test\\@rp.test/cb",
+        "//rp.test/cb",
+        "/cb",
+        "javascript:alert(1)//https://rp.test/cb",
+        "data:text/html,<script>alert(1)</script>",
+    ] {
+        let reply = provider.get(&provider.c1().authorize(&[("redirect_uri", uri)])).await;
+        assert_page_without(&reply, uri);
+    }
+}
+
+#[tokio::test]
+async fn auth_09_redirect_uris_compare_byte_for_byte() {
+    let provider = Provider::new().await;
+    for uri in [
+        "https://rp.test/cb/",
+        "https://rp.test",
+        "https://rp.test/",
+        "HTTPS://RP.test/cb",
+        "https://RP.test/cb",
+        "http://rp.test/cb",
+        "https://rp.test/CB",
+        "https://rp.test/cb?x=1",
+        "https://rp.test/cb?",
+        "https://rp.test/cb#f",
+        "https://rp.test/cb#",
+        "https://rp.test:443/cb",
+        "https://rp.test:/cb",
+        "https://rp.test/%63b",
+        "https://rp.test/./cb",
+        "https://rp.test/x/../cb",
+        "https://rp.test//cb",
+        "https://rp.test/cb;x",
+        "https://rp.test/cb%00",
+        "https://rp.test/cb\0",
+        "https://rp.test/cb\r\nSet-Cookie: a=b",
+        "https://rp.test/cb ",
+        " https://rp.test/cb",
+        "\thttps://rp.test/cb",
+        "https://rp.test./cb",
+        "https://rp.test/cb\u{fe0f}",
+    ] {
+        let reply = provider.get(&provider.c1().authorize(&[("redirect_uri", uri)])).await;
+        reply.assert_error_page();
+    }
+}
+
+#[tokio::test]
+async fn auth_13_localhost_matches_its_own_port_only() {
+    let provider = with_redirect_uris(&["http://localhost:3000/cb", "http://localhost/any"]).await;
+    assert_login(&open(&provider, "http://localhost:3000/cb").await);
+    for uri in ["http://localhost:3001/cb", "http://localhost/cb", "http://localhost:8080/any"] {
+        open(&provider, uri).await.assert_error_page();
+    }
+}
+
+/// RFC 8252 §7.3: a native application takes the port that it gets.
+#[tokio::test]
+async fn a_loopback_address_without_a_port_matches_every_port() {
+    let provider = with_redirect_uris(&["http://127.0.0.1/cb", "http://[::1]/cb", "http://127.0.0.1:9/fixed"]).await;
+    let client = crate::support::Client::confidential(&provider, "native");
+    for uri in ["http://127.0.0.1:51004/cb", "http://[::1]:51004/cb", "http://127.0.0.1/cb"] {
+        let reply =
+            provider.browser().authorize(&client.authorize(&[("redirect_uri", uri)]), "anna@example.test").await;
+        assert!(reply.location().starts_with(&format!("{uri}?code=")), "{}", reply.location());
+    }
+    for uri in [
+        "http://127.0.0.1:51004/cb/",
+        "http://127.0.0.1:51004/cb?x",
+        "http://127.0.0.1:51004@evil.test/cb",
+        "http://127.0.0.1:51004.evil.test/cb",
+        "http://127.0.0.1:/cb",
+        "http://127.0.0.1:00080/cb",
+        "http://127.0.0.1:65536/cb",
+        "http://127.1:80/cb",
+        "http://localhost:51004/cb",
+        "https://127.0.0.1:51004/cb",
+        "http://[0:0:0:0:0:0:0:1]:51004/cb",
+        "http://127.0.0.1:10/fixed",
+        "http://127.0.0.1/fixed",
+    ] {
+        open(&provider, uri).await.assert_error_page();
+    }
+}
+
+#[tokio::test]
+async fn a_code_for_one_loopback_port_is_bound_to_it() {
+    let provider = with_redirect_uris(&["http://127.0.0.1/cb"]).await;
+    let client = crate::support::Client::confidential(&provider, "native");
+    let reply = provider
+        .browser()
+        .authorize(&client.authorize(&[("redirect_uri", "http://127.0.0.1:4000/cb")]), "anna@example.test")
+        .await;
+    let code = assert_code(&reply);
+    let redeem = async |uri: &str| {
+        client.token(&[("grant_type", "authorization_code"), ("code", &code), ("redirect_uri", uri)]).await
+    };
+    redeem("http://127.0.0.1:4001/cb").await.assert_error(400, "invalid_grant");
+    assert_eq!(redeem("http://127.0.0.1:4000/cb").await.status, 200);
+}
+
+#[tokio::test]
+async fn auth_14_the_redirect_uri_is_looked_at_before_all_else() {
+    let provider = Provider::new().await;
+    for (name, value) in [
+        ("response_type", "-"),
+        ("response_type", "token"),
+        ("scope", "-"),
+        ("prompt", "none"),
+        ("request", "x"),
+        ("request_uri", "https://evil.test/"),
+        ("response_mode", "form_post"),
+    ] {
+        let request = provider.c1().authorize(&[("redirect_uri", "https://evil.test/cb"), (name, value)]);
+        provider.get(&request).await.assert_error_page();
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_client_or_redirect_uri_gets_a_page() {
+    let provider = Provider::new().await;
+    let request = provider.c1().authorize(&[]);
+    for (name, value) in fields_of(&request) {
+        if name == "client_id" || name == "redirect_uri" {
+            for second in [value.as_str(), "", "https://evil.test/cb"] {
+                let second: String = url::form_urlencoded::byte_serialize(second.as_bytes()).collect();
+                provider.get(&format!("{request}&{name}={second}")).await.assert_error_page();
+                provider.get(&request.replace('?', &format!("?{name}={second}&"))).await.assert_error_page();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_client_gets_a_page() {
+    let provider = Provider::new().await;
+    let client = Client { state: ClientState::Disabled, ..provider.confidential("off") };
+    provider.add_client(client).await;
+    provider.get(&crate::support::Client::confidential(&provider, "off").authorize(&[])).await.assert_error_page();
+}
+
+#[tokio::test]
+async fn another_clients_redirect_uri_gets_a_page() {
+    let provider = with_redirect_uris(&["https://other.test/cb"]).await;
+    provider.get(&provider.c1().authorize(&[("redirect_uri", "https://other.test/cb")])).await.assert_error_page();
+}
+
+#[tokio::test]
+async fn a_registered_query_stays_in_front_of_the_answer() {
+    let provider = with_redirect_uris(&["https://rp.test/cb?tenant=a%20b"]).await;
+    let reply = open(&provider, "https://rp.test/cb?tenant=a%20b").await;
+    assert_login(&reply);
+    let client = crate::support::Client::confidential(&provider, "native");
+    let request = client.authorize(&[("redirect_uri", "https://rp.test/cb?tenant=a%20b"), ("prompt", "none")]);
+    let reply = provider.get(&request).await;
+    assert!(reply.location().starts_with("https://rp.test/cb?tenant=a%20b&error="), "{}", reply.location());
+    reply.assert_error_redirect("login_required");
+}

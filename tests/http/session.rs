@@ -1,0 +1,443 @@
+//! `prompt`, `max_age`, hints, and the session behind them (OpenID Connect Core §3.1.2.1, §3.1.2.3, §3.1.2.4).
+
+use sealgate::protocol::client::{Client, ClientDetails, ConsentRule};
+use serde_json::{Value, json};
+
+use crate::steps::{
+    altered, answer, assert_code, assert_consent, assert_login, forged, names, with_anna, with_anna_and_ben,
+};
+use crate::support::{self, Browser, ISSUER, Provider, Reply, Tokens, is_consent, is_login, jwt_claims};
+
+const ANNA: &str = "anna@example.test";
+
+/// The claims of the ID token that `c1` gets for this answer's code.
+async fn id_claims(provider: &Provider, reply: &Reply) -> Value {
+    jwt_claims(&Tokens::of(&provider.c1().redeem(&assert_code(reply)).await).id)
+}
+
+/// `c1`'s request with these changes, in this browser.
+async fn open(provider: &Provider, browser: &Browser<'_>, changes: &[(&str, &str)]) -> Reply {
+    browser.open(&provider.c1().authorize(changes)).await
+}
+
+/// The account chooser's lines: what a form sends as `account`.
+fn accounts(page: &Reply) -> Vec<String> {
+    let buttons = page.text().split('<').filter(|tag| tag.starts_with("button ") && tag.contains(" name=\"account\""));
+    buttons.map(|tag| tag.split(" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn sess_01_without_a_session_the_silent_request_needs_a_sign_in() {
+    let provider = Provider::new().await;
+    let state = "x".repeat(128);
+    let reply = open(&provider, &provider.browser(), &[("prompt", "none"), ("state", &state)]).await;
+    assert_eq!((reply.status, reply.text()), (302, ""));
+    assert_eq!(names(&reply), ["error", "error_description", "state", "iss"]);
+    assert_eq!(reply.returned("error").as_deref(), Some("login_required"));
+    assert_eq!(reply.returned("state"), Some(state));
+    assert_eq!(reply.returned("iss").as_deref(), Some(ISSUER));
+}
+
+#[tokio::test]
+async fn sess_02_the_silent_request_goes_on_with_the_session() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let first = id_claims(&provider, &browser.authorize(&provider.c1().authorize(&[]), ANNA).await).await;
+    provider.wait(100);
+    let second = id_claims(&provider, &open(&provider, &browser, &[("prompt", "none")]).await).await;
+    assert_eq!((&first["sub"], &first["auth_time"]), (&second["sub"], &second["auth_time"]));
+    assert_ne!(first["iat"], second["iat"]);
+}
+
+#[tokio::test]
+async fn sess_03_the_silent_request_needs_the_consent_that_was_not_given() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for scope in ["openid email", "openid profile phone", "openid offline_access"] {
+        let reply = open(&provider, &browser, &[("prompt", "none"), ("scope", scope)]).await;
+        reply.assert_error_redirect("consent_required");
+    }
+    let other = browser.open(&provider.c2().authorize(&[("prompt", "none")])).await;
+    other.assert_error_redirect("consent_required");
+}
+
+#[tokio::test]
+async fn sess_04_the_word_none_stands_alone() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for prompt in ["none login", "login none", "none consent", "none select_account", "consent none login"] {
+        open(&provider, &browser, &[("prompt", prompt)]).await.assert_error_redirect("invalid_request");
+    }
+}
+
+#[tokio::test]
+async fn sess_05_an_unknown_prompt_is_an_invalid_request() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for prompt in ["bogus", "login bogus", "Login", "NONE", "none,login", "login\tconsent", "create"] {
+        open(&provider, &browser, &[("prompt", prompt)]).await.assert_error_redirect("invalid_request");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_prompt_counts_as_none_given() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    assert_code(&open(&provider, &browser, &[("prompt", "")]).await);
+}
+
+#[tokio::test]
+async fn sess_06_a_forced_sign_in_gives_a_later_auth_time() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let first = id_claims(&provider, &browser.authorize(&provider.c1().authorize(&[]), ANNA).await).await;
+    provider.wait(5);
+    let page = open(&provider, &browser, &[("prompt", "login")]).await;
+    assert_login(&page);
+    let second = id_claims(&provider, &browser.sign_in(&page, ANNA).await).await;
+    assert_eq!(second["auth_time"].as_u64().unwrap(), first["auth_time"].as_u64().unwrap() + 5);
+    assert_eq!(second["sub"], first["sub"]);
+}
+
+#[tokio::test]
+async fn a_forced_sign_in_is_not_satisfied_by_anything_but_a_password() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get(&provider.c1().authorize(&[("prompt", "login")])).await;
+    let login = page.location().to_owned();
+    for step in ["resume", "consent"] {
+        let reply = browser.open(&login.replace("/login?", &format!("/{step}?"))).await;
+        let reply = if is_consent(&reply) { browser.allow(&reply).await } else { reply };
+        assert_login(&reply);
+    }
+    let chooser = browser.open(&login.replace("/login?", "/select-account?")).await;
+    let chosen = browser.submit(&chooser, &[("account", &accounts(&chooser)[0])]).await;
+    assert_login(&chosen);
+    let wrong = browser.submit(&chosen, &[("email", ANNA), ("password", "wrong")]).await;
+    assert_login(&wrong);
+    assert_login(&browser.open(&login.replace("/login?", "/resume?")).await);
+}
+
+#[tokio::test]
+async fn sess_09_forced_consent_asks_again() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let page = open(&provider, &browser, &[("prompt", "consent")]).await;
+    assert_consent(&page);
+    assert_code(&browser.allow(&page).await);
+}
+
+/// The specification: `consent` forces the consent screen.
+#[tokio::test]
+async fn forced_consent_asks_for_a_client_too_that_needs_none() {
+    let provider = Provider::new().await;
+    let trusted = Client { consent: ConsentRule::Implied, ..provider.confidential("trusted") };
+    provider.add_client(trusted).await;
+    let client = support::Client::confidential(&provider, "trusted");
+    let browser = with_anna(&provider).await;
+    assert_code(&browser.open(&client.authorize(&[("scope", "openid email")])).await);
+    let page = browser.open(&client.authorize(&[("prompt", "consent")])).await;
+    assert_consent(&page);
+    let denied = browser.submit(&page, &[("consent-deny", "yes")]).await;
+    denied.assert_error_redirect("access_denied");
+    assert_code(&browser.open(&client.authorize(&[("prompt", "none")])).await);
+}
+
+#[tokio::test]
+async fn sess_10_the_chooser_lists_who_is_signed_in_and_another_account() {
+    let provider = Provider::new().await;
+    let browser = with_anna_and_ben(&provider).await;
+    let page = open(&provider, &browser, &[("prompt", "select_account")]).await;
+    assert_eq!((page.status, is_login(&page)), (200, false));
+    assert!(page.text().contains(ANNA) && page.text().contains("ben@example.test"));
+    let subjects = [provider.ben.sub.to_string(), provider.anna.sub.to_string(), String::new()];
+    assert_eq!(accounts(&page), subjects);
+
+    // Anna is signed in, so she types no password, and her sign-in is as old as it is.
+    let chosen = id_claims(&provider, &browser.submit(&page, &[("account", &subjects[1])]).await).await;
+    assert_eq!(chosen["sub"], subjects[1]);
+    assert_eq!(chosen["iat"].as_u64().unwrap(), chosen["auth_time"].as_u64().unwrap() + 10);
+    // She is the one in use from now on.
+    let silent = id_claims(&provider, &open(&provider, &browser, &[("prompt", "none")]).await).await;
+    assert_eq!(silent["sub"], subjects[1]);
+
+    let page = open(&provider, &browser, &[("prompt", "select_account")]).await;
+    assert_login(&browser.submit(&page, &[("account", "")]).await);
+}
+
+#[tokio::test]
+async fn choosing_somebody_who_is_not_signed_in_here_needs_a_password() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for account in [provider.ben.sub.to_string().as_str(), "x", "00000000-0000-0000-0000-000000000000"] {
+        let page = open(&provider, &browser, &[("prompt", "select_account")]).await;
+        assert_login(&browser.submit(&page, &[("account", account)]).await);
+    }
+}
+
+#[tokio::test]
+async fn a_choice_among_nobody_is_a_sign_in() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = open(&provider, &browser, &[("prompt", "select_account")]).await;
+    assert_login(&page);
+    let page = browser.sign_in(&page, ANNA).await;
+    assert_code(&browser.allow(&page).await);
+}
+
+#[tokio::test]
+async fn sess_11_several_prompts_show_all_their_pages() {
+    let provider = Provider::new().await;
+    let browser = with_anna_and_ben(&provider).await;
+    let page = open(&provider, &browser, &[("prompt", "login consent")]).await;
+    assert_login(&page);
+    let page = browser.sign_in(&page, ANNA).await;
+    assert_consent(&page);
+    assert_code(&browser.allow(&page).await);
+
+    let page = open(&provider, &browser, &[("prompt", "consent select_account login")]).await;
+    let page = browser.submit(&page, &[("account", &provider.ben.sub.to_string())]).await;
+    assert_login(&page);
+    let page = browser.sign_in(&page, "ben@example.test").await;
+    assert_consent(&page);
+    assert!(page.text().contains("ben@example.test"));
+    let claims = id_claims(&provider, &browser.allow(&page).await).await;
+    assert_eq!(claims["sub"], provider.ben.sub.to_string());
+    assert_eq!(claims["auth_time"], claims["iat"]);
+}
+
+#[tokio::test]
+async fn sess_12_a_denial_goes_back_to_the_client_and_leaves_nothing() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = open(&provider, &browser, &[]).await;
+    let page = browser.sign_in(&page, ANNA).await;
+    let reply = browser.submit(&page, &[("consent-deny", "yes")]).await;
+    reply.assert_error_redirect("access_denied");
+    assert_eq!(names(&reply), ["error", "error_description", "state", "iss"]);
+    open(&provider, &browser, &[("prompt", "none")]).await.assert_error_redirect("consent_required");
+    assert_consent(&open(&provider, &browser, &[]).await);
+}
+
+#[tokio::test]
+async fn sess_13_a_sign_in_that_is_too_old_is_done_again() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    provider.wait(2);
+    open(&provider, &browser, &[("max_age", "1"), ("prompt", "none")]).await.assert_error_redirect("login_required");
+    let page = open(&provider, &browser, &[("max_age", "1"), ("scope", "openid email")]).await;
+    assert_login(&page);
+    let page = browser.sign_in(&page, ANNA).await;
+    assert_consent(&page);
+    // The person may take their time for the page after it.
+    provider.wait(60);
+    let claims = id_claims(&provider, &browser.allow(&page).await).await;
+    assert_eq!(claims["auth_time"], 1_800_000_002);
+    assert_eq!(claims["iat"], 1_800_000_062);
+}
+
+#[tokio::test]
+async fn sess_14_a_fresh_sign_in_will_do() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let first = id_claims(&provider, &browser.authorize(&provider.c1().authorize(&[]), ANNA).await).await;
+    provider.wait(100);
+    for age in ["100", "10000", "99999999999999999999"] {
+        let reply = open(&provider, &browser, &[("max_age", age)]).await;
+        assert_eq!(id_claims(&provider, &reply).await["auth_time"], first["auth_time"], "{age}");
+    }
+    assert_login(&open(&provider, &browser, &[("max_age", "99")]).await);
+}
+
+/// OpenID Connect Core §3.1.2.1, errata 2: 0 is the same as `prompt=login`.
+#[tokio::test]
+async fn no_sign_in_is_young_enough_for_a_max_age_of_zero() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    open(&provider, &browser, &[("max_age", "0"), ("prompt", "none")]).await.assert_error_redirect("login_required");
+    let page = open(&provider, &browser, &[("max_age", "0")]).await;
+    assert_login(&page);
+    assert_code(&browser.sign_in(&page, ANNA).await);
+}
+
+#[tokio::test]
+async fn sess_17_a_max_age_that_is_no_number_of_seconds_is_refused() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for age in ["-1", "abc", "1.5", "1e3", "0x10", "+1", " 1", "1 ", "١", "1,000"] {
+        open(&provider, &browser, &[("max_age", age)]).await.assert_error_redirect("invalid_request");
+    }
+    for age in ["99999999999999999999", "18446744073709551615", "000000000000000000000000000100"] {
+        assert_code(&open(&provider, &browser, &[("max_age", age)]).await);
+    }
+}
+
+#[tokio::test]
+async fn sess_18_an_empty_max_age_counts_as_absent() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    provider.wait(1000);
+    assert_code(&open(&provider, &browser, &[("max_age", "")]).await);
+}
+
+/// OpenID Connect Registration §2.
+#[tokio::test]
+async fn a_clients_own_default_holds_where_the_request_names_no_age() {
+    let provider = Provider::new().await;
+    let details = ClientDetails { default_max_age: Some(60), ..ClientDetails::default() };
+    provider.add_client(Client { details, ..provider.confidential("careful") }).await;
+    let client = support::Client::confidential(&provider, "careful");
+    let browser = provider.browser();
+    client.code_in(&browser, &[]).await;
+    provider.wait(61);
+    assert_login(&browser.open(&client.authorize(&[])).await);
+    assert_code(&browser.open(&client.authorize(&[("max_age", "1000")])).await);
+}
+
+#[tokio::test]
+async fn sess_19_the_hint_names_the_person_of_the_session() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let tokens = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
+    assert_code(&open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", &tokens.id)]).await);
+    assert_code(&open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", "")]).await);
+}
+
+#[tokio::test]
+async fn a_hint_for_another_person_never_gives_the_one_who_is_there() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let browser = provider.browser();
+    let hint = ("id_token_hint", tokens.id.as_str());
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let page = browser.sign_in(&page, "ben@example.test").await;
+    browser.allow(&page).await;
+    open(&provider, &browser, &[hint, ("prompt", "none")]).await.assert_error_redirect("login_required");
+    // With pages, Anna may come.
+    let page = open(&provider, &browser, &[hint]).await;
+    assert_login(&page);
+    let other = browser.sign_in(&page, "ben@example.test").await;
+    other.assert_error_redirect("login_required");
+    let page = open(&provider, &browser, &[hint]).await;
+    let claims = id_claims(&provider, &browser.sign_in(&page, ANNA).await).await;
+    assert_eq!(claims["sub"], provider.anna.sub.to_string());
+}
+
+#[tokio::test]
+async fn of_several_people_the_hint_finds_the_one_it_names() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let browser = with_anna_and_ben(&provider).await;
+    let hinted = open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", &tokens.id)]).await;
+    assert_eq!(id_claims(&provider, &hinted).await["sub"], provider.anna.sub.to_string());
+    let plain = open(&provider, &browser, &[("prompt", "none")]).await;
+    assert_eq!(id_claims(&provider, &plain).await["sub"], provider.ben.sub.to_string());
+}
+
+#[tokio::test]
+async fn sess_22_an_expired_hint_is_accepted() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let tokens = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
+    provider.wait(10_000);
+    assert!(jwt_claims(&tokens.id)["exp"].as_u64().unwrap() < 1_800_010_000);
+    assert_code(&open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", &tokens.id)]).await);
+}
+
+#[tokio::test]
+async fn a_hint_that_is_no_id_token_of_ours_is_refused() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let tokens = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
+    let other = provider.ben.sub.to_string();
+    for hint in [
+        "garbage".to_owned(),
+        "a.b.c".to_owned(),
+        tokens.access.clone(),
+        forged(&tokens.id, "RS256", |_| {}),
+        forged(&tokens.id, "none", |_| {}),
+        forged(&tokens.id, "NonE", |_| {}),
+        altered(&tokens.id, |claims| claims["sub"] = json!(other)),
+        format!("{} ", tokens.id),
+        format!("{}.", tokens.id),
+        tokens.id.rsplit_once('.').unwrap().0.to_owned() + ".",
+        "x".repeat(9000),
+    ] {
+        let reply = open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", &hint)]).await;
+        reply.assert_error_redirect("invalid_request");
+    }
+}
+
+/// A nonce may have 2048 characters, and stands in the ID token.
+#[tokio::test]
+async fn the_longest_id_token_that_we_issue_is_a_hint() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let nonce = "n".repeat(2048);
+    let code = provider.c1().code_in(&browser, &[("nonce", &nonce), ("scope", "openid profile email phone")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    assert!(tokens.id.len() > 3000);
+    assert_code(&open(&provider, &browser, &[("prompt", "none"), ("id_token_hint", &tokens.id)]).await);
+}
+
+#[tokio::test]
+async fn sess_24_the_acr_is_what_was_reached() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for wished in ["1", "2 1", "urn:x", "phr"] {
+        let claims = id_claims(&provider, &open(&provider, &browser, &[("acr_values", wished)]).await).await;
+        assert_eq!(claims["acr"], "1", "{wished}");
+        assert_eq!(claims["amr"], json!(["pwd"]));
+    }
+}
+
+#[tokio::test]
+async fn consent_holds_for_what_was_allowed_and_grows() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for scope in ["openid email", "openid phone"] {
+        let page = open(&provider, &browser, &[("scope", scope)]).await;
+        assert_consent(&page);
+        let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&browser.allow(&page).await)).await);
+        assert_eq!(tokens.body["scope"], scope);
+    }
+    for scope in ["openid", "openid email", "openid phone", "openid email phone"] {
+        let silent = open(&provider, &browser, &[("prompt", "none"), ("scope", scope)]).await;
+        let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&silent)).await);
+        assert_eq!(tokens.body["scope"], scope);
+    }
+    assert_consent(&open(&provider, &browser, &[("scope", "openid email profile")]).await);
+}
+
+#[tokio::test]
+async fn consent_is_each_persons_own() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let page = open(&provider, &browser, &[("prompt", "login")]).await;
+    let page = browser.sign_in(&page, "ben@example.test").await;
+    assert_consent(&page);
+    open(&provider, &browser, &[("prompt", "none")]).await.assert_error_redirect("consent_required");
+}
+
+#[tokio::test]
+async fn offline_access_that_was_unticked_is_neither_granted_nor_remembered() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let offline = ("scope", "openid offline_access");
+    let unticked = async |page: &Reply| {
+        let reply = browser.submit(page, &[("consent-allow", "yes")]).await;
+        let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+        assert_eq!((tokens.refresh.as_str(), &tokens.body["scope"]), ("", &json!("openid")));
+    };
+    unticked(&open(&provider, &browser, &[offline]).await).await;
+    open(&provider, &browser, &[offline, ("prompt", "none")]).await.assert_error_redirect("consent_required");
+    let page = open(&provider, &browser, &[offline]).await;
+    let reply = browser.allow(&page).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+    assert!(tokens.refresh.starts_with("RT_"));
+    assert_code(&open(&provider, &browser, &[offline, ("prompt", "none")]).await);
+    // Asked once more, the person changes their mind.
+    unticked(&open(&provider, &browser, &[offline, ("prompt", "consent")]).await).await;
+    open(&provider, &browser, &[offline, ("prompt", "none")]).await.assert_error_redirect("consent_required");
+    assert_eq!(answer(&open(&provider, &browser, &[("prompt", "none")]).await)[0].0, "code");
+}
