@@ -20,8 +20,7 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
         Ok(credentials) => credentials,
         Err(refusal) => {
             call.charge_address(bucket)?;
-            let by_header = !call.authorization().is_empty();
-            return Err(Failure::Client { refusal, by_header });
+            return Err(Failure::Client(refusal));
         }
     };
     let id = credentials.id.as_ref().map(|id| id.as_str().as_bytes()).unwrap_or_default();
@@ -40,7 +39,7 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
         }
         None => {
             call.charge(bucket, &failures)?;
-            Err(Failure::Client { refusal: FAILED, by_header: credentials.by_header })
+            Err(Failure::Client(FAILED))
         }
     }
 }

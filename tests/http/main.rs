@@ -6,3 +6,5 @@ mod softhsm;
 mod support;
 
 mod flow;
+
+mod client_auth;
