@@ -8,3 +8,4 @@ mod support;
 mod flow;
 
 mod client_auth;
+mod token;
