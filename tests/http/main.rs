@@ -8,4 +8,5 @@ mod support;
 mod flow;
 
 mod client_auth;
+mod refresh;
 mod token;
