@@ -10,3 +10,4 @@ mod flow;
 mod client_auth;
 mod refresh;
 mod token;
+mod userinfo;
