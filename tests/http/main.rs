@@ -8,6 +8,7 @@ mod support;
 mod flow;
 
 mod client_auth;
+mod jwt;
 mod refresh;
 mod token;
 mod userinfo;
