@@ -10,5 +10,6 @@ mod flow;
 mod client_auth;
 mod jwt;
 mod refresh;
+mod revoke;
 mod token;
 mod userinfo;
