@@ -9,6 +9,7 @@ mod flow;
 
 mod client_auth;
 mod jwt;
+mod rate_limit;
 mod refresh;
 mod revoke;
 mod token;
