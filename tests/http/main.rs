@@ -12,5 +12,6 @@ mod jwt;
 mod rate_limit;
 mod refresh;
 mod revoke;
+mod robustness;
 mod token;
 mod userinfo;
