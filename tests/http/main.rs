@@ -11,6 +11,8 @@ mod client_auth;
 mod jwt;
 mod rate_limit;
 mod refresh;
+mod register;
+mod registration;
 mod revoke;
 mod robustness;
 mod token;
