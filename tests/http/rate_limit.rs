@@ -177,6 +177,24 @@ async fn rate_13_the_sign_in_pages_do_not_spend_the_allowance_of_authorize() {
     }
 }
 
+/// K13: a stranger who knows a client's id cannot use the client's allowance up, from any address.
+#[tokio::test]
+async fn rate_03_failed_authentications_leave_the_clients_allowance_alone() {
+    let provider = Provider::new().await;
+    for number in 0..120 {
+        let reply = attempt(&provider, &format!("198.51.100.{}", number % 4), "c1", "wrong").await;
+        reply.assert_unauthenticated();
+    }
+    // Not even from the client's own address, which it may share with others.
+    for _ in 0..50 {
+        attempt(&provider, "192.0.2.1", "c1", "wrong").await.assert_unauthenticated();
+    }
+    assert_limited(&provider, &attempt(&provider, "192.0.2.1", "c1", "wrong").await);
+    let reply = attempt(&provider, "192.0.2.1", "c1", "secret of c1").await;
+    reply.assert_error(400, "invalid_grant");
+    assert_eq!(reply.allowance().remaining, 49);
+}
+
 #[tokio::test]
 async fn rate_03_failed_authentications_are_limited_by_client_and_address() {
     let provider = Provider::new().await;
