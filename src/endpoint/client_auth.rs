@@ -1,7 +1,9 @@
 //! Client authentication at the token and revocation endpoints (RFC 6749 §2.3), and the allowance that goes with it.
 //!
 //! A client's allowance is counted under its id, but only once it has proven to be that client: otherwise anybody who
-//! knows an id could use the allowance up. Attempts that fail are counted under the id and the sender's address.
+//! knows an id could use the allowance up. Attempts that fail are counted under the id and the sender's address, and
+//! stand in the way of further failures only: a stranger behind the client's own address cannot lock it out. Guessing
+//! gains nothing by that, since a secret has 256 random bits.
 
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
@@ -20,13 +22,10 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
         Ok(credentials) => credentials,
         Err(refusal) => {
             call.charge_address(bucket)?;
-            let by_header = !call.authorization().is_empty();
-            return Err(Failure::Client { refusal, by_header });
+            return Err(Failure::Client(refusal));
         }
     };
     let id = credentials.id.as_ref().map(|id| id.as_str().as_bytes()).unwrap_or_default();
-    let failures = Key::text_and_address(failures_of(bucket), id, call.origin.address);
-    call.refuse_if_used_up(bucket, &failures)?;
     let client = match &credentials.id {
         Some(id) => call.sealgate.store.client(id).await?,
         None => None,
@@ -34,8 +33,8 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
     // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
     let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), call);
     let Some(client) = client.filter(|_| accepted) else {
-        call.charge(bucket, &failures)?;
-        return Err(Failure::Client { refusal: FAILED, by_header: credentials.by_header });
+        call.charge(bucket, &Key::text_and_address(failures_of(bucket), id, call.origin.address))?;
+        return Err(Failure::Client(FAILED));
     };
     call.charge(bucket, &Key::text(bucket.name(), id))?;
     Ok(client)

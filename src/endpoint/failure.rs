@@ -23,13 +23,8 @@ use crate::store::StoreError;
 pub enum Failure {
     /// A refusal, to a program as JSON and to a person as a page.
     Refused(StatusCode, Refusal),
-    /// A client authentication that failed by the `Authorization` header, and is answered in kind (RFC 6749 §5.2).
-    Client {
-        /// The refusal.
-        refusal: Refusal,
-        /// Whether the header was used.
-        by_header: bool,
-    },
+    /// A client that has not proven who it is.
+    Client(Refusal),
     /// An access token that is missing, does not stand or does not suffice (RFC 6750 §3).
     Bearer(Option<Refusal>),
     /// A page that says what went wrong.
@@ -84,9 +79,10 @@ impl Failure {
                 Style::Json => error(status, &refusal),
                 Style::Page => page(call, status, Problem::InvalidRequest),
             },
-            Self::Client { refusal, by_header } => {
+            Self::Client(refusal) => {
                 let response = error(status_of(&refusal), &refusal);
-                if by_header && refusal.code == ErrorCode::InvalidClient {
+                // However the client tried: no 401 goes without a challenge (RFC 9110 §15.5.2; RFC 6749 §5.2).
+                if refusal.code == ErrorCode::InvalidClient {
                     response.with(WWW_AUTHENTICATE, r#"Basic realm="sealgate", charset="UTF-8""#)
                 } else {
                     response

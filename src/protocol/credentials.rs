@@ -24,8 +24,6 @@ pub struct ClientCredentials {
     pub id: Option<ClientId>,
     /// Its secret, where it sent one.
     pub secret: Option<Secret>,
-    /// Whether it used the `Authorization` header: then a failure is answered in kind (RFC 6749 §5.2).
-    pub by_header: bool,
 }
 
 /// The answer to every client authentication that fails: one for all reasons, so that it tells no stranger which
@@ -51,7 +49,7 @@ impl ClientCredentials {
         };
         let Some(header) = header else {
             let id = form_id.ok_or(FAILED)?;
-            return Ok(Self { id: ClientId::parse(id), secret: form_secret.map(Secret::new), by_header: false });
+            return Ok(Self { id: ClientId::parse(id), secret: form_secret.map(Secret::new) });
         };
         let (id, secret) = basic(header).ok_or(FAILED)?;
         if form_secret.is_some() {
@@ -62,7 +60,7 @@ impl ClientCredentials {
         }
         // `Basic cDE6` (an id and an empty password) is how some libraries present a public client.
         let secret = Some(secret).filter(|secret| !secret.expose().is_empty());
-        Ok(Self { id: ClientId::parse(&id), secret, by_header: true })
+        Ok(Self { id: ClientId::parse(&id), secret })
     }
 }
 
@@ -115,10 +113,8 @@ mod tests {
     fn both_ways_to_send_a_secret_are_read() {
         let basic = ClientCredentials::parse(&[&header("c1", "s%2Bx+y")], &form("client_id=c1")).unwrap();
         assert_eq!(basic.secret.unwrap().expose(), "s+x y");
-        assert!(basic.by_header);
         let post = ClientCredentials::parse(&[], &form("client_id=c1&client_secret=s")).unwrap();
         assert_eq!(post.secret.unwrap().expose(), "s");
-        assert!(!post.by_header);
     }
 
     #[test]

@@ -74,7 +74,7 @@ async fn a_post_is_read_from_its_body_alone() {
     {
         let reply = post("redirect_uri=https://evil.test/cb&prompt=none&state=x", content_type, query).await;
         assert_eq!(reply.status, 303, "{content_type}");
-        assert!(reply.location().starts_with("/oauth/login?interaction="));
+        assert!(reply.location().starts_with("/oauth/resume?interaction="));
     }
 }
 

@@ -189,12 +189,12 @@ async fn a_refused_request_is_over() {
 }
 
 #[tokio::test]
-async fn a_decision_is_one_of_two_words() {
+async fn a_decision_is_one_of_two_buttons() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     let page = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
-    for decision in ["", "yes", "ALLOW", "allow deny"] {
-        assert_refused(&browser.submit(&page, &[("decision", decision)]).await);
+    for button in ["consent", "CONSENT-ALLOW", "consent-allow consent-deny"] {
+        assert_refused(&browser.submit(&page, &[(button, "yes")]).await);
     }
     assert_refused(&browser.submit(&page, &[("consent-deny", "yes"), ("consent-allow", "yes")]).await);
     assert_refused(&browser.submit(&page, &[]).await);

@@ -6,11 +6,13 @@ mod client;
 mod provider;
 mod response;
 mod token_device;
+mod wire;
 
 pub(crate) use browser::{Browser, form_action, hidden_fields, is_consent, is_login};
 pub(crate) use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
 pub(crate) use provider::{Provider, settings};
 pub(crate) use response::Reply;
+pub(crate) use wire::{FORM, redemption};
 
 /// The issuer of every provider here.
 pub(crate) const ISSUER: &str = "https://id.test";

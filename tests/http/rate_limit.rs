@@ -1,0 +1,309 @@
+//! Rate limits and their headers (specification, "Rate limits"; cases RATE, and K13, K23).
+
+use std::sync::Arc;
+
+use sealgate::ambient::Clock;
+use tokio::task::JoinSet;
+
+use crate::support::{FORM, Provider, REDIRECT_URI, Reply, Tokens, basic, redemption};
+
+const NOW: u64 = 1_800_000_000;
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+
+/// A refresh that fails, after the client was found to be who it says it is.
+async fn attempt(provider: &Provider, address: &str, id: &str, secret: &str) -> Reply {
+    let header = basic(id, secret);
+    let body = "grant_type=refresh_token&refresh_token=RT_x";
+    provider.request_from(address, "POST", "/oauth/token", &[FORM, ("authorization", &header)], body).await
+}
+
+#[track_caller]
+fn assert_limited(provider: &Provider, reply: &Reply) {
+    reply.assert_error(429, "rate_limit_exceeded");
+    let seconds: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+    let allowance = reply.allowance();
+    assert_eq!((allowance.remaining, allowance.reset), (0, provider.clock.now().seconds() + seconds));
+    assert!((1..=60).contains(&seconds));
+    let description = reply.json()["error_description"].as_str().unwrap().to_owned();
+    assert!(description.contains(&format!(" {seconds} ")), "{description}");
+}
+
+#[tokio::test]
+async fn rate_02_the_limits_are_those_of_the_specification() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let anonymous = [
+        ("/oauth/authorize", 100, provider.get("/oauth/authorize").await),
+        (DISCOVERY, 1000, provider.get(DISCOVERY).await),
+        ("/oauth/jwks", 1000, provider.get("/oauth/jwks").await),
+        ("/oauth/logout", 100, provider.get("/oauth/logout").await),
+        ("/oauth/register", 20, provider.request("POST", "/oauth/register", &[], "{}").await),
+    ];
+    for (path, limit, reply) in anonymous {
+        assert_eq!(reply.allowance().limit, limit, "{path}");
+    }
+    assert_eq!(provider.c1().refresh("x").await.allowance().limit, 50);
+    assert_eq!(provider.c1().revoke("x").await.allowance().limit, 50);
+    assert_eq!(provider.userinfo(&tokens.access).await.allowance().limit, 200);
+}
+
+#[tokio::test]
+async fn rate_02_remaining_falls_by_one_each_time() {
+    let provider = Provider::new().await;
+    let tokens = provider.p1().tokens("openid").await;
+    for number in 0..5 {
+        assert_eq!(provider.get(DISCOVERY).await.allowance().remaining, 999 - number);
+        assert_eq!(provider.get("/oauth/jwks").await.allowance().remaining, 999 - number);
+        assert_eq!(provider.userinfo(&tokens.access).await.allowance().remaining, 199 - number);
+        assert_eq!(provider.c1().refresh("x").await.allowance().remaining, 49 - number);
+        assert_eq!(provider.c1().revoke("x").await.allowance().remaining, 49 - number);
+        assert_eq!(provider.c2().refresh("x").await.allowance().remaining, 49 - number);
+    }
+}
+
+#[tokio::test]
+async fn rate_03_the_51st_token_request_is_429() {
+    let provider = Provider::new().await;
+    for client in [provider.c1(), provider.p1()] {
+        for left in (0..50).rev() {
+            let reply = client.refresh("x").await;
+            reply.assert_error(400, "invalid_grant");
+            assert_eq!(reply.allowance().remaining, left);
+        }
+        for _ in 0..3 {
+            assert_limited(&provider, &client.refresh("x").await);
+        }
+    }
+    // Another client's allowance is its own.
+    provider.c2().refresh("x").await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn rate_03_the_allowance_is_the_clients_wherever_it_sends_from() {
+    let provider = Provider::new().await;
+    for number in 0..50 {
+        attempt(&provider, &format!("192.0.2.{number}"), "c1", "secret of c1").await.assert_error(400, "invalid_grant");
+    }
+    assert_limited(&provider, &attempt(&provider, "198.51.100.1", "c1", "secret of c1").await);
+}
+
+#[tokio::test]
+async fn rate_04_the_101st_authorization_request_is_429_and_no_redirect() {
+    let provider = Provider::new().await;
+    let address = provider.c1().authorize(&[("prompt", "none")]);
+    for _ in 0..100 {
+        assert_eq!(provider.get(&address).await.status, 302);
+    }
+    for address in [address, provider.c1().authorize(&[])] {
+        let reply = provider.get(&address).await;
+        assert_limited(&provider, &reply);
+        assert_eq!(reply.header("location"), None);
+    }
+    let other = provider.request_from("198.51.100.1", "GET", &provider.c1().authorize(&[]), &[], "").await;
+    assert_eq!(other.status, 303);
+}
+
+#[tokio::test]
+async fn rate_05_a_new_window_begins_at_reset() {
+    let provider = Provider::new().await;
+    for _ in 0..50 {
+        provider.c1().refresh("x").await;
+    }
+    let limited = provider.c1().refresh("x").await;
+    assert_limited(&provider, &limited);
+    let seconds: u64 = limited.header("retry-after").unwrap().parse().unwrap();
+    provider.wait(seconds - 1);
+    assert_limited(&provider, &provider.c1().refresh("x").await);
+    provider.wait(1);
+    let reply = provider.c1().refresh("x").await;
+    reply.assert_error(400, "invalid_grant");
+    assert_eq!((reply.allowance().remaining, reply.allowance().reset), (49, limited.allowance().reset + 60));
+}
+
+#[tokio::test]
+async fn rate_11_each_access_token_has_an_allowance_of_its_own() {
+    let provider = Provider::new().await;
+    let (one, other) = (provider.c1().tokens("openid").await, provider.c1().tokens("openid").await);
+    for left in (0..200).rev() {
+        let reply = provider.userinfo(&one.access).await;
+        assert_eq!((reply.status, reply.allowance().remaining), (200, left));
+    }
+    assert_limited(&provider, &provider.userinfo(&one.access).await);
+    assert_eq!(provider.userinfo(&other.access).await.allowance().remaining, 199);
+}
+
+#[tokio::test]
+async fn rate_12_a_limited_request_uses_nothing_up() {
+    let provider = Provider::new().await;
+    let client = provider.c1();
+    let code = client.code(&[]).await;
+    let tokens = client.tokens("openid offline_access").await;
+    for _ in 0..49 {
+        client.refresh("x").await;
+    }
+    assert_limited(&provider, &client.redeem(&code).await);
+    assert_limited(&provider, &client.refresh(&tokens.refresh).await);
+    provider.wait(60);
+    Tokens::of(&client.redeem(&code).await);
+    Tokens::of(&client.refresh(&tokens.refresh).await);
+}
+
+#[tokio::test]
+async fn rate_12_a_limited_revocation_revokes_nothing() {
+    let provider = Provider::new().await;
+    let client = provider.c1();
+    let tokens = client.tokens("openid").await;
+    for _ in 0..50 {
+        assert_eq!(client.revoke("x").await.status, 200);
+    }
+    assert_limited(&provider, &client.revoke(&tokens.access).await);
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    // The two endpoints have an allowance each.
+    client.refresh("x").await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn rate_13_the_sign_in_pages_do_not_spend_the_allowance_of_authorize() {
+    let provider = Provider::new().await;
+    for left in [99, 98, 97] {
+        let browser = provider.browser();
+        let reply = browser.get(&provider.c1().authorize(&[])).await;
+        assert_eq!(reply.allowance().remaining, left);
+        let page = browser.follow(reply).await;
+        assert_eq!(page.allowance().limit, 300);
+        let consent = browser.sign_in(&page, "anna@example.test").await;
+        let last = if consent.header("location").is_some() { consent } else { browser.allow(&consent).await };
+        assert!(last.location().starts_with(REDIRECT_URI));
+    }
+}
+
+/// K13: a stranger who knows a client's id cannot use the client's allowance up, from any address.
+#[tokio::test]
+async fn rate_03_failed_authentications_leave_the_clients_allowance_alone() {
+    let provider = Provider::new().await;
+    for number in 0..120 {
+        let reply = attempt(&provider, &format!("198.51.100.{}", number % 4), "c1", "wrong").await;
+        reply.assert_unauthenticated();
+    }
+    // Not even from the client's own address, which it may share with others.
+    for _ in 0..50 {
+        attempt(&provider, "192.0.2.1", "c1", "wrong").await.assert_unauthenticated();
+    }
+    assert_limited(&provider, &attempt(&provider, "192.0.2.1", "c1", "wrong").await);
+    let reply = attempt(&provider, "192.0.2.1", "c1", "secret of c1").await;
+    reply.assert_error(400, "invalid_grant");
+    assert_eq!(reply.allowance().remaining, 49);
+}
+
+#[tokio::test]
+async fn rate_03_failed_authentications_are_limited_by_client_and_address() {
+    let provider = Provider::new().await;
+    for left in (0..50).rev() {
+        let reply = attempt(&provider, "192.0.2.1", "c1", "wrong").await;
+        reply.assert_unauthenticated();
+        assert_eq!((reply.allowance().limit, reply.allowance().remaining), (50, left));
+    }
+    assert_limited(&provider, &attempt(&provider, "192.0.2.1", "c1", "wrong").await);
+    attempt(&provider, "192.0.2.1", "c2", "wrong").await.assert_unauthenticated();
+    attempt(&provider, "192.0.2.2", "c1", "wrong").await.assert_unauthenticated();
+}
+
+#[tokio::test]
+async fn rate_03_requests_that_name_no_client_are_counted_by_address() {
+    let provider = Provider::new().await;
+    for left in (0..50).rev() {
+        let reply = match left % 3 {
+            0 => provider.post("/oauth/token", &[], &redemption("x", &[])).await,
+            1 => provider.request("POST", "/oauth/token", &[], "{}").await,
+            _ => provider.post("/oauth/token", &[("authorization", "Basic !")], &[]).await,
+        };
+        assert!([400, 401].contains(&reply.status));
+        assert_eq!(reply.allowance().remaining, left);
+    }
+    assert_limited(&provider, &provider.post("/oauth/token", &[], &[]).await);
+    provider.c1().refresh("x").await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn rate_02_an_ipv6_subscriber_is_one_sender() {
+    let provider = Provider::new().await;
+    let remaining =
+        async |address: &str| provider.request_from(address, "GET", DISCOVERY, &[], "").await.allowance().remaining;
+    assert_eq!(remaining("2001:db8:1:2::1").await, 999);
+    assert_eq!(remaining("2001:db8:1:2:ffff:ffff:ffff:ffff").await, 998);
+    assert_eq!(remaining("2001:db8:1:3::1").await, 999);
+    assert_eq!(remaining("192.0.2.1").await, 999);
+    assert_eq!(remaining("::ffff:192.0.2.1").await, 998);
+    assert_eq!(remaining("192.0.2.2").await, 999);
+}
+
+#[tokio::test]
+async fn rate_02_what_a_sender_says_about_its_address_changes_nothing() {
+    let provider = Provider::new().await;
+    for (number, header) in ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip"].iter().enumerate() {
+        let reply = provider.request("GET", DISCOVERY, &[(header, "203.0.113.7")], "").await;
+        assert_eq!(reply.allowance().remaining, 999 - number as u64, "{header}");
+    }
+}
+
+/// All at once; how many were not refused.
+async fn allowed_of<F>(count: usize, request: impl Fn() -> F) -> usize
+where
+    F: Future<Output = Reply> + Send + 'static,
+{
+    let mut requests = JoinSet::new();
+    for _ in 0..count {
+        requests.spawn(request());
+    }
+    requests.join_all().await.iter().filter(|reply| reply.status != 429).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn rate_03_the_limits_are_exact_under_concurrency() {
+    let provider = Arc::new(Provider::new().await);
+    let tokens = provider.c2().tokens("openid").await;
+    let token_endpoint = || {
+        let provider = Arc::clone(&provider);
+        async move { provider.c1().refresh("x").await }
+    };
+    assert_eq!(allowed_of(200, token_endpoint).await, 50);
+    let userinfo = || {
+        let (provider, token) = (Arc::clone(&provider), tokens.access.clone());
+        async move { provider.userinfo(&token).await }
+    };
+    assert_eq!(allowed_of(500, userinfo).await, 200);
+    let authorize = || {
+        let provider = Arc::clone(&provider);
+        async move {
+            let address = provider.c1().authorize(&[("prompt", "none")]);
+            provider.request_from("198.51.100.1", "GET", &address, &[], "").await
+        }
+    };
+    assert_eq!(allowed_of(300, authorize).await, 100);
+}
+
+#[tokio::test]
+async fn rate_01_a_script_of_another_origin_can_read_the_allowance() {
+    let provider = Provider::new().await;
+    for _ in 0..50 {
+        provider.c1().refresh("x").await;
+    }
+    let limited = provider.c1().refresh("x").await;
+    assert_limited(&provider, &limited);
+    assert_eq!(limited.header("access-control-allow-origin"), Some("*"));
+    let exposed = limited.header("access-control-expose-headers").unwrap();
+    for header in ["Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"] {
+        assert!(exposed.contains(header), "{header}");
+    }
+}
+
+#[tokio::test]
+async fn rate_15_remaining_stays_at_zero_and_refused_requests_are_not_counted() {
+    let provider = Provider::with("[rate_limits]\njwks = 3").await;
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        let reply = provider.get("/oauth/jwks").await;
+        seen.push((reply.status, reply.allowance().remaining));
+    }
+    assert_eq!(seen, [(200, 2), (200, 1), (200, 0), (429, 0), (429, 0), (429, 0)]);
+}

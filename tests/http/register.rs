@@ -1,0 +1,341 @@
+//! Dynamic registration (RFC 7591, OpenID Connect Registration 1.0; cases REG-01 to REG-14).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealgate::ambient::Clock;
+use sealgate::protocol::secret::Secret;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::support::{Client, ISSUER, Provider, REDIRECT_URI, Reply, Tokens};
+
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+const OPEN: &str = "[registration]\nmode = \"open\"\n[rate_limits]\nregister = 1000";
+
+/// A provider where anybody may register.
+pub(crate) async fn open() -> Provider {
+    Provider::with(OPEN).await
+}
+
+pub(crate) async fn register(provider: &Provider, metadata: &Value) -> Reply {
+    provider.request("POST", "/oauth/register", &[JSON], &metadata.to_string()).await
+}
+
+/// The metadata of a client with one redirect URI, and more.
+pub(crate) fn metadata(more: &Value) -> Value {
+    let mut all = json!({"redirect_uris": [REDIRECT_URI]});
+    all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    all
+}
+
+/// A client that has registered itself.
+pub(crate) struct Registered {
+    pub(crate) body: Value,
+}
+
+impl Registered {
+    pub(crate) async fn new(provider: &Provider, more: &Value) -> Self {
+        let reply = register(provider, &metadata(more)).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        Self { body: reply.json() }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.body[name].as_str().unwrap_or_else(|| panic!("no {name}: {}", self.body))
+    }
+
+    /// The path of its own registration.
+    pub(crate) fn path(&self) -> &str {
+        self.text("registration_client_uri").strip_prefix(ISSUER).unwrap()
+    }
+
+    pub(crate) async fn manage(&self, provider: &Provider, method: &str, body: &str) -> Reply {
+        manage(provider, method, self.path(), self.text("registration_access_token"), body).await
+    }
+
+    /// The members that a PUT may hold, changed.
+    pub(crate) fn update(&self, changes: &Value) -> Value {
+        let mut all = metadata(&json!({"client_id": self.text("client_id")}));
+        all.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        all
+    }
+
+    pub(crate) fn client<'a>(&self, provider: &'a Provider) -> Client<'a> {
+        let mut client = Client::public(provider, self.text("client_id"));
+        client.secret = self.body.get("client_secret").map(|secret| secret.as_str().unwrap().to_owned());
+        client
+    }
+}
+
+pub(crate) async fn manage(provider: &Provider, method: &str, path: &str, token: &str, body: &str) -> Reply {
+    let headers = [("authorization", &*format!("Bearer {token}")), JSON];
+    provider.request(method, path, &headers, body).await
+}
+
+#[tokio::test]
+async fn reg_01_a_client_registers_and_works() {
+    let provider = open().await;
+    let reply = register(&provider, &metadata(&json!({"client_name": "Wiki"}))).await;
+    assert_eq!((reply.status, reply.header("cache-control")), (201, Some("no-store")));
+    let body = reply.json();
+    assert_eq!(body["client_name"], "Wiki");
+    assert_eq!(body["redirect_uris"], json!([REDIRECT_URI]));
+    assert_eq!(body["grant_types"], json!(["authorization_code"]));
+    assert_eq!(body["response_types"], json!(["code"]));
+    assert_eq!(body["token_endpoint_auth_method"], "client_secret_basic");
+    assert_eq!(body["client_id_issued_at"].as_u64(), Some(1_800_000_000));
+    assert_eq!(body["client_secret_expires_at"].as_u64(), Some(0));
+    let own = Registered { body };
+    assert_eq!(own.text("registration_client_uri"), format!("{ISSUER}/oauth/register/{}", own.text("client_id")));
+    for (member, least) in [("client_id", 22), ("client_secret", 43), ("registration_access_token", 43)] {
+        assert!(own.text(member).len() >= least, "{member}");
+    }
+    let tokens = own.client(&provider).tokens("openid email").await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+}
+
+#[tokio::test]
+async fn reg_01_what_our_endpoints_honour_is_echoed() {
+    let provider = open().await;
+    let more = json!({
+        "grant_types": ["refresh_token", "authorization_code"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "client_secret_post",
+        "scope": "openid email offline_access",
+        "post_logout_redirect_uris": ["https://rp.test/bye"],
+        "client_uri": "https://rp.test/",
+        "initiate_login_uri": "https://rp.test/login",
+        "default_max_age": 3600,
+        "subject_type": "public",
+        "id_token_signed_response_alg": "RS256",
+    });
+    let own = Registered::new(&provider, &more).await;
+    for (member, value) in more.as_object().unwrap() {
+        let echoed = &own.body[member];
+        if member == "grant_types" {
+            assert_eq!(echoed, &json!(["authorization_code", "refresh_token"]));
+        } else {
+            assert_eq!(echoed, value, "{member}");
+        }
+    }
+    let client = own.client(&provider);
+    let tokens = client.tokens("openid email offline_access").await;
+    Tokens::of(&client.refresh(&tokens.refresh).await);
+    let reply = provider.browser().open(&client.authorize(&[("scope", "openid phone")])).await;
+    reply.assert_error_redirect("invalid_scope");
+}
+
+#[tokio::test]
+async fn reg_02_a_public_client_has_no_secret_and_needs_pkce() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"token_endpoint_auth_method": "none"})).await;
+    assert_eq!((own.body.get("client_secret"), own.body.get("client_secret_expires_at")), (None, None));
+    let client = own.client(&provider);
+    let without = client.authorize(&[("code_challenge", "-"), ("code_challenge_method", "-")]);
+    provider.browser().open(&without).await.assert_error_redirect("invalid_request");
+    client.tokens("openid").await;
+}
+
+#[tokio::test]
+async fn reg_03_redirect_uris_have_to_be_there() {
+    let provider = open().await;
+    for body in [
+        json!({}),
+        json!({"redirect_uris": []}),
+        json!({"redirect_uris": null}),
+        json!({"redirect_uris": REDIRECT_URI}),
+        json!({"redirect_uris": {"0": REDIRECT_URI}}),
+        json!({"redirect_uris": [7]}),
+        json!({"redirect_uris": [REDIRECT_URI, null]}),
+        json!({"redirect_uris": [""]}),
+        json!({"redirect_uris": vec![REDIRECT_URI; 21]}),
+    ] {
+        register(&provider, &body).await.assert_error(400, "invalid_redirect_uri");
+    }
+}
+
+#[tokio::test]
+async fn reg_06_https_and_this_very_device_are_accepted() {
+    let provider = open().await;
+    let uris = [
+        "http://localhost:3000/cb",
+        "http://localhost/cb",
+        "http://127.0.0.1/cb",
+        "http://[::1]:9/cb",
+        "https://rp.test",
+        "https://rp.test/cb?tenant=1&x=%20",
+        "https://RP.test:8443/cb",
+        "https://192.0.2.1/cb",
+        "https://xn--8ca.test/cb",
+    ];
+    let reply = register(&provider, &json!({"redirect_uris": uris})).await;
+    assert_eq!((reply.status, &reply.json()["redirect_uris"]), (201, &json!(uris)));
+}
+
+#[tokio::test]
+async fn reg_07_other_grants_and_response_types_are_refused() {
+    let provider = open().await;
+    for more in [
+        json!({"grant_types": ["implicit"]}),
+        json!({"grant_types": ["authorization_code", "implicit"]}),
+        json!({"grant_types": ["client_credentials"]}),
+        json!({"grant_types": ["refresh_token"]}),
+        json!({"grant_types": []}),
+        json!({"grant_types": "authorization_code"}),
+        json!({"response_types": ["token"]}),
+        json!({"response_types": ["code", "id_token"]}),
+        json!({"response_types": ["code id_token"]}),
+        json!({"response_types": "code"}),
+        json!({"response_types": []}),
+    ] {
+        register(&provider, &metadata(&more)).await.assert_error(400, "invalid_client_metadata");
+    }
+}
+
+#[tokio::test]
+async fn reg_09_what_we_do_not_do_is_refused() {
+    let provider = open().await;
+    for more in [
+        json!({"token_endpoint_auth_method": "private_key_jwt"}),
+        json!({"token_endpoint_auth_method": "client_secret_jwt"}),
+        json!({"token_endpoint_auth_method": "tls_client_auth"}),
+        json!({"token_endpoint_auth_method": ["none"]}),
+        json!({"id_token_signed_response_alg": "none"}),
+        json!({"id_token_signed_response_alg": "HS256"}),
+        json!({"id_token_encrypted_response_alg": "RSA-OAEP"}),
+        json!({"userinfo_signed_response_alg": "RS256"}),
+        json!({"userinfo_encrypted_response_alg": "RSA-OAEP"}),
+        json!({"request_object_signing_alg": "RS256"}),
+        json!({"subject_type": "pairwise"}),
+        json!({"sector_identifier_uri": "https://rp.test/sector"}),
+        json!({"application_type": "browser"}),
+        json!({"scope": "openid foo"}),
+        json!({"scope": ["openid"]}),
+        json!({"client_name": 7}),
+        json!({"client_name": "x".repeat(201)}),
+        json!({"default_max_age": -1}),
+        json!({"default_max_age": "60"}),
+        json!({"default_max_age": 1.5}),
+        json!({"require_auth_time": "yes"}),
+        json!({"post_logout_redirect_uris": "https://rp.test/bye"}),
+        json!({"client_uri": "javascript:alert(1)"}),
+    ] {
+        let reply = register(&provider, &metadata(&more)).await;
+        assert_eq!(reply.status, 400, "{more}: {reply:?}");
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+}
+
+#[tokio::test]
+async fn reg_10_unknown_members_are_ignored() {
+    let provider = open().await;
+    let more = json!({
+        "contacts": ["dev@rp.test"], "jwks": {"keys": []}, "logo_uri": "javascript:alert(1)", "client_name#tr": "Ş",
+        "tos_uri": "https://rp.test/tos", "policy_uri": "https://rp.test/policy", "software_id": "x",
+        "default_acr_values": ["1"], "request_uris": ["https://rp.test/r"], "x": {"y": [1, null, {"z": 1.5}]},
+        "client_id": "chosen", "client_secret": "chosen", "registration_access_token": "chosen",
+    });
+    let own = Registered::new(&provider, &more).await;
+    for member in ["client_id", "client_secret", "registration_access_token"] {
+        assert_ne!(own.text(member), "chosen", "{member}");
+    }
+    assert!(!own.body.to_string().contains("javascript"));
+}
+
+#[tokio::test]
+async fn reg_11_jwks_by_value_and_by_reference_exclude_each_other() {
+    let provider = open().await;
+    let both = json!({"jwks": {"keys": []}, "jwks_uri": "https://rp.test/jwks"});
+    register(&provider, &metadata(&both)).await.assert_error(400, "invalid_client_metadata");
+}
+
+#[tokio::test]
+async fn reg_13_initiate_login_uri_is_https() {
+    let provider = open().await;
+    for wrong in ["http://rp.test/login", "/login", "javascript:alert(1)", "https:rp.test/login"] {
+        let more = json!({"initiate_login_uri": wrong});
+        register(&provider, &metadata(&more)).await.assert_error(400, "invalid_client_metadata");
+    }
+    let own = Registered::new(&provider, &json!({"initiate_login_uri": "https://rp.test/login"})).await;
+    assert_eq!(own.text("initiate_login_uri"), "https://rp.test/login");
+}
+
+#[tokio::test]
+async fn reg_14_software_statements_are_not_accepted() {
+    let provider = open().await;
+    let more = json!({"software_statement": "eyJhbGciOiJub25lIn0.e30."});
+    register(&provider, &metadata(&more)).await.assert_error(400, "unapproved_software_statement");
+}
+
+#[tokio::test]
+async fn reg_01_nobody_registers_where_registration_is_off() {
+    let provider = Provider::with("[registration]\nmode = \"off\"").await;
+    register(&provider, &metadata(&json!({}))).await.assert_error(403, "access_denied");
+    let reply = manage(&provider, "POST", "/oauth/register", "x", &metadata(&json!({})).to_string()).await;
+    reply.assert_error(403, "access_denied");
+}
+
+/// A provider that asks for an initial access token, and one that works for a minute.
+async fn with_initial_token(token: &str) -> Provider {
+    let provider = Provider::with("[rate_limits]\nregister = 1000").await;
+    let end = provider.clock.now().plus(Duration::from_mins(1));
+    provider.sealgate.store.add_initial_token(&Secret::new(token).hash(), end).await.unwrap();
+    provider
+}
+
+#[tokio::test]
+async fn reg_01_an_initial_access_token_is_asked_for_by_default_and_works_once() {
+    let provider = with_initial_token("initial").await;
+    let body = metadata(&json!({})).to_string();
+    let missing = provider.request("POST", "/oauth/register", &[JSON], &body).await;
+    assert_eq!((missing.status, missing.header("www-authenticate")), (401, Some("Bearer realm=\"sealgate\"")));
+    let attempt = async |token: &str, body: &str| manage(&provider, "POST", "/oauth/register", token, body).await;
+    attempt("wrong", &body).await.assert_bearer_error(401, "invalid_token");
+    // A refused registration does not use the token up.
+    attempt("initial", "{}").await.assert_error(400, "invalid_redirect_uri");
+    let registered = attempt("initial", &body).await;
+    assert_eq!(registered.status, 201);
+    attempt("initial", &body).await.assert_bearer_error(401, "invalid_token");
+    // It opens no registration, and a registration's token registers nobody.
+    let own = Registered { body: registered.json() };
+    manage(&provider, "GET", own.path(), "initial", "").await.assert_bearer_error(401, "invalid_token");
+    attempt(own.text("registration_access_token"), &body).await.assert_bearer_error(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn reg_01_an_initial_access_token_expires() {
+    let provider = with_initial_token("initial").await;
+    provider.wait(60);
+    let reply = manage(&provider, "POST", "/oauth/register", "initial", &metadata(&json!({})).to_string()).await;
+    reply.assert_bearer_error(401, "invalid_token");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn reg_01_of_64_simultaneous_registrations_with_one_token_one_succeeds() {
+    let provider = Arc::new(with_initial_token("initial").await);
+    let mut registrations = JoinSet::new();
+    for _ in 0..64 {
+        let provider = Arc::clone(&provider);
+        registrations.spawn(async move {
+            let body = metadata(&json!({})).to_string();
+            manage(&provider, "POST", "/oauth/register", "initial", &body).await
+        });
+    }
+    let (won, lost): (Vec<_>, Vec<_>) =
+        registrations.join_all().await.into_iter().partition(|reply| reply.status == 201);
+    assert_eq!((won.len(), lost.len()), (1, 63));
+    for reply in &lost {
+        reply.assert_bearer_error(401, "invalid_token");
+    }
+}
+
+#[tokio::test]
+async fn reg_01_no_more_clients_register_than_the_operator_allows() {
+    let provider = Provider::with("[registration]\nmode = \"open\"\nmax_clients = 2").await;
+    let first = Registered::new(&provider, &json!({})).await;
+    Registered::new(&provider, &json!({})).await;
+    register(&provider, &metadata(&json!({}))).await.assert_error(503, "temporarily_unavailable");
+    assert_eq!(first.manage(&provider, "DELETE", "").await.status, 204);
+    Registered::new(&provider, &json!({})).await;
+}

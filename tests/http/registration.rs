@@ -1,0 +1,82 @@
+//! The management of a registration by the client itself (RFC 7592; cases REG-15 to REG-19).
+
+use serde_json::json;
+
+use crate::register::{JSON, Registered, manage, open};
+
+#[tokio::test]
+async fn reg_16_only_its_own_token_opens_a_registration() {
+    let provider = open().await;
+    let one = Registered::new(&provider, &json!({"client_name": "One"})).await;
+    let other = Registered::new(&provider, &json!({"client_name": "Other"})).await;
+    let update = one.update(&json!({"client_name": "Taken over"})).to_string();
+    let unknown = "/oauth/register/unknown";
+    for (method, body) in [("GET", ""), ("PUT", update.as_str()), ("DELETE", "")] {
+        let token = other.text("registration_access_token");
+        for (path, token) in
+            [(one.path(), token), (one.path(), "wrong"), (one.path(), one.text("client_secret")), (unknown, token)]
+        {
+            manage(&provider, method, path, token, body).await.assert_bearer_error(401, "invalid_token");
+        }
+        let missing = provider.request(method, one.path(), &[JSON], body).await;
+        assert_eq!((missing.status, missing.header("www-authenticate")), (401, Some("Bearer realm=\"sealgate\"")));
+    }
+    // One's token in the query or twice in the head does not do either.
+    let query = format!("{}?access_token={}", one.path(), one.text("registration_access_token"));
+    assert_eq!(provider.get(&query).await.status, 401);
+    assert_eq!(one.manage(&provider, "GET", "").await.json()["client_name"], "One");
+}
+
+#[tokio::test]
+async fn reg_17_a_client_may_become_public_and_confidential_again() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({})).await;
+    let public = own.update(&json!({"token_endpoint_auth_method": "none"})).to_string();
+    let reply = own.manage(&provider, "PUT", &public).await.json();
+    assert_eq!((&reply["token_endpoint_auth_method"], reply.get("client_secret")), (&"none".into(), None));
+    own.client(&provider).redeem("x").await.assert_unauthenticated();
+    let again = own.manage(&provider, "PUT", &own.update(&json!({})).to_string()).await.json();
+    own.client(&provider).redeem("x").await.assert_unauthenticated();
+    assert_ne!(again["client_secret"], own.body["client_secret"]);
+    let mut client = own.client(&provider);
+    client.secret = again["client_secret"].as_str().map(str::to_owned);
+    client.redeem("x").await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn reg_19_a_removed_client_is_gone_with_all_that_it_had() {
+    let provider = open().await;
+    let more = json!({"grant_types": ["authorization_code", "refresh_token"]});
+    let own = Registered::new(&provider, &more).await;
+    let client = own.client(&provider);
+    let code = client.code(&[]).await;
+    let tokens = client.tokens("openid offline_access").await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    let reply = own.manage(&provider, "DELETE", "").await;
+    assert_eq!((reply.status, reply.text(), reply.header("cache-control")), (204, "", Some("no-store")));
+    provider.browser().open(&client.authorize(&[])).await.assert_error_page();
+    client.redeem(&code).await.assert_unauthenticated();
+    client.refresh(&tokens.refresh).await.assert_unauthenticated();
+    provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+    for method in ["GET", "DELETE"] {
+        own.manage(&provider, method, "").await.assert_bearer_error(401, "invalid_token");
+    }
+}
+
+#[tokio::test]
+async fn reg_15_a_script_of_another_origin_may_manage_its_client() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({})).await;
+    let preflight = [
+        ("origin", "https://spa.test"),
+        ("access-control-request-method", "PUT"),
+        ("access-control-request-headers", "authorization,content-type"),
+    ];
+    let reply = provider.request("OPTIONS", own.path(), &preflight, "").await;
+    assert_eq!(reply.status, 204);
+    assert!(reply.header("access-control-allow-methods").unwrap().contains("PUT"));
+    for reply in [reply, own.manage(&provider, "GET", "").await, provider.get(own.path()).await] {
+        assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(reply.header("access-control-allow-credentials"), None);
+    }
+}

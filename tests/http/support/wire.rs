@@ -1,0 +1,128 @@
+//! Requests and answers in detail: another sender, a field left out or changed, what the allowance headers say, the
+//! provider started again over the same records.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Request;
+use sealgate::ambient::{Clock, OsEntropy};
+use sealgate::config::Config;
+use sealgate::metrics::Metrics;
+use sealgate::protocol::client::{self, ClientId};
+use sealgate::protocol::user::{Subject, User};
+use sealgate::sealgate::Parts;
+use sealgate::store::engine::Engine;
+
+use super::{Client, Provider, REDIRECT_URI, Reply, settings, token_device};
+
+/// The media type of a form, as a header.
+pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+
+/// What the three rate limit headers say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) reset: u64,
+}
+
+impl Reply {
+    /// The rate limit headers; fails when one is missing or is no whole number.
+    #[track_caller]
+    pub(crate) fn allowance(&self) -> Allowance {
+        let number = |name| {
+            let text = self.header(name).unwrap_or_else(|| panic!("{name} is missing: {self:?}"));
+            text.parse::<u64>().unwrap_or_else(|_| panic!("{name} is {text}"))
+        };
+        Allowance {
+            limit: number("x-ratelimit-limit"),
+            remaining: number("x-ratelimit-remaining"),
+            reset: number("x-ratelimit-reset"),
+        }
+    }
+
+    /// A failed client authentication: 401 `invalid_client`, with a challenge that names the scheme.
+    #[track_caller]
+    pub(crate) fn assert_unauthenticated(&self) {
+        self.assert_error(401, "invalid_client");
+        let challenge = self.header("www-authenticate").unwrap_or_else(|| panic!("no challenge: {self:?}"));
+        assert!(challenge.starts_with("Basic realm=\""), "{challenge}");
+    }
+
+    /// A bearer token that does not do: this status and error, in the body and in the challenge.
+    #[track_caller]
+    pub(crate) fn assert_bearer_error(&self, status: u16, error: &str) {
+        self.assert_error(status, error);
+        let challenge = self.header("www-authenticate").unwrap_or_else(|| panic!("no challenge: {self:?}"));
+        assert!(challenge.starts_with("Bearer realm=\""), "{challenge}");
+        assert!(challenge.contains(&format!("error=\"{error}\"")), "{challenge}");
+    }
+}
+
+impl Provider {
+    /// Any method, headers and body, from an address.
+    pub(crate) async fn request_from(
+        &self,
+        address: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send_from(address, request.body(Bytes::from(body.to_owned())).unwrap()).await
+    }
+
+    /// Changes a client's record, as an operator does.
+    pub(crate) async fn change_client(&self, id: &str, change: impl Fn(&mut client::Client) + Send) {
+        let id = ClientId::parse(id).unwrap();
+        assert!(self.sealgate.store.change_client(&id, change).await.unwrap().is_some());
+    }
+
+    /// Changes a person's record, as an operator does.
+    pub(crate) async fn change_user(&self, sub: Subject, change: impl Fn(&mut User) + Send) {
+        assert!(self.sealgate.store.change_user(sub, change).await.unwrap().is_some());
+    }
+
+    /// The provider started again: the same records, keys and clock, and nothing that was only in memory.
+    pub(crate) async fn restarted(&self) -> Self {
+        let parts = Parts {
+            config: Config::parse(&settings(""), Path::new("/nowhere")).unwrap(),
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            entropy: Arc::new(OsEntropy),
+            engine: Arc::clone(&self.engine) as Arc<dyn Engine>,
+            signer: token_device::signer(),
+            metrics: Arc::new(Metrics::new().unwrap()),
+        };
+        Self {
+            sealgate: Arc::new(parts.assemble().await.unwrap()),
+            engine: Arc::clone(&self.engine),
+            clock: Arc::clone(&self.clock),
+            anna: self.anna.clone(),
+            ben: self.ben.clone(),
+        }
+    }
+}
+
+impl Client<'_> {
+    /// A refresh with a `scope`.
+    pub(crate) async fn refresh_with_scope(&self, token: &str, scope: &str) -> Reply {
+        self.token(&[("grant_type", "refresh_token"), ("refresh_token", token), ("scope", scope)]).await
+    }
+}
+
+/// TOKEN(x): the fields of a redemption, changed; a value of `-` takes a field out.
+pub(crate) fn redemption<'a>(code: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut fields = vec![("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
+    for (name, value) in changes {
+        fields.retain(|(known, _)| known != name);
+        if *value != "-" {
+            fields.push((name, value));
+        }
+    }
+    fields
+}
