@@ -358,3 +358,17 @@ async fn a_store_that_takes_no_writes_is_told_to_the_client() {
     provider.engine.refuse_writes(false);
     assert_code(&browser.allow(&consent).await);
 }
+
+#[tokio::test]
+async fn two_tabs_that_finish_the_same_request_at_once_give_one_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for _ in 0..10 {
+        let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+        let resume = browser.submit_only(&consent, &[("consent-allow", "yes")]).await.location().to_owned();
+        let (one, other) = tokio::join!(browser.get(&resume), browser.get(&resume));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [302, 400]);
+    }
+}

@@ -1,1 +1,280 @@
+//! Passwords and what they give: no way to learn who has an account, a bound on guesses, and a session that nobody else
+//! can have planted (RFC 9700 §4.16; OWASP's session fixation).
 
+use std::time::{Duration, Instant};
+
+use sealgate::protocol::user::UserState;
+
+use crate::steps::{assert_code, assert_consent, assert_login, with_anna};
+use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
+
+const ANNA: &str = "anna@example.test";
+const SESSION: &str = "__Host-sealgate";
+
+/// Tries a password on a fresh sign-in page.
+async fn guess(browser: &Browser<'_>, provider: &Provider, email: &str, password: &str) -> Reply {
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
+    browser.submit(&page, &[("email", email), ("password", password)]).await
+}
+
+/// A page's text without what differs from request to request.
+fn text(page: &Reply) -> String {
+    let differs = |line: &&str| ["action=", "name=\"csrf\"", " hreflang="].iter().any(|part| line.contains(part));
+    page.text().lines().filter(|line| !differs(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Asserts that the page says that something was wrong, and that nobody is signed in.
+#[track_caller]
+fn assert_wrong(browser: &Browser<'_>, page: &Reply) {
+    assert_login(page);
+    assert!(page.text().contains("id=\"login-problem\"") && page.text().contains("is not right"));
+    assert_eq!(browser.cookie(SESSION), None);
+}
+
+#[track_caller]
+fn assert_throttled(page: &Reply) {
+    assert_eq!(page.status, 429, "{page:?}");
+    assert!(page.text().contains("Too many attempts"));
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+}
+
+#[tokio::test]
+async fn resp_12_a_wrong_password_an_unknown_and_a_disabled_account_look_the_same() {
+    let provider = Provider::new().await;
+    provider.sealgate.store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    provider.sealgate.store.change_user(provider.ben.sub, |user| user.name = "B".into()).await.unwrap();
+    let mut texts = Vec::new();
+    for (email, password) in [
+        (ANNA, "wrong"),
+        ("nobody@example.test", PASSWORD),
+        ("ben@example.test", PASSWORD),
+        ("ben@example.test", "wrong"),
+        ("not an address", PASSWORD),
+        ("", PASSWORD),
+        (ANNA, ""),
+        (ANNA, &PASSWORD.to_uppercase()),
+        (ANNA, &format!("{PASSWORD} ")),
+        (ANNA, &"x".repeat(20_000)),
+    ] {
+        let browser = provider.browser();
+        let page = guess(&browser, &provider, email, password).await;
+        assert_wrong(&browser, &page);
+        assert_eq!(page.header("set-cookie"), None);
+        texts.push(text(&page).replace(&format!("value=\"{email}\""), "value=\"\"").replace(" autofocus", ""));
+        assert!(!page.text().contains(PASSWORD), "a password comes back");
+    }
+    texts.dedup();
+    assert_eq!(texts.len(), 1, "{texts:#?}");
+}
+
+#[tokio::test]
+async fn resp_12_an_unknown_account_takes_as_long_as_a_wrong_password() {
+    let provider = Provider::with("[login]\nfailures_per_account = 100").await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let shortest = async |email: &str| {
+        let mut shortest = Duration::MAX;
+        for _ in 0..7 {
+            let started = Instant::now();
+            assert_wrong(&browser, &browser.submit(&page, &[("email", email), ("password", "wrong")]).await);
+            shortest = shortest.min(started.elapsed());
+        }
+        shortest
+    };
+    let known = shortest(ANNA).await;
+    for email in ["nobody@example.test", "not an address"] {
+        let unknown = shortest(email).await;
+        assert!(unknown > known / 3 && known > unknown / 3, "{email}: {unknown:?}, known: {known:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_is_found_in_any_case_and_within_blanks() {
+    let provider = Provider::new().await;
+    for email in ["ANNA@example.TEST", "  anna@example.test\t"] {
+        let browser = provider.browser();
+        let page = guess(&browser, &provider, email, PASSWORD).await;
+        assert!(browser.cookie(SESSION).is_some(), "{email}: {page:?}");
+    }
+    for email in ["ánna@example.test", "anna@example.test.", "anna\u{200b}@example.test", "ᴀnna@example.test"] {
+        let browser = provider.browser();
+        assert_wrong(&browser, &guess(&browser, &provider, email, PASSWORD).await);
+    }
+}
+
+#[tokio::test]
+async fn guesses_at_one_account_are_bounded_wherever_they_come_from() {
+    let provider = Provider::with("[login]\nfailures_per_account = 3\nwindow_seconds = 600").await;
+    let from = |number: u8| {
+        let mut browser = provider.browser();
+        browser.address = format!("198.51.100.{number}");
+        browser
+    };
+    // Spelling it otherwise does not help.
+    for (number, email) in [(1, ANNA), (2, "Anna@Example.Test"), (3, " anna@example.test ")] {
+        let browser = from(number);
+        assert_wrong(&browser, &guess(&browser, &provider, email, "wrong").await);
+    }
+    let browser = from(4);
+    assert_throttled(&guess(&browser, &provider, ANNA, "wrong").await);
+    assert_throttled(&guess(&browser, &provider, ANNA, PASSWORD).await);
+    assert_eq!(browser.cookie(SESSION), None);
+    // Others are not concerned.
+    let page = guess(&from(4), &provider, "ben@example.test", PASSWORD).await;
+    assert_consent(&page);
+    provider.wait(600);
+    assert_consent(&guess(&from(4), &provider, ANNA, PASSWORD).await);
+}
+
+#[tokio::test]
+async fn guesses_at_an_unknown_account_are_bounded_in_the_same_way() {
+    let provider = Provider::with("[login]\nfailures_per_account = 3").await;
+    let mut texts = Vec::new();
+    for email in [ANNA, "nobody@example.test"] {
+        let browser = provider.browser();
+        for _ in 0..3 {
+            assert_wrong(&browser, &guess(&browser, &provider, email, "wrong").await);
+        }
+        let page = guess(&browser, &provider, email, PASSWORD).await;
+        assert_throttled(&page);
+        let shown = text(&page).replace(email, "");
+        // Each account's window has a phase of its own: only the wait differs.
+        texts.push(shown.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().replace("minutes", "seconds"));
+    }
+    assert_eq!(texts[0], texts[1]);
+}
+
+#[tokio::test]
+async fn guesses_from_one_address_are_bounded_whatever_the_account() {
+    let provider = Provider::with("[login]\nfailures_per_address = 3").await;
+    for (address, neighbour) in [("198.51.100.7", "198.51.100.8"), ("2001:db8::1", "2001:db8:0:1::1")] {
+        let mut browser = provider.browser();
+        browser.address = address.into();
+        for number in 0..3 {
+            let page = guess(&browser, &provider, &format!("{number}@{address}"), "wrong").await;
+            assert_wrong(&browser, &page);
+        }
+        assert_throttled(&guess(&browser, &provider, ANNA, PASSWORD).await);
+        if address.contains(':') {
+            browser.address = "2001:db8::ffff".into();
+            assert_throttled(&guess(&browser, &provider, ANNA, PASSWORD).await);
+        }
+        browser.address = neighbour.into();
+        assert_consent(&guess(&browser, &provider, ANNA, PASSWORD).await);
+        provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn right_passwords_are_not_counted() {
+    let provider = Provider::with("[login]\nfailures_per_account = 2\nfailures_per_address = 2").await;
+    let browser = with_anna(&provider).await;
+    for _ in 0..5 {
+        assert_code(&guess(&browser, &provider, ANNA, PASSWORD).await);
+    }
+    // But they do not wipe out what was wrong before.
+    let page = guess(&browser, &provider, ANNA, "wrong").await;
+    assert_login(&page);
+    assert_code(&guess(&browser, &provider, ANNA, PASSWORD).await);
+    assert_login(&guess(&browser, &provider, ANNA, "wrong").await);
+    assert_throttled(&guess(&browser, &provider, ANNA, PASSWORD).await);
+}
+
+#[tokio::test]
+async fn guesses_made_at_the_same_moment_all_count() {
+    let provider = Provider::with("[login]\nfailures_per_account = 3").await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let attempt = || browser.submit(&page, &[("email", ANNA), ("password", "wrong")]);
+    let replies = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    let replies = [replies.0, replies.1, replies.2, replies.3, replies.4, replies.5];
+    assert_eq!(replies.iter().filter(|reply| reply.status == 429).count(), 3);
+}
+
+#[tokio::test]
+async fn what_was_typed_comes_back_as_text() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = guess(&browser, &provider, "\"><script>alert(1)</script>", "wrong").await;
+    assert_wrong(&browser, &page);
+    assert!(!page.text().contains("<script"));
+}
+
+#[tokio::test]
+async fn a_repeated_field_is_refused() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let fields = [("email", ANNA), ("password", "wrong"), ("password", PASSWORD)];
+    browser.submit(&page, &fields).await.assert_error_page();
+    let fields = [("email", ANNA), ("email", "ben@example.test"), ("password", PASSWORD)];
+    browser.submit(&page, &fields).await.assert_error_page();
+    assert_eq!(browser.cookie(SESSION), None);
+}
+
+#[tokio::test]
+async fn a_session_cookie_that_was_planted_is_not_taken_over() {
+    let provider = Provider::new().await;
+    let attacker = provider.browser();
+    let page = attacker.open(&provider.c1().authorize(&[])).await;
+    attacker.sign_in(&page, "ben@example.test").await;
+    let planted = attacker.cookie(SESSION).unwrap();
+
+    let victim = provider.browser();
+    victim.set_cookie(SESSION, &planted);
+    let page = victim.open(&provider.c1().authorize(&[("prompt", "login")])).await;
+    let page = victim.sign_in(&page, ANNA).await;
+    victim.allow(&page).await;
+    assert_ne!(victim.cookie(SESSION).unwrap(), planted);
+    let silent = attacker.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("login_required");
+}
+
+#[tokio::test]
+async fn the_session_cookie_changes_with_each_sign_in() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let first = browser.cookie(SESSION).unwrap();
+    assert_code(&guess(&browser, &provider, ANNA, PASSWORD).await);
+    let second = browser.cookie(SESSION).unwrap();
+    assert_ne!(first, second);
+    // Requests in flight still carry the old one; half a minute later it is dead.
+    let old = provider.browser();
+    old.set_cookie(SESSION, &first);
+    assert_code(&old.open(&provider.c1().authorize(&[("prompt", "none")])).await);
+    provider.wait(30);
+    let silent = old.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("login_required");
+    assert_code(&browser.open(&provider.c1().authorize(&[("prompt", "none")])).await);
+}
+
+#[tokio::test]
+async fn a_session_ends_when_it_is_not_used_and_when_it_is_old() {
+    let provider = Provider::with("[sessions]\nidle_seconds = 600\nabsolute_seconds = 1500").await;
+    let browser = with_anna(&provider).await;
+    let silent = async || browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    for _ in 0..2 {
+        provider.wait(599);
+        assert_code(&silent().await);
+    }
+    provider.wait(302);
+    silent().await.assert_error_redirect("login_required");
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    assert_login(&page);
+    assert_code(&browser.sign_in(&page, ANNA).await);
+    provider.wait(600);
+    silent().await.assert_error_redirect("login_required");
+}
+
+#[tokio::test]
+async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let begun = browser.get(&provider.c1().authorize(&[])).await;
+    assert_eq!((begun.header("x-ratelimit-limit"), begun.header("x-ratelimit-remaining")), (Some("100"), Some("99")));
+    let page = browser.follow(begun).await;
+    assert_eq!(page.header("x-ratelimit-limit"), Some("300"));
+    browser.get(&form_action(page.text())).await;
+    let begun = browser.get(&provider.c1().authorize(&[])).await;
+    assert_eq!(begun.header("x-ratelimit-remaining"), Some("98"));
+}
