@@ -1,1 +1,436 @@
+//! Logout (specification §7; OpenID Connect RP-Initiated Logout 1.0).
 
+use sealgate::protocol::client::{Client, ClientState};
+use sealgate::protocol::redirect_uri::RedirectUri;
+use serde_json::json;
+
+use crate::steps::{altered, assert_code, csrf_of, forged, with_anna, with_anna_and_ben};
+use crate::support::{self, Browser, ISSUER, Provider, Reply, SIGNED_OUT_URI, Tokens, form_action, hidden_fields};
+
+const ANNA: &str = "anna@example.test";
+const SESSION: &str = "__Host-sealgate";
+
+/// A browser in which Anna is signed in, and what `c1` got for it.
+async fn signed_in(provider: &Provider) -> (Browser<'_>, Tokens) {
+    let browser = provider.browser();
+    let code = provider.c1().code_in(&browser, &[("scope", "openid offline_access")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    (browser, tokens)
+}
+
+/// The address of a logout with these parameters.
+fn logout(fields: &[(&str, &str)]) -> String {
+    let query: String = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    format!("/oauth/logout?{query}")
+}
+
+async fn is_signed_in(provider: &Provider, browser: &Browser<'_>) -> bool {
+    let reply = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    reply.returned("code").is_some()
+}
+
+/// Whether the page asks before it signs out.
+fn asks(page: &Reply) -> bool {
+    page.status == 200 && page.text().contains("id=\"logout-confirm\"")
+}
+
+/// Whether the page says that nobody is signed in.
+fn says_signed_out(page: &Reply) -> bool {
+    page.status == 200 && page.text().contains("You are signed out")
+}
+
+async fn confirm(browser: &Browser<'_>, page: &Reply) -> Reply {
+    assert!(asks(page), "{page:?}");
+    browser.submit(page, &[("logout-confirm", "yes")]).await
+}
+
+#[tokio::test]
+async fn out_01_a_valid_hint_ends_the_session_and_leads_back() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let old = browser.cookie(SESSION).unwrap();
+    let fields =
+        [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s 1&2")];
+    let reply = browser.get(&logout(&fields)).await;
+    assert_eq!((reply.status, reply.location()), (302, "https://rp.test/bye?state=s+1%262"));
+    assert!(reply.header("cache-control").unwrap().contains("no-store"));
+    let cookie = reply.header("set-cookie").unwrap();
+    assert_eq!(cookie, "__Host-sealgate=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0");
+    assert_eq!(browser.cookie(SESSION), None);
+    let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("login_required");
+    // The session is gone, not only its cookie.
+    browser.set_cookie(SESSION, &old);
+    assert!(!is_signed_in(&provider, &browser).await);
+}
+
+#[tokio::test]
+async fn out_02_a_post_does_the_same_and_is_read_from_its_body_alone() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
+    let reply = browser.post("/oauth/logout?state=x&post_logout_redirect_uri=https://evil.test/", &fields).await;
+    assert_eq!((reply.status, reply.location()), (302, "https://rp.test/bye?state=s1"));
+    assert!(!is_signed_in(&provider, &browser).await);
+
+    let (browser, tokens) = signed_in(&provider).await;
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI)];
+    let page = browser.post(&logout(&fields), &[]).await;
+    assert!(asks(&browser.follow(page).await), "the query of a POST says nothing");
+    for (content_type, body) in [("application/json", "{}"), ("text/plain", "x")] {
+        let reply = provider.request("POST", "/oauth/logout", &[("content-type", content_type)], body).await;
+        reply.assert_error_page();
+    }
+}
+
+#[tokio::test]
+async fn out_03_without_a_state_none_comes_back() {
+    let provider = Provider::new().await;
+    for state in [vec![], vec![("state", "")]] {
+        let (browser, tokens) = signed_in(&provider).await;
+        let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI)];
+        let reply = browser.get(&logout(&[fields.to_vec(), state].concat())).await;
+        assert_eq!(reply.location(), SIGNED_OUT_URI);
+    }
+}
+
+#[tokio::test]
+async fn out_04_an_expired_hint_is_accepted() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    provider.wait(10_000);
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI)];
+    assert_eq!(browser.get(&logout(&fields)).await.location(), SIGNED_OUT_URI);
+    assert!(!is_signed_in(&provider, &browser).await);
+}
+
+#[tokio::test]
+async fn out_05_what_is_no_id_token_of_ours_is_no_hint() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let stranger = provider.browser();
+    for hint in [
+        forged(&tokens.id, "none", |_| {}),
+        forged(&tokens.id, "RS256", |_| {}),
+        altered(&tokens.id, |claims| claims["aud"] = json!("c2")),
+        altered(&tokens.id, |claims| claims["exp"] = json!(9_000_000_000_u64)),
+        tokens.access.clone(),
+        tokens.refresh.clone(),
+        "garbage".to_owned(),
+        "..".to_owned(),
+    ] {
+        for client in [None, Some(("client_id", "c1"))] {
+            let mut fields = vec![("id_token_hint", hint.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI)];
+            fields.extend(client);
+            let page = browser.open(&logout(&fields)).await;
+            assert!(asks(&page), "{page:?}");
+            let page = stranger.open(&logout(&fields)).await;
+            assert!(says_signed_out(&page), "{page:?}");
+        }
+    }
+    assert!(is_signed_in(&provider, &browser).await);
+}
+
+#[tokio::test]
+async fn out_06_an_unregistered_address_is_never_gone_to() {
+    let provider = Provider::new().await;
+    let elsewhere = vec![RedirectUri::parse("https://other.test/bye").unwrap()];
+    provider.add_client(Client { post_logout_redirect_uris: elsewhere, ..provider.confidential("other") }).await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let stranger = provider.browser();
+    for uri in [
+        "https://evil.test/",
+        "https://rp.test/bye?foo=bar",
+        "https://rp.test/bye/",
+        "https://rp.test/bye#f",
+        "https://rp.test:443/bye",
+        "HTTPS://rp.test/bye",
+        "https://rp.test/cb",
+        "https://other.test/bye",
+        "//rp.test/bye",
+        "javascript:alert(1)",
+        "https://rp.test/bye\r\nX: y",
+    ] {
+        for browser in [&browser, &stranger] {
+            for with in [("id_token_hint", tokens.id.as_str()), ("client_id", "c1")] {
+                let reply = browser.open(&logout(&[with, ("post_logout_redirect_uri", uri)])).await;
+                reply.assert_error_page();
+            }
+        }
+    }
+    assert!(is_signed_in(&provider, &browser).await, "a refused request changes nothing");
+}
+
+#[tokio::test]
+async fn out_07_an_address_without_a_client_is_never_gone_to() {
+    let provider = Provider::new().await;
+    let (browser, _) = signed_in(&provider).await;
+    for uri in [SIGNED_OUT_URI, "https://evil.test/"] {
+        let page = browser.open(&logout(&[("post_logout_redirect_uri", uri), ("state", "s1")])).await;
+        assert!(asks(&page));
+        let after = confirm(&browser, &page).await;
+        assert!(says_signed_out(&after), "{after:?}");
+        provider.c1().code_in(&browser, &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn out_08_a_client_without_a_hint_gets_its_answer_after_a_question() {
+    let provider = Provider::new().await;
+    let (browser, _) = signed_in(&provider).await;
+    let fields = [("client_id", "c1"), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s\"1")];
+    let reply = browser.get(&logout(&fields)).await;
+    assert_eq!(reply.status, 302);
+    assert!(reply.location().starts_with("/oauth/logout/confirm?"));
+    let page = browser.follow(reply).await;
+    assert!(page.text().contains("Client c1") && page.text().contains(ANNA));
+    assert!(is_signed_in(&provider, &browser).await, "not before the answer");
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("form-action 'self' https://rp.test"), "{policy}");
+    let reply = confirm(&browser, &page).await;
+    assert_eq!((reply.status, reply.location()), (302, "https://rp.test/bye?state=s%221"));
+    assert!(!is_signed_in(&provider, &browser).await);
+}
+
+#[tokio::test]
+async fn out_10_without_parameters_the_person_is_asked() {
+    let provider = Provider::new().await;
+    let (browser, _) = signed_in(&provider).await;
+    for page in [browser.open("/oauth/logout").await, {
+        let reply = browser.post("/oauth/logout", &[]).await;
+        browser.follow(reply).await
+    }] {
+        assert!(asks(&page));
+    }
+    let page = browser.open("/oauth/logout").await;
+    let after = confirm(&browser, &page).await;
+    assert!(says_signed_out(&after));
+    assert!(!is_signed_in(&provider, &browser).await);
+    assert!(says_signed_out(&browser.open("/oauth/logout").await), "nobody is left to ask");
+}
+
+#[tokio::test]
+async fn out_11_without_a_session_a_hint_still_leads_back() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
+    for browser in [&browser, &browser, &provider.browser()] {
+        assert_eq!(browser.get(&logout(&fields)).await.location(), "https://rp.test/bye?state=s1");
+    }
+}
+
+#[tokio::test]
+async fn without_a_session_and_a_hint_nobody_is_bounced_off_us() {
+    let provider = Provider::new().await;
+    let fields = [("client_id", "c1"), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
+    assert!(says_signed_out(&provider.browser().open(&logout(&fields)).await));
+    let direct = logout(&fields).replace("/oauth/logout?", "/oauth/logout/confirm?");
+    assert!(says_signed_out(&provider.browser().open(&direct).await));
+}
+
+#[tokio::test]
+async fn out_15_a_registered_query_stays() {
+    let provider = Provider::new().await;
+    let uris = vec![RedirectUri::parse("https://rp.test/bye?a=b").unwrap()];
+    provider.add_client(Client { post_logout_redirect_uris: uris, ..provider.confidential("q") }).await;
+    let tokens = support::Client::confidential(&provider, "q").tokens("openid").await;
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", "https://rp.test/bye?a=b")];
+    let browser = provider.browser();
+    assert_eq!(browser.get(&logout(&fields)).await.location(), "https://rp.test/bye?a=b");
+    let fields = [fields.to_vec(), vec![("state", "s1")]].concat();
+    assert_eq!(browser.get(&logout(&fields)).await.location(), "https://rp.test/bye?a=b&state=s1");
+}
+
+#[tokio::test]
+async fn out_17_tokens_outlive_the_session() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let other = provider.c2().code_in(&browser, &[("scope", "openid offline_access")]).await;
+    let other = Tokens::of(&provider.c2().redeem(&other).await);
+    browser.get(&logout(&[("id_token_hint", &tokens.id)])).await;
+    assert!(!is_signed_in(&provider, &browser).await);
+    for (client, tokens) in [(provider.c1(), tokens), (provider.c2(), other)] {
+        assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+        assert_eq!(client.refresh(&tokens.refresh).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_another_browser_goes_on() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let other = with_anna(&provider).await;
+    browser.get(&logout(&[("id_token_hint", &tokens.id)])).await;
+    assert!(is_signed_in(&provider, &other).await);
+}
+
+#[tokio::test]
+async fn out_18_languages_are_spoken_and_unknown_parameters_ignored() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let page = browser.open(&logout(&[("ui_locales", "tr"), ("x", "1"), ("x", "2")])).await;
+    assert!(asks(&page) && page.text().contains("<html lang=\"tr\">"));
+    let fields = [
+        ("id_token_hint", tokens.id.as_str()),
+        ("post_logout_redirect_uri", SIGNED_OUT_URI),
+        ("ui_locales", "tr"),
+        ("logout_hint", "anna"),
+        ("x", "1"),
+        ("x", "2"),
+    ];
+    let reply = browser.get(&format!("{}&y=%FF", logout(&fields))).await;
+    assert_eq!(reply.location(), SIGNED_OUT_URI);
+}
+
+#[tokio::test]
+async fn out_18_a_repeated_known_parameter_is_a_page() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let fields = [
+        ("id_token_hint", tokens.id.as_str()),
+        ("client_id", "c1"),
+        ("post_logout_redirect_uri", SIGNED_OUT_URI),
+        ("state", "s1"),
+        ("ui_locales", "en"),
+    ];
+    for field in fields {
+        for second in [field.1, "", "x"] {
+            let address = logout(&[fields.to_vec(), vec![(field.0, second)]].concat());
+            browser.get(&address).await.assert_error_page();
+            let confirm = address.replace("/oauth/logout?", "/oauth/logout/confirm?");
+            if field.0 != "id_token_hint" {
+                browser.get(&confirm).await.assert_error_page();
+            }
+        }
+    }
+    browser.get(&format!("{}&state=%FF", logout(&fields[..3]))).await.assert_error_page();
+    browser.get(&logout(&[("client_id", "<x>")])).await.assert_error_page();
+    assert!(is_signed_in(&provider, &browser).await);
+}
+
+/// RP-Initiated Logout §2: the two must agree.
+#[tokio::test]
+async fn a_client_that_is_not_the_hints_is_refused() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    for client in ["c2", "unknown"] {
+        let fields = [("id_token_hint", tokens.id.as_str()), ("client_id", client)];
+        browser.get(&logout(&fields)).await.assert_error_page();
+    }
+    assert!(is_signed_in(&provider, &browser).await);
+    let fields = [("id_token_hint", tokens.id.as_str()), ("client_id", "c1")];
+    assert_eq!(browser.get(&logout(&fields)).await.location(), "/oauth/signed-out");
+}
+
+/// A hint for somebody else is no proof that this person wants to go.
+#[tokio::test]
+async fn a_hint_for_another_person_asks_first() {
+    let provider = Provider::new().await;
+    let (_, tokens) = signed_in(&provider).await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let page = browser.sign_in(&page, "ben@example.test").await;
+    browser.allow(&page).await;
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "s1")];
+    let page = browser.open(&logout(&fields)).await;
+    assert!(asks(&page) && page.text().contains("ben@example.test"));
+    assert!(is_signed_in(&provider, &browser).await);
+    assert_eq!(confirm(&browser, &page).await.location(), "https://rp.test/bye?state=s1");
+}
+
+#[tokio::test]
+async fn a_logout_ends_everybodys_sign_in_of_the_browser() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let browser = with_anna_and_ben(&provider).await;
+    let reply = browser.get(&logout(&[("id_token_hint", &tokens.id)])).await;
+    assert_eq!(reply.location(), "/oauth/signed-out");
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "select_account")])).await;
+    assert!(!page.text().contains(ANNA) && !page.text().contains("ben@example.test"));
+}
+
+#[tokio::test]
+async fn the_answer_to_the_question_needs_the_pages_own_token() {
+    let provider = Provider::new().await;
+    let (browser, _) = signed_in(&provider).await;
+    let page = browser.open("/oauth/logout").await;
+    let other = with_anna(&provider).await;
+    let of_another_browser = csrf_of(&other.open("/oauth/logout").await);
+    for csrf in ["", "x", of_another_browser.as_str()] {
+        let fields = [("csrf", csrf), ("logout-confirm", "yes")];
+        browser.post("/oauth/logout/confirm", &fields).await.assert_error_page();
+    }
+    browser.post("/oauth/logout/confirm", &[("logout-confirm", "yes")]).await.assert_error_page();
+    let in_query = format!("/oauth/logout/confirm?csrf={}", csrf_of(&page));
+    browser.post(&in_query, &[("logout-confirm", "yes")]).await.assert_error_page();
+    assert!(is_signed_in(&provider, &browser).await);
+    // What the form carries along is checked again.
+    let changed = [
+        ("csrf", &*csrf_of(&page)),
+        ("client_id", "c1"),
+        ("post_logout_redirect_uri", "https://evil.test/"),
+        ("logout-confirm", "yes"),
+    ];
+    browser.post(&form_action(page.text()), &changed).await.assert_error_page();
+    assert!(is_signed_in(&provider, &browser).await);
+    assert!(says_signed_out(&confirm(&browser, &page).await));
+}
+
+#[tokio::test]
+async fn the_question_carries_along_only_what_was_registered() {
+    let provider = Provider::new().await;
+    let (browser, _) = signed_in(&provider).await;
+    let fields = [("post_logout_redirect_uri", "https://evil.test/\"><script>"), ("state", "\"><script>")];
+    let page = browser.open(&logout(&fields)).await;
+    let names: Vec<String> = hidden_fields(page.text()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["csrf"]);
+    let fields = [("client_id", "c1"), ("post_logout_redirect_uri", SIGNED_OUT_URI), ("state", "\"><script>")];
+    let page = browser.open(&logout(&fields)).await;
+    assert!(!page.text().contains("<script"));
+    assert_eq!(hidden_fields(page.text()).len(), 4);
+}
+
+#[tokio::test]
+async fn a_disabled_client_has_no_way_back_but_the_session_ends() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let id = "c1".to_owned().try_into().unwrap();
+    provider.sealgate.store.change_client(&id, |client| client.state = ClientState::Disabled).await.unwrap();
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI)];
+    assert_eq!(browser.get(&logout(&fields)).await.location(), "/oauth/signed-out");
+    assert_eq!(browser.cookie(SESSION), None);
+}
+
+#[tokio::test]
+async fn a_waiting_request_does_not_outlive_the_logout() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let consent = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    browser.get(&logout(&[("id_token_hint", &tokens.id)])).await;
+    crate::steps::assert_login(&browser.allow(&consent).await);
+}
+
+#[tokio::test]
+async fn other_methods_are_refused() {
+    let provider = Provider::new().await;
+    for path in ["/oauth/logout", "/oauth/logout/confirm"] {
+        for method in ["PUT", "DELETE", "OPTIONS"] {
+            let reply = provider.request(method, path, &[], "").await;
+            reply.assert_error(405, "method_not_allowed");
+            assert_eq!(reply.header("allow"), Some("GET, HEAD, POST"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_longest_id_token_that_we_issue_is_a_hint_here_too() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let code = provider.c1().code_in(&browser, &[("nonce", &"n".repeat(2048))]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    let fields = [("id_token_hint", tokens.id.as_str()), ("post_logout_redirect_uri", SIGNED_OUT_URI)];
+    assert_eq!(browser.get(&logout(&fields)).await.location(), SIGNED_OUT_URI);
+    assert!(support::jwt_claims(&tokens.id)["iss"] == ISSUER);
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    assert_code(&browser.sign_in(&page, ANNA).await);
+}
