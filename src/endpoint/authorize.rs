@@ -26,6 +26,9 @@ pub(super) const RESUME: &str = "resume";
 
 /// A new request of a client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    if let Some(address) = call.again_with_cookies() {
+        return Ok(Response::see_other(&address));
+    }
     let params = call.params()?;
     call.speak(params.one("ui_locales").ok().flatten());
     // Client and redirect URI before all else: until they are known to belong together, nothing may leave by a redirect.
@@ -79,9 +82,10 @@ async fn begin(
     })
 }
 
-/// Whether this is a POST without a session cookie. A form on the client's site is a cross-site POST, and browsers keep
-/// a SameSite=Lax cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is
-/// signed in is decided there, or everybody who comes by POST would have to sign in again.
+/// Whether this is a POST without a session cookie, from a browser that does not say whence (see
+/// [`Call::again_with_cookies`]). A form on the client's site is a cross-site POST, and browsers keep a SameSite=Lax
+/// cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is signed in is
+/// decided there, or everybody who comes by POST would have to sign in again.
 fn is_posted_blind(call: &Call<'_>, interaction: &Interaction) -> bool {
     call.request.method() == Method::POST
         && call.cookie(call.cookies.session).is_none()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderValue, Request, StatusCode};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 
 use crate::ambient;
 use crate::config::{Language, RateLimits};
@@ -25,6 +25,12 @@ use crate::store::{Loaded, StoreError};
 
 /// How long a browser remembers the language that a person chose, seconds: a year.
 const LANGUAGE_REMEMBERED: u64 = 31_536_000;
+
+/// Where a navigation comes from, as the browser says (Fetch Metadata §2.4); no script can set it.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The longest form that becomes a query, bytes: well below the smallest limit that proxies have for a request's head.
+const LONGEST_QUERY: usize = 8 * 1024;
 
 /// What a request is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +193,24 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `invalid_request` when they cannot be read.
     pub fn params(&self) -> Result<Params, Failure> {
-        if self.request.method() == http::Method::POST { self.form() } else { self.query() }
+        if self.request.method() == Method::POST { self.form() } else { self.query() }
+    }
+
+    /// Where a browser comes again with its cookies, when it came without because another site's form sent it here:
+    /// `SameSite=Lax` keeps them from a POST across sites, but not from the GET that a 303 makes of it. `None` for
+    /// everybody else, and for what does not fit an address; they are answered without a session.
+    pub fn again_with_cookies(&self) -> Option<String> {
+        let across = self.request.headers().get(FETCH_SITE).is_some_and(|site| site == "cross-site");
+        let without = self.cookie(self.cookies.session).is_none();
+        let body = self.request.body();
+        // What browsers write of a form (URL Standard §5.2).
+        let written = |byte: &u8| byte.is_ascii_alphanumeric() || b"*-._~+%&=".contains(byte);
+        let fits = body.len() <= LONGEST_QUERY && body.iter().all(written);
+        if self.request.method() != Method::POST || !across || !without || !fits || self.form().is_err() {
+            return None;
+        }
+        // Every byte is ASCII by now.
+        Some(format!("{}?{}", self.request.uri().path(), String::from_utf8_lossy(body)))
     }
 
     /// Every Authorization header.

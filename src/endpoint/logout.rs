@@ -19,6 +19,9 @@ use crate::protocol::user::{Subject, User};
 use crate::store::Loaded;
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    if let Some(address) = call.again_with_cookies() {
+        return Ok(Response::see_other(&address));
+    }
     let request = LogoutRequest::parse(&call.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
     call.speak(request.ui_locales.as_deref());
     let hint = request.id_token_hint.as_deref().and_then(|hint| call.sealgate.issuer.id_token_hint(hint));

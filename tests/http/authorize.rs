@@ -6,7 +6,7 @@ use sealgate::protocol::client::{Client, GrantType};
 use sealgate::protocol::scope::Scope;
 use serde_json::json;
 
-use crate::steps::{answer, assert_code, assert_consent, assert_login, fields_of, names, open_by_post, with_anna};
+use crate::steps::{answer, assert_code, assert_consent, assert_login, fields_of, names, with_anna};
 use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply, Tokens, jwt_claims, jwt_header};
 
 /// The answer to `c1`'s request with these changes, from a browser that nobody has signed in to.
@@ -33,49 +33,6 @@ async fn auth_01_a_sign_in_ends_in_a_code_for_the_client() {
     assert!(code.len() >= 22, "128 bits have 22 characters in base64url: {code}");
     assert!(code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
     assert_ne!(assert_code(&browser.open(&request).await), code);
-}
-
-#[tokio::test]
-async fn auth_02_a_post_is_the_same_as_a_get() {
-    let provider = Provider::new().await;
-    let client = provider.c1();
-    let browser = provider.browser();
-    let page = open_by_post(&browser, &client.authorize(&[])).await;
-    assert_login(&page);
-    let page = browser.sign_in(&page, "anna@example.test").await;
-    assert_code(&browser.allow(&page).await);
-    // Signed in already.
-    assert_code(&open_by_post(&browser, &client.authorize(&[])).await);
-    open_by_post(&browser, &client.authorize(&[("scope", "profile")])).await.assert_error_redirect("invalid_scope");
-    let reply = open_by_post(&browser, &client.authorize(&[("redirect_uri", "https://evil.test/")])).await;
-    reply.assert_error_page();
-}
-
-#[tokio::test]
-async fn a_post_is_read_from_its_body_alone() {
-    let provider = Provider::new().await;
-    let request = provider.c1().authorize(&[]);
-    let query = request.split_once('?').unwrap().1;
-    let post = async |query: &str, content_type: &str, body: &str| {
-        let path = format!("/oauth/authorize?{query}");
-        provider.request("POST", &path, &[("content-type", content_type)], body).await
-    };
-    let form = "application/x-www-form-urlencoded";
-    for reply in [
-        post(query, form, "").await,
-        post("", "application/json", r#"{"client_id":"c1"}"#).await,
-        post("", "text/plain", query).await,
-        post("", "", query).await,
-        post("", "multipart/form-data; boundary=x", query).await,
-    ] {
-        reply.assert_error_page();
-    }
-    for content_type in [form, "application/x-www-form-urlencoded; charset=UTF-8", "Application/X-WWW-Form-Urlencoded"]
-    {
-        let reply = post("redirect_uri=https://evil.test/cb&prompt=none&state=x", content_type, query).await;
-        assert_eq!(reply.status, 303, "{content_type}");
-        assert!(reply.location().starts_with("/oauth/resume?interaction="));
-    }
 }
 
 #[tokio::test]

@@ -434,3 +434,17 @@ async fn the_longest_id_token_that_we_issue_is_a_hint_here_too() {
     let page = browser.open(&provider.c1().authorize(&[])).await;
     assert_code(&browser.sign_in(&page, ANNA).await);
 }
+
+/// A client's page sends the form, so the browser leaves the `SameSite=Lax` cookie at home; the GET after a 303 has it.
+#[tokio::test]
+async fn a_form_of_another_site_ends_the_session_too() {
+    let provider = Provider::new().await;
+    let (browser, tokens) = signed_in(&provider).await;
+    let address = logout(&[("id_token_hint", &tokens.id), ("post_logout_redirect_uri", SIGNED_OUT_URI)]);
+    let headers = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")];
+    let body = address.split_once('?').unwrap().1;
+    let reply = provider.request("POST", "/oauth/logout", &headers, body).await;
+    assert_eq!((reply.status, reply.location()), (303, address.as_str()));
+    assert_eq!(browser.get(&address).await.location(), SIGNED_OUT_URI);
+    assert!(!is_signed_in(&provider, &browser).await);
+}
