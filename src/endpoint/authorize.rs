@@ -213,15 +213,19 @@ async fn issue(
     Ok(Response::redirect(StatusCode::FOUND, &location))
 }
 
-/// The person that a page speaks to: chosen or signed in for this request, or else in use.
+/// The person that a page speaks to: chosen or signed in for this request, or else in use. The same as [`next_step`]
+/// means, or page and step would send the browser to and fro.
 pub(super) async fn account(call: &Call<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
-    let Some(session) = call.session().await? else { return Ok(None) };
+    let session = match call.session().await? {
+        Some(session) => without_gone_accounts(call, session.value).await?,
+        None => None,
+    };
     let interaction = waiting.interaction();
     let wanted = interaction.progress.account.or(interaction.expected);
-    let sign_in = match wanted {
-        Some(subject) => session.value.sign_in_of(subject),
-        None => session.value.current(),
-    };
+    let sign_in = session.as_ref().and_then(|session| match wanted {
+        Some(subject) => session.sign_in_of(subject),
+        None => session.current(),
+    });
     match sign_in {
         Some(sign_in) => Ok(call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled)),
         None => Ok(None),

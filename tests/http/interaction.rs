@@ -372,3 +372,15 @@ async fn two_tabs_that_finish_the_same_request_at_once_give_one_code() {
         assert_eq!(statuses, [302, 400]);
     }
 }
+
+/// The one in use is gone; the page that asks must speak to the same person as the step that sent here.
+#[tokio::test]
+async fn the_pages_agree_on_who_is_left_when_the_one_in_use_is_disabled() {
+    let provider = Provider::new().await;
+    let browser = with_anna_and_ben(&provider).await;
+    disable(&provider, &provider.ben).await;
+    let page = browser.open(&provider.c2().authorize(&[])).await;
+    assert_consent(&page);
+    assert!(page.text().contains(ANNA));
+    assert_code(&browser.allow(&page).await);
+}
