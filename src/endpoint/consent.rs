@@ -76,7 +76,7 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
 async fn allow(call: &Call<'_>, waiting: &Waiting, user: &User, form: &Params) -> Result<Response, Failure> {
     let interaction = waiting.interaction();
     let asked = interaction.request.scope;
-    let offline = form.has("offline_access");
+    let offline = form.one("offline_access")? == Some("true");
     let allowed: Scope = if offline { asked } else { asked.without(ScopeValue::OfflineAccess) };
     let progress = Progress { account: Some(user.sub), allowed: Some(allowed), ..interaction.progress.clone() };
     let next = Interaction { progress, ..interaction.clone() };

@@ -441,3 +441,21 @@ async fn offline_access_that_was_unticked_is_neither_granted_nor_remembered() {
     open(&provider, &browser, &[offline, ("prompt", "none")]).await.assert_error_redirect("consent_required");
     assert_eq!(answer(&open(&provider, &browser, &[("prompt", "none")]).await)[0].0, "code");
 }
+
+#[tokio::test]
+async fn offline_access_is_ticked_by_one_word_alone() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let request = provider.c1().authorize(&[("scope", "openid offline_access"), ("prompt", "consent")]);
+    for value in ["", "false", "0", "TRUE"] {
+        let page = browser.open(&request).await;
+        let reply = browser.submit(&page, &[("consent-allow", "yes"), ("offline_access", value)]).await;
+        let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+        assert_eq!(tokens.refresh, "", "{value}");
+    }
+    // Nor does a tick give what was not asked for.
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "consent")])).await;
+    let reply = browser.submit(&page, &[("consent-allow", "yes"), ("offline_access", "true")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&assert_code(&reply)).await);
+    assert_eq!((tokens.refresh.as_str(), &tokens.body["scope"]), ("", &json!("openid")));
+}
