@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
@@ -38,7 +39,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     if let Err(seconds) = guesses.count(call) {
         call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
         let problem = LoginProblem::Throttled { seconds };
-        return Ok(show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem)));
+        let page = show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem));
+        return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
     }
     match person(call, typed, password.clone()).await {
         Ok(Some(user)) => {
@@ -55,7 +57,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         }
         Err(Failure::Unavailable) => {
             guesses.give_back(call);
-            Ok(show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy)))
+            let page = show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy));
+            Ok(page.with(RETRY_AFTER, "1"))
         }
         Err(other) => Err(other),
     }

@@ -35,6 +35,7 @@ fn assert_wrong(browser: &Browser<'_>, page: &Reply) {
 fn assert_throttled(page: &Reply) {
     assert_eq!(page.status, 429, "{page:?}");
     assert!(page.text().contains("Too many attempts"));
+    assert!(page.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
 }
 
@@ -277,4 +278,26 @@ async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
     browser.get(&form_action(page.text())).await;
     let begun = browser.get(&provider.c1().authorize(&[])).await;
     assert_eq!(begun.header("x-ratelimit-remaining"), Some("98"));
+}
+
+/// Passwords that were not looked at cost nobody an attempt.
+#[tokio::test]
+async fn when_too_many_passwords_wait_the_page_says_so_and_nothing_is_counted() {
+    let settings = "[login]\nfailures_per_account = 8\npassword_threads = 1\npassword_queue = 1";
+    let provider = Provider::with(settings).await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let attempt = || browser.submit(&page, &[("email", ANNA), ("password", "wrong")]);
+    let replies = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    let statuses = <[Reply; 8]>::from(replies).map(|reply| {
+        assert!(matches!(reply.status, 200 | 503), "{reply:?}");
+        assert_eq!(reply.header("retry-after").is_some(), reply.status == 503);
+        reply.status
+    });
+    let judged = statuses.iter().filter(|status| **status == 200).count();
+    assert!((1..8).contains(&judged), "{statuses:?}");
+    for _ in judged..8 {
+        assert_wrong(&browser, &attempt().await);
+    }
+    assert_throttled(&attempt().await);
 }
