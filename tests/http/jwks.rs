@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
@@ -40,6 +41,23 @@ async fn jwks_03_the_keys_of_fresh_tokens_are_in_the_set_once() {
     }
     let kids: BTreeSet<&str> = keys.iter().map(|key| key["kid"].as_str().unwrap()).collect();
     assert_eq!(kids.len(), keys.len());
+}
+
+#[tokio::test]
+async fn a_client_verifies_tokens_with_the_published_key_alone() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let keys = keys(&provider).await;
+    let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+    for token in [&tokens.id, &tokens.access] {
+        let key = keys.iter().find(|key| key["kid"] == jwt_header(token)["kid"]).unwrap();
+        let (n, e) = (decode(key["n"].as_str().unwrap()), decode(key["e"].as_str().unwrap()));
+        let (input, signature) = token.rsplit_once('.').unwrap();
+        let key = RsaPublicKeyComponents { n, e };
+        let verify = |input: &str| key.verify(&RSA_PKCS1_2048_8192_SHA256, input.as_bytes(), &decode(signature));
+        assert!(verify(input).is_ok());
+        assert!(verify(&format!("{input}x")).is_err());
+    }
 }
 
 #[tokio::test]

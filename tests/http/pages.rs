@@ -326,3 +326,18 @@ async fn the_language_switch_stays_on_the_page_and_is_remembered() {
         assert_eq!((reply.status, reply.headers("set-cookie").count()), (200, 0), "{odd}");
     }
 }
+
+#[tokio::test]
+async fn the_stylesheet_is_the_one_thing_that_pages_load_and_may_be_kept() {
+    let provider = Provider::new().await;
+    for (name, page) in pages(&provider).await {
+        let links: Vec<&str> = page.text().split('<').filter(|tag| tag.starts_with("link ")).collect();
+        assert_eq!(links.len(), 2, "{name}");
+        assert!(links[0].contains("href=\"data:,\""), "{name}");
+        let address = links[1].split("href=\"").nth(1).unwrap().split('"').next().unwrap();
+        let sheet = provider.get(address).await;
+        assert_eq!((sheet.status, sheet.header("content-type")), (200, Some("text/css; charset=utf-8")));
+        assert!(sheet.header("cache-control").unwrap().contains("immutable"));
+        assert!(!sheet.text().contains("url(") && !sheet.text().contains("@import"));
+    }
+}
