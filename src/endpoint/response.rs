@@ -46,8 +46,8 @@ impl Response {
         response.with(CACHE_CONTROL, &format!("public, max-age={seconds}"))
     }
 
-    /// A page. Its form may only be sent to us and on, by redirect, to `then`: Chromium applies `form-action` to the
-    /// redirect that answers a form, so a policy without the client's origin would stop the sign-in at its last step.
+    /// A page. Its form may only be sent to us and on, by redirects, to `then`: Chromium applies `form-action` to the
+    /// redirects that answer a form, so a policy without the client would stop the sign-in at its last step.
     pub fn page(status: StatusCode, html: String, then: Option<&str>) -> Self {
         let then = then.map(|origin| format!(" {origin}")).unwrap_or_default();
         let policy = format!("{}; form-action 'self'{then}", page::CONTENT_SECURITY_POLICY);

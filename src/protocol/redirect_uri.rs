@@ -84,14 +84,16 @@ fn is_this_device(host: &Host<&str>) -> bool {
     }
 }
 
-/// A URI that matched a registered one as the `form-action` of a page whose form ends in a redirect to it: its origin
-/// (`scheme://host[:port]`). An IPv6 address cannot stand in a policy (CSP Level 3 §2.3.1), and a browser that drops it
-/// would stop the sign-in; the scheme alone stands in its place.
+/// A URI that matched a registered one as the `form-action` of a page whose form ends in a redirect to it: its origin, and
+/// its scheme. Chromium holds the whole chain of redirects after a form against the policy, also those that the client
+/// makes: with its origin alone, a client whose callback sends people on to another host would see every sign-in stop
+/// without a word. An IPv6 address cannot stand in a policy (CSP Level 3 §2.3.1).
 pub fn form_action(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
+    let scheme = url.scheme();
     match url.host()? {
-        Host::Ipv6(_) => Some(format!("{}:", url.scheme())),
-        Host::Domain(_) | Host::Ipv4(_) => Some(url.origin().ascii_serialization()),
+        Host::Ipv6(_) => Some(format!("{scheme}:")),
+        Host::Domain(_) | Host::Ipv4(_) => Some(format!("{} {scheme}:", url.origin().ascii_serialization())),
     }
 }
 

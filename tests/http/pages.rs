@@ -159,15 +159,15 @@ async fn resp_05_every_page_is_framed_by_nobody_and_kept_by_nobody() {
     }
 }
 
-/// Chromium applies `form-action` to the redirect that answers a form.
+/// Chromium applies `form-action` to every redirect that follows a form: to the client, and where it sends people next.
 #[tokio::test]
-async fn the_policy_lets_a_form_end_at_the_client_and_nowhere_else() {
+async fn the_policy_lets_a_form_end_at_the_client_and_where_it_leads() {
     let provider = Provider::new().await;
     for (name, page) in pages(&provider).await {
         let policy = page.header("content-security-policy").unwrap();
         let targets: Vec<&str> = policy.split("; ").filter(|part| part.starts_with("form-action")).collect();
         let expected = match name {
-            "login" | "wrong password" | "consent" | "chooser" => "form-action 'self' https://rp.test",
+            "login" | "wrong password" | "consent" | "chooser" => "form-action 'self' https://rp.test https:",
             _ => "form-action 'self'",
         };
         assert_eq!(targets, [expected], "{name}");
@@ -183,10 +183,10 @@ async fn the_policy_names_a_loopback_client_in_a_way_that_browsers_read() {
             .map(|uri| RedirectUri::parse(uri).unwrap());
     provider.add_client(Client { redirect_uris: redirect_uris.into(), ..provider.public("native") }).await;
     for (uri, source) in [
-        ("http://127.0.0.1:4000/cb", "http://127.0.0.1:4000"),
+        ("http://127.0.0.1:4000/cb", "http://127.0.0.1:4000 http:"),
         ("http://[::1]:4000/cb", "http:"),
-        ("http://localhost:3000/cb", "http://localhost:3000"),
-        ("https://rp.test:8443/cb", "https://rp.test:8443"),
+        ("http://localhost:3000/cb", "http://localhost:3000 http:"),
+        ("https://rp.test:8443/cb", "https://rp.test:8443 https:"),
     ] {
         let client = support::Client::public(&provider, "native");
         let page = provider.browser().open(&client.authorize(&[("redirect_uri", uri)])).await;
