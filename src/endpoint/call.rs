@@ -127,25 +127,12 @@ impl<'a> Call<'a> {
         self.charge(bucket, &Key::address(bucket.name(), self.origin.address))
     }
 
-    /// Counts the request against a key. The last charge is what the response's headers show.
+    /// Counts the request against a key. The charge is what the response's headers show.
     ///
     /// # Errors
     /// 429 when the allowance is used up.
     pub fn charge(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
         let reading = self.sealgate.limiter.take(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
-        self.judge(bucket, reading)
-    }
-
-    /// Refuses the request if the allowance under this key is used up, and counts nothing.
-    ///
-    /// # Errors
-    /// 429 when the allowance is used up.
-    pub fn refuse_if_used_up(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
-        let reading = self.sealgate.limiter.peek(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
-        if reading.allowed { Ok(()) } else { self.judge(bucket, reading) }
-    }
-
-    fn judge(&self, bucket: Bucket, reading: Reading) -> Result<(), Failure> {
         self.sealgate.metrics.rate_limited(bucket.name(), reading.allowed);
         // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
         let reading = self.charged.get_or_init(|| reading);

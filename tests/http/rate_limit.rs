@@ -133,6 +133,25 @@ async fn rate_11_each_access_token_has_an_allowance_of_its_own() {
 }
 
 #[tokio::test]
+async fn rate_11_tokens_that_do_not_stand_are_counted_by_address() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    for number in 0..200 {
+        let reply = match number % 3 {
+            0 => provider.get("/oauth/userinfo").await,
+            1 => provider.userinfo(&format!("junk-{number}")).await,
+            _ => provider.userinfo(&tokens.id).await,
+        };
+        assert_eq!((reply.status, reply.allowance().remaining), (401, 199 - number));
+    }
+    assert_limited(&provider, &provider.userinfo("other junk").await);
+    assert_limited(&provider, &provider.get("/oauth/userinfo").await);
+    // Whoever shares the address with a stranger and holds a good token is not kept out.
+    let reply = provider.userinfo(&tokens.access).await;
+    assert_eq!((reply.status, reply.allowance().remaining), (200, 199));
+}
+
+#[tokio::test]
 async fn rate_12_a_limited_request_uses_nothing_up() {
     let provider = Provider::new().await;
     let client = provider.c1();
