@@ -16,7 +16,8 @@ use crate::endpoint::failure::Failure;
 use crate::limiter::{Key, Reading, Rule};
 use crate::origin::Origin;
 use crate::page::{Chrome, LanguageSwitch, STYLESHEET_VERSION, language_from_tag, language_tag};
-use crate::protocol::error::Refusal;
+use crate::protocol::credentials;
+use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
@@ -182,6 +183,21 @@ impl<'a> Call<'a> {
         self.request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect()
     }
 
+    /// The token of the one Authorization header (RFC 6750 §2.1).
+    ///
+    /// # Errors
+    /// A challenge; it explains nothing where nothing was sent that means to be a token (RFC 6750 §3.1).
+    pub fn bearer(&self) -> Result<&str, Failure> {
+        let malformed = Refusal::new(ErrorCode::InvalidToken, "The token is malformed.");
+        let repeated = Refusal::invalid_request("There is more than one Authorization header.");
+        match *self.authorization() {
+            [] => Err(Failure::Bearer(None)),
+            [only] if !credentials::is_bearer(only) => Err(Failure::Bearer(None)),
+            [only] => credentials::bearer(only).ok_or(Failure::Bearer(Some(malformed))),
+            _ => Err(Failure::Bearer(Some(repeated))),
+        }
+    }
+
     /// The value of one of our cookies.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         cookie::find(self.request.headers(), name)
@@ -264,7 +280,6 @@ impl<'a> Call<'a> {
 
 /// The status of a refusal at the JSON endpoints (RFC 6749 §5.2; RFC 6750 §3.1).
 pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
-    use crate::protocol::error::ErrorCode;
     match refusal.code {
         ErrorCode::InvalidClient | ErrorCode::InvalidToken => StatusCode::UNAUTHORIZED,
         ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,

@@ -12,7 +12,6 @@ use crate::endpoint::response::Response;
 use crate::protocol::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
-use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::registration::{ClientMetadata, Issued, client_information};
 use crate::protocol::secret::{Secret, SecretHash};
@@ -52,7 +51,7 @@ async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
             Refusal::new(ErrorCode::AccessDenied, "Clients are registered by the operator."),
         )),
         RegistrationMode::Token => {
-            let token = presented(call).ok_or(Failure::Bearer(None))?;
+            let token = presented(call)?;
             let works = call.sealgate.store.initial_token_works(&token, call.now).await?;
             if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
         }
@@ -60,11 +59,8 @@ async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
 }
 
 /// The hash of the bearer token that was sent.
-fn presented(call: &Call<'_>) -> Option<SecretHash> {
-    match call.authorization().as_slice() {
-        [only] => credentials::bearer(only).map(|token| SecretHash::of(token.as_bytes())),
-        _ => None,
-    }
+fn presented(call: &Call<'_>) -> Result<SecretHash, Failure> {
+    Ok(SecretHash::of(call.bearer()?.as_bytes()))
 }
 
 fn client(
@@ -122,7 +118,7 @@ pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
 /// The client that the path names, if the request holds its registration access token. One answer for every other case:
 /// it tells nobody which clients exist.
 async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
-    let token = presented(call).ok_or(Failure::Bearer(None))?;
+    let token = presented(call)?;
     let id = call.request.uri().path().rsplit('/').next().and_then(ClientId::parse);
     let client = match id {
         Some(id) => call.sealgate.store.client(&id).await?,

@@ -28,6 +28,13 @@ async fn reg_16_only_its_own_token_opens_a_registration() {
 }
 
 #[tokio::test]
+async fn reg_16_a_client_that_an_operator_registered_has_no_registration_to_manage() {
+    let provider = open().await;
+    manage(&provider, "GET", "/oauth/register/c1", "x", "").await.assert_bearer_error(401, "invalid_token");
+    manage(&provider, "GET", "/oauth/register/c1", "secret of c1", "").await.assert_bearer_error(401, "invalid_token");
+}
+
+#[tokio::test]
 async fn reg_17_a_client_may_become_public_and_confidential_again() {
     let provider = open().await;
     let own = Registered::new(&provider, &json!({})).await;

@@ -113,6 +113,15 @@ async fn ui_08_without_a_token_the_challenge_explains_nothing() {
     assert_no_token(&provider.request("POST", "/oauth/userinfo", &[], "").await);
 }
 
+/// RFC 6750 §3.1: another scheme is no token either.
+#[tokio::test]
+async fn ui_08_another_scheme_is_no_token() {
+    let provider = Provider::new().await;
+    for header in [basic("c1", "secret of c1"), "Digest x".into(), "DPoP x".into(), "Bearerx y".into(), String::new()] {
+        assert_no_token(&ask(&provider, &header).await);
+    }
+}
+
 #[tokio::test]
 async fn ui_09_a_token_that_does_not_stand_is_invalid_token() {
     let provider = Provider::new().await;
