@@ -1,5 +1,5 @@
 //! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). The token comes in the
-//! Authorization header only: a form or a query is not looked at.
+//! Authorization header only.
 
 use std::sync::Arc;
 
@@ -12,10 +12,13 @@ use crate::endpoint::response::Response;
 use crate::limiter::Key;
 use crate::protocol::claims::{UserClaims, UserInfo};
 use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::params::Params;
 use crate::protocol::scope::ScopeValue;
 use crate::protocol::secret::SecretHash;
 
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
+const TWICE: Refusal =
+    Refusal::invalid_request("The access token is sent in the Authorization header and nowhere else.");
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     // Tokens that do not stand are counted by address, and stand in the way of such tokens only: a good one behind the
@@ -41,6 +44,11 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
 /// The token that was sent, and what it stands for.
 async fn presented<'c>(call: &'c Call<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
     let token = call.bearer()?;
+    // RFC 6750 §2: one method, one token. Who sends it in the query as well has it in logs and histories already.
+    let elsewhere = |params: Result<Params, Failure>| params.is_ok_and(|params| params.has("access_token"));
+    if elsewhere(call.query()) || elsewhere(call.form()) {
+        return Err(Failure::Bearer(Some(TWICE)));
+    }
     match bearer::verify(call.sealgate, token, call.now).await {
         Ok(bearer) if bearer.claims.aud.contains(call.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
         Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),
