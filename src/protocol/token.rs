@@ -85,8 +85,9 @@ impl TokenRequest {
         let scope = form
             .one("scope")?
             .map(|text| {
-                Scope::parse(text)
-                    .map_err(|_| Refusal::new(ErrorCode::InvalidScope, "The scope names an unknown value."))
+                // RFC 6749 §3.3: a list of at least one.
+                let scope = Scope::parse(text).ok().filter(|scope| !scope.is_empty());
+                scope.ok_or(Refusal::new(ErrorCode::InvalidScope, "The scope names an unknown value, or none."))
             })
             .transpose()?;
         Ok(Self::Refresh { token: Secret::new(token), scope })

@@ -142,6 +142,17 @@ async fn ref_10_narrowing_openid_away_gives_no_id_token_and_no_userinfo() {
 }
 
 #[tokio::test]
+async fn ref_11_a_wider_or_malformed_scope_is_refused_and_rotates_nothing() {
+    let provider = Provider::new().await;
+    let first = provider.c1().tokens(OFFLINE).await;
+    for scope in ["openid phone", "profile", "openid foo:bar", "OPENID", "openid\temail", "openid,email", " ", "*"] {
+        let reply = provider.c1().refresh_with_scope(&first.refresh, scope).await;
+        reply.assert_error(400, "invalid_scope");
+    }
+    Tokens::of(&provider.c1().refresh(&first.refresh).await);
+}
+
+#[tokio::test]
 async fn ref_13_the_id_token_of_a_refresh_is_about_the_same_sign_in() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
