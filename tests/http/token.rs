@@ -222,6 +222,28 @@ async fn tok_15_the_grant_type_has_to_be_there() {
     Tokens::of(&provider.c1().redeem(&code).await);
 }
 
+/// RFC 6749 §3.2: "Request and response parameters MUST NOT be included more than once."
+#[tokio::test]
+async fn tok_17_a_repeated_parameter_is_refused_and_the_code_stays() {
+    let provider = Provider::new().await;
+    let code = provider.c1().code(&[("code_challenge", &challenge(VERIFIER)), ("code_challenge_method", "S256")]).await;
+    let right = redemption(&code, &[("code_verifier", VERIFIER)]);
+    for repeated in ["grant_type", "code", "redirect_uri", "code_verifier", "client_id", "scope", "refresh_token"] {
+        let value = right.iter().find(|(name, _)| *name == repeated).map_or("c1", |(_, value)| value);
+        for second in [value, "other", ""] {
+            let mut fields = right.clone();
+            fields.retain(|(name, _)| *name != repeated);
+            fields.extend([(repeated, value), (repeated, second)]);
+            let reply = provider.c1().token(&fields).await;
+            assert_eq!(reply.status, 400, "{repeated} {second}: {reply:?}");
+            reply.assert_error(400, "invalid_request");
+        }
+    }
+    let twice = [("client_id", "c1"), ("client_secret", "secret of c1"), ("client_secret", "secret of c1")];
+    provider.post("/oauth/token", &[], &[&right[..], &twice].concat()).await.assert_error(400, "invalid_request");
+    Tokens::of(&provider.c1().token(&right).await);
+}
+
 #[tokio::test]
 async fn tok_17_an_unknown_parameter_is_ignored_even_when_repeated() {
     let provider = Provider::new().await;
