@@ -222,6 +222,12 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
         call.charge_address(Bucket::Pages)?;
         return Err(Failure::Method(route.methods));
     }
+    // Whoever carries requests here may let more through, or less.
+    if call.request.body().len() > route.body {
+        call.charge_address(Bucket::Pages)?;
+        let refusal = Refusal::invalid_request("The body is too long.");
+        return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
+    }
     if let Some(bucket) = route.charged {
         call.charge_address(bucket)?;
     }

@@ -251,6 +251,23 @@ async fn reg_11_jwks_by_value_and_by_reference_exclude_each_other() {
 }
 
 #[tokio::test]
+async fn reg_12_a_body_that_is_no_json_object_is_refused() {
+    let provider = open().await;
+    let deep = format!("{{\"redirect_uris\":[\"{REDIRECT_URI}\"],\"x\":{}{}}}", "[".repeat(500), "]".repeat(500));
+    for body in ["", "{", "[]", "null", "\"x\"", "7", "redirect_uris=https%3A%2F%2Frp.test%2Fcb", "{} {}", &deep] {
+        let reply = provider.request("POST", "/oauth/register", &[JSON], body).await;
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+    let large = metadata(&json!({"x": "y".repeat(65_536)}));
+    register(&provider, &large).await.assert_error(413, "invalid_request");
+    for method in ["GET", "PUT", "DELETE"] {
+        let reply = provider.request(method, "/oauth/register", &[], "").await;
+        reply.assert_error(405, "method_not_allowed");
+        assert_eq!(reply.header("allow"), Some("POST"));
+    }
+}
+
+#[tokio::test]
 async fn reg_13_initiate_login_uri_is_https() {
     let provider = open().await;
     for wrong in ["http://rp.test/login", "/login", "javascript:alert(1)", "https:rp.test/login"] {

@@ -316,6 +316,16 @@ async fn tok_21_only_post_is_allowed() {
 }
 
 #[tokio::test]
+async fn tok_22_a_body_beyond_the_limit_is_refused() {
+    let provider = Provider::new().await;
+    let code = provider.c1().code(&[]).await;
+    let padding = "x".repeat(1 << 21);
+    let reply = provider.c1().token(&redemption(&code, &[("padding", &padding)])).await;
+    reply.assert_error(413, "invalid_request");
+    Tokens::of(&provider.c1().redeem(&code).await);
+}
+
+#[tokio::test]
 async fn tok_22_a_flood_of_parameters_is_refused() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
