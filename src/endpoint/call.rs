@@ -162,12 +162,17 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `invalid_request` when the body is something else or cannot be read.
     pub fn form(&self) -> Result<Params, Failure> {
-        let media_type = self.request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        if !bare.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
+        if !self.is_labelled("application/x-www-form-urlencoded") {
             return Err(Refusal::invalid_request("The body is application/x-www-form-urlencoded.").into());
         }
         Ok(Params::parse(self.request.body())?)
+    }
+
+    /// Whether the body is said to be of this media type, whatever its parameters.
+    pub fn is_labelled(&self, media_type: &str) -> bool {
+        let label = self.request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let bare = label.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        bare.eq_ignore_ascii_case(media_type.as_bytes())
     }
 
     /// The query's parameters of a GET, the form's of a POST.

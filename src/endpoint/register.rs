@@ -22,7 +22,7 @@ const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registra
 /// A new client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let initial_token = authorize(call).await?;
-    let metadata = ClientMetadata::parse(call.request.body())?;
+    let metadata = ClientMetadata::parse(json(call)?)?;
     let most = call.sealgate.config.registration.max_clients;
     if call.sealgate.store.self_registered_clients(most).await? >= most {
         // Strangers make these where registration is open: without a bound they could fill the disk.
@@ -40,6 +40,12 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     tracing::info!(client = %client.id, address = %call.origin.address, "a client was registered");
     let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
     Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(call, &client.id), &issued)))
+}
+
+/// The body, if it is labelled as JSON (RFC 7591 §3.1): a page of another site cannot send that unasked.
+fn json<'c>(call: &'c Call<'_>) -> Result<&'c [u8], Refusal> {
+    const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body is application/json.");
+    if call.is_labelled("application/json") { Ok(call.request.body()) } else { Err(WRONG) }
 }
 
 /// Whether this request may register a client; yields the initial access token that it uses up.
@@ -134,7 +140,7 @@ async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
 async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
     let body: serde_json::Value =
-        serde_json::from_slice(call.request.body()).map_err(|_| invalid("The body is a JSON object."))?;
+        serde_json::from_slice(json(call)?).map_err(|_| invalid("The body is a JSON object."))?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id is the id of the client."));
     }

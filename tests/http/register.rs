@@ -267,6 +267,22 @@ async fn reg_12_a_body_that_is_no_json_object_is_refused() {
     }
 }
 
+/// RFC 7591 §3.1: the content type is `application/json`. A page of another site cannot send that without a preflight.
+#[tokio::test]
+async fn reg_12_the_body_is_labelled_as_json() {
+    let provider = open().await;
+    let body = metadata(&json!({})).to_string();
+    for media_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""] {
+        let reply = provider.request("POST", "/oauth/register", &[("content-type", media_type)], &body).await;
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+    provider.request("POST", "/oauth/register", &[], &body).await.assert_error(400, "invalid_client_metadata");
+    for media_type in ["application/json; charset=utf-8", "Application/JSON"] {
+        let reply = provider.request("POST", "/oauth/register", &[("content-type", media_type)], &body).await;
+        assert_eq!(reply.status, 201, "{media_type}");
+    }
+}
+
 #[tokio::test]
 async fn reg_13_initiate_login_uri_is_https() {
     let provider = open().await;
