@@ -156,6 +156,67 @@ async fn reg_03_redirect_uris_have_to_be_there() {
 }
 
 #[tokio::test]
+async fn reg_04_unsafe_redirect_uris_are_refused() {
+    let provider = open().await;
+    let long = format!("https://rp.test/{}", "a".repeat(2000));
+    for uri in [
+        "https://rp.test/cb#fragment",
+        "https://rp.test/cb#",
+        "http://rp.test/cb",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "/cb",
+        "//rp.test/cb",
+        "cb",
+        "https://*.rp.test/cb",
+        "https://rp.test/*",
+        "com.example.app:/cb",
+        "app://cb",
+        "https://user@rp.test/cb",
+        "https://user:password@rp.test/cb",
+        "https://",
+        "https:///cb",
+        "https:rp.test/cb",
+        "https:/rp.test/cb",
+        "https:///rp.test/cb",
+        "https:\\\\rp.test\\cb",
+        "https://rp.test/c b",
+        " https://rp.test/cb",
+        "https://rp.test/cb\n",
+        "https://rp.test\t/cb",
+        "https://ğ.test/cb",
+        "https://rp.test/<script>",
+        "https://rp.test:99999/cb",
+        "http://localhost.evil.test/cb",
+        "http://127.0.0.1.evil.test/cb",
+        "http://127.0.0.1@evil.test/cb",
+        "http://evil.test#@127.0.0.1/cb",
+        // "localhost, 127.0.0.1 and [::1] exactly", not whatever else means them.
+        "http://127.1/cb",
+        "http://2130706433/cb",
+        "http://0x7f.0.0.1/cb",
+        "http://127.0.0.2/cb",
+        "http://0.0.0.0/cb",
+        "http://[0:0:0:0:0:0:0:1]/cb",
+        "http://[::ffff:127.0.0.1]/cb",
+        "http://localhost./cb",
+        "http:localhost/cb",
+        &long,
+    ] {
+        let reply = register(&provider, &json!({"redirect_uris": [uri]})).await;
+        assert_eq!(reply.status, 400, "{uri}: {reply:?}");
+        reply.assert_error(400, "invalid_redirect_uri");
+        register(&provider, &json!({"redirect_uris": [REDIRECT_URI, uri]}))
+            .await
+            .assert_error(400, "invalid_redirect_uri");
+        register(&provider, &metadata(&json!({"post_logout_redirect_uris": [uri]})))
+            .await
+            .assert_error(400, "invalid_redirect_uri");
+    }
+}
+
+#[tokio::test]
 async fn reg_06_https_and_this_very_device_are_accepted() {
     let provider = open().await;
     let uris = [
