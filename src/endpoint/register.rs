@@ -107,15 +107,17 @@ fn address(call: &Call<'_>, id: &ClientId) -> String {
 /// A client reads, replaces or removes its own registration.
 pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
     let client = owner(call).await?;
+    // RFC 7592 §3 wants the token in every answer; we have it from the request only.
+    let access_token = Secret::new(call.bearer()?);
     match *call.request.method() {
-        Method::PUT => replace(call, client).await,
+        Method::PUT => replace(call, client, &access_token).await,
         Method::DELETE => {
             call.sealgate.store.delete_client(&client.id, call.now).await?;
             tracing::info!(client = %client.id, address = %call.origin.address, "a client removed its registration");
             Ok(Response::empty(StatusCode::NO_CONTENT))
         }
         _ => {
-            let issued = Issued { secret: None, access_token: None };
+            let issued = Issued { secret: None, access_token: Some(&access_token) };
             Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
         }
     }
@@ -137,19 +139,20 @@ async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
 }
 
 /// RFC 7592 §2.2: the body is the whole metadata and names the client; a secret in it must be the client's own.
-async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
+async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
     let body: serde_json::Value =
         serde_json::from_slice(json(call)?).map_err(|_| invalid("The body is a JSON object."))?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id is the id of the client."));
     }
-    if let Some(secret) = body.get("client_secret") {
-        let own = secret.as_str().is_some_and(|secret| client.knows(&Secret::new(secret), call.now));
-        if !own {
-            return Err(invalid("The member client_secret is the secret of the client."));
+    let own = match body.get("client_secret") {
+        Some(secret) => {
+            let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, call.now));
+            Some(own.ok_or_else(|| invalid("The member client_secret is the secret of the client."))?)
         }
-    }
+        None => None,
+    };
     let metadata = ClientMetadata::parse(call.request.body())?;
     // A public client that becomes a confidential one needs a secret; the other way round it loses its own.
     let secret = match metadata.client_type() {
@@ -169,6 +172,8 @@ async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
         })
         .await?;
     let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
-    let issued = Issued { secret: secret.as_ref(), access_token: None };
+    // A client that keeps what it is answered must not lose a secret that it has just shown.
+    let secret = secret.or(own).filter(|_| !client.is_public());
+    let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };
     Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
 }

@@ -100,10 +100,10 @@ impl ClientMetadata {
     }
 }
 
-/// What is handed out once: with the registration, or when a secret changes.
+/// What the answer shows of the secrets: those that this very request made or showed, since the rest is kept as hashes.
 #[derive(Debug, Clone)]
 pub struct Issued<'a> {
-    /// The client secret, for a confidential client.
+    /// The client secret of a confidential client.
     pub secret: Option<&'a Secret>,
     /// The token that opens the client's own registration.
     pub access_token: Option<&'a Secret>,

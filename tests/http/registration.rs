@@ -5,6 +5,19 @@ use serde_json::json;
 use crate::register::{JSON, Registered, manage, open};
 
 #[tokio::test]
+async fn reg_15_a_client_reads_its_registration() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki", "client_uri": "https://rp.test/"})).await;
+    let reply = own.manage(&provider, "GET", "").await;
+    assert_eq!((reply.status, reply.header("cache-control")), (200, Some("no-store")));
+    // RFC 7592 §3 asks for the URI and the token; the secret is kept as a hash only and cannot be shown again.
+    let mut expected = own.body.clone();
+    expected.as_object_mut().unwrap().remove("client_secret");
+    expected.as_object_mut().unwrap().remove("client_secret_expires_at");
+    assert_eq!(reply.json(), expected);
+}
+
+#[tokio::test]
 async fn reg_16_only_its_own_token_opens_a_registration() {
     let provider = open().await;
     let one = Registered::new(&provider, &json!({"client_name": "One"})).await;
@@ -32,6 +45,30 @@ async fn reg_16_a_client_that_an_operator_registered_has_no_registration_to_mana
     let provider = open().await;
     manage(&provider, "GET", "/oauth/register/c1", "x", "").await.assert_bearer_error(401, "invalid_token");
     manage(&provider, "GET", "/oauth/register/c1", "secret of c1", "").await.assert_bearer_error(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn reg_17_an_update_replaces_the_metadata() {
+    let provider = open().await;
+    let more = json!({"client_name": "Wiki", "client_uri": "https://rp.test/"});
+    let own = Registered::new(&provider, &more).await;
+    let update = own.update(&json!({"redirect_uris": ["https://rp.test/new"], "scope": "openid email"}));
+    let reply = own.manage(&provider, "PUT", &update.to_string()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let body = reply.json();
+    assert_eq!((&body["redirect_uris"], &body["scope"]), (&json!(["https://rp.test/new"]), &"openid email".into()));
+    // What the update left out is gone (RFC 7592 §2.2), what identifies the client stays.
+    assert_eq!(body.get("client_uri"), None);
+    assert_ne!(body["client_name"], "Wiki");
+    for member in ["client_id", "client_id_issued_at", "registration_client_uri", "registration_access_token"] {
+        assert_eq!(body[member], own.body[member], "{member}");
+    }
+    let client = own.client(&provider);
+    provider.browser().open(&client.authorize(&[])).await.assert_error_page();
+    let reply = provider.browser().open(&client.authorize(&[("redirect_uri", "https://rp.test/new")])).await;
+    assert_eq!(reply.status, 200);
+    // The secret still works.
+    client.redeem("x").await.assert_error(400, "invalid_grant");
 }
 
 #[tokio::test]
