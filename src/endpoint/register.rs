@@ -19,6 +19,10 @@ use crate::store::AddOutcome;
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
+/// Members of our answers that an update may not hold (RFC 7592 §2.2).
+const SERVERS_OWN: [&str; 4] =
+    ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
+
 /// A new client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let initial_token = authorize(call).await?;
@@ -145,6 +149,9 @@ async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Resu
         serde_json::from_slice(json(call)?).map_err(|_| invalid("The body is a JSON object."))?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id is the id of the client."));
+    }
+    if SERVERS_OWN.iter().any(|member| body.get(member).is_some()) {
+        return Err(invalid("An update holds nothing that the server gave beside id and secret."));
     }
     let own = match body.get("client_secret") {
         Some(secret) => {

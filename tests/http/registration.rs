@@ -72,6 +72,35 @@ async fn reg_17_an_update_replaces_the_metadata() {
 }
 
 #[tokio::test]
+async fn reg_17_an_update_names_the_client_and_nothing_that_is_the_servers() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
+    for changes in [
+        json!({"client_id": "other"}),
+        json!({"client_id": null}),
+        json!({"client_secret": "wrong"}),
+        json!({"client_secret": 7}),
+        json!({"registration_access_token": own.text("registration_access_token")}),
+        json!({"registration_client_uri": own.text("registration_client_uri")}),
+        json!({"client_secret_expires_at": 0}),
+        json!({"client_id_issued_at": 1_800_000_000}),
+    ] {
+        let reply = own.manage(&provider, "PUT", &own.update(&changes).to_string()).await;
+        assert_eq!(reply.status, 400, "{changes}: {reply:?}");
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+    let without_uris = json!({"client_id": own.text("client_id")}).to_string();
+    own.manage(&provider, "PUT", &without_uris).await.assert_error(400, "invalid_redirect_uri");
+    own.manage(&provider, "PUT", "{").await.assert_error(400, "invalid_client_metadata");
+    assert_eq!(own.manage(&provider, "GET", "").await.json()["client_name"], "Wiki");
+    let secret = own.text("client_secret");
+    let reply = own.manage(&provider, "PUT", &own.update(&json!({"client_secret": secret})).to_string()).await;
+    // A client that keeps what it is answered does not lose its secret.
+    assert_eq!((reply.status, &reply.json()["client_secret"]), (200, &secret.into()));
+    assert_eq!(reply.json()["client_secret_expires_at"].as_u64(), Some(0));
+}
+
+#[tokio::test]
 async fn reg_17_a_client_may_become_public_and_confidential_again() {
     let provider = open().await;
     let own = Registered::new(&provider, &json!({})).await;
