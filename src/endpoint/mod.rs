@@ -85,7 +85,7 @@ struct Route {
 const GET: &[Method] = &[Method::GET, Method::HEAD];
 const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
-const MANAGE: &[Method] = &[Method::GET, Method::PUT, Method::DELETE];
+const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
 const FORM: usize = 64 * 1024;
 
 #[rustfmt::skip]

@@ -137,6 +137,15 @@ async fn reg_19_a_removed_client_is_gone_with_all_that_it_had() {
 }
 
 #[tokio::test]
+async fn reg_15_other_methods_are_405_and_head_is_get() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({})).await;
+    let reply = own.manage(&provider, "POST", "{}").await;
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, PUT, DELETE")));
+    assert_eq!(own.manage(&provider, "HEAD", "").await.status, 200);
+}
+
+#[tokio::test]
 async fn reg_15_a_script_of_another_origin_may_manage_its_client() {
     let provider = open().await;
     let own = Registered::new(&provider, &json!({})).await;
