@@ -12,7 +12,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::issuer::Tokens;
 use crate::metrics::{Replayed, TokenKind};
-use crate::protocol::client::Client;
+use crate::protocol::client::{Client, ConsentRule};
 use crate::protocol::code::{Code, RedeemFault, UNKNOWN_CODE};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::grant::{EndReason, Grant, GrantKey, GrantState, Presented, Refresh, RefreshToken};
@@ -65,6 +65,7 @@ async fn redeem(
             }
         }
         let user = person(call, code.sign_in.subject).await?;
+        consented(call, client, code).await?;
         let key = GrantKey::from_random(call.random());
         let first =
             code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), call.random()));
@@ -123,6 +124,18 @@ async fn refresh(
 async fn person(call: &Call<'_>, subject: Subject) -> Result<User, Failure> {
     let user = call.sealgate.store.user(subject).await?.filter(User::is_enabled);
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
+}
+
+/// Whether what the code was issued for is still allowed: a consent may have been withdrawn while the code was on its way.
+async fn consented(call: &Call<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
+    if client.consent == ConsentRule::Implied {
+        return Ok(());
+    }
+    let consent = call.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
+    if consent.is_some_and(|consent| code.scope.is_subset_of(consent.scope)) {
+        return Ok(());
+    }
+    Err(Refusal::invalid_grant("The consent was withdrawn.").into())
 }
 
 fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {

@@ -474,3 +474,13 @@ async fn tok_12_a_code_of_somebody_who_was_disabled_since_gives_nothing() {
     provider.change_user(provider.anna.sub, |user| user.state = UserState::Disabled).await;
     provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
 }
+
+#[tokio::test]
+async fn tok_12_a_code_dies_with_the_consent_that_it_rests_on() {
+    let provider = Provider::new().await;
+    let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
+    let client = sealgate::protocol::client::ClientId::parse("c1").unwrap();
+    let now = sealgate::ambient::Clock::now(provider.clock.as_ref());
+    provider.sealgate.store.withdraw_consent(provider.anna.sub, &client, now).await.unwrap();
+    provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
+}
