@@ -162,3 +162,17 @@ async fn reg_15_a_script_of_another_origin_may_manage_its_client() {
         assert_eq!(reply.header("access-control-allow-credentials"), None);
     }
 }
+
+#[tokio::test]
+async fn misc_02_a_registration_that_cannot_be_changed_now_stays_as_it_is() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
+    provider.engine.refuse_writes(true);
+    let update = own.update(&json!({"client_name": "Other"})).to_string();
+    for reply in [own.manage(&provider, "PUT", &update).await, own.manage(&provider, "DELETE", "").await] {
+        reply.assert_error(503, "temporarily_unavailable");
+        assert!(reply.header("retry-after").is_some());
+    }
+    provider.engine.refuse_writes(false);
+    assert_eq!(own.manage(&provider, "GET", "").await.json()["client_name"], "Wiki");
+}
