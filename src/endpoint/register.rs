@@ -13,7 +13,7 @@ use crate::protocol::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
 use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::registration::{ClientMetadata, Issued, client_information};
+use crate::protocol::registration::{ClientMetadata, Issued, client_information, members};
 use crate::protocol::secret::{Secret, SecretHash};
 use crate::store::AddOutcome;
 
@@ -145,12 +145,11 @@ async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
 /// RFC 7592 §2.2: the body is the whole metadata and names the client; a secret in it must be the client's own.
 async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
-    let body: serde_json::Value =
-        serde_json::from_slice(json(call)?).map_err(|_| invalid("The body is a JSON object."))?;
+    let body = members(json(call)?)?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id is the id of the client."));
     }
-    if SERVERS_OWN.iter().any(|member| body.get(member).is_some()) {
+    if SERVERS_OWN.iter().any(|member| body.contains_key(*member)) {
         return Err(invalid("An update holds nothing that the server gave beside id and secret."));
     }
     let own = match body.get("client_secret") {

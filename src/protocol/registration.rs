@@ -40,9 +40,7 @@ impl ClientMetadata {
     /// # Errors
     /// `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement` (RFC 7591 §3.2.2).
     pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
-        let Ok(Value::Object(members)) = serde_json::from_slice::<Value>(body) else {
-            return Err(invalid("The body is a JSON object."));
-        };
+        let members = members(body)?;
         if members.contains_key("software_statement") {
             return Err(Refusal::new(
                 ErrorCode::UnapprovedSoftwareStatement,
@@ -142,6 +140,17 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
     members
 }
 
+/// The members of a request's body that hold something: null is the same as left out (RFC 7592 §2.2).
+///
+/// # Errors
+/// `invalid_client_metadata` when the body is no JSON object.
+pub fn members(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    let mut members: Map<String, Value> =
+        serde_json::from_slice(body).map_err(|_| invalid("The body is a JSON object."))?;
+    members.retain(|_, value| !value.is_null());
+    Ok(members)
+}
+
 const NO_REDIRECT_URI: Refusal =
     Refusal::new(ErrorCode::InvalidRedirectUri, "The member redirect_uris is a list of at least one URI.");
 
@@ -207,7 +216,7 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
     match members.get(name) {
-        None | Some(Value::Null) => Ok(None),
+        None => Ok(None),
         Some(Value::String(value)) if value.chars().count() <= LONGEST_NAME || name.ends_with("_uri") => {
             Ok(Some(value.as_str()).filter(|value| !value.is_empty()))
         }
@@ -225,7 +234,7 @@ fn https(members: &Map<String, Value>, name: &str) -> Result<Option<String>, Ref
 
 fn default_max_age(members: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     match members.get("default_max_age") {
-        None | Some(Value::Null) => Ok(None),
+        None => Ok(None),
         Some(value) => value.as_u64().map(Some).ok_or(invalid("The member default_max_age is a number of seconds.")),
     }
 }

@@ -433,3 +433,22 @@ async fn reg_01_no_more_clients_register_than_the_operator_allows() {
     assert_eq!(first.manage(&provider, "DELETE", "").await.status, 204);
     Registered::new(&provider, &json!({})).await;
 }
+
+/// RFC 7592 §2.2 treats what is left out as null, and many programs write what they leave out as null.
+#[tokio::test]
+async fn reg_10_null_is_the_same_as_left_out() {
+    let provider = open().await;
+    let more = json!({
+        "client_name": null, "scope": null, "grant_types": null, "response_types": null,
+        "token_endpoint_auth_method": null, "post_logout_redirect_uris": null, "default_max_age": null,
+        "require_auth_time": null, "jwks": null, "jwks_uri": "https://rp.test/jwks", "software_statement": null,
+        "request_object_signing_alg": null, "subject_type": null,
+    });
+    let own = Registered::new(&provider, &more).await;
+    let plain = Registered::new(&provider, &json!({})).await;
+    for member in ["grant_types", "response_types", "token_endpoint_auth_method", "scope", "subject_type"] {
+        assert_eq!(own.body[member], plain.body[member], "{member}");
+    }
+    let update = own.update(&json!({"client_secret": null, "registration_access_token": null, "client_name": null}));
+    assert_eq!(own.manage(&provider, "PUT", &update.to_string()).await.status, 200);
+}
