@@ -64,7 +64,7 @@ impl ClientMetadata {
             None => Scope::all(),
         };
         Ok(Self {
-            name: text(&members, "client_name")?.map(str::to_owned),
+            name: name(&members)?,
             auth_method,
             redirect_uris: uris(&members, "redirect_uris")?.ok_or(NO_REDIRECT_URI)?,
             post_logout_redirect_uris: uris(&members, "post_logout_redirect_uris")?.unwrap_or_default(),
@@ -212,6 +212,15 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     types.sort();
     types.dedup();
     if types.contains(&GrantType::AuthorizationCode) { Ok(types) } else { Err(refused()) }
+}
+
+/// Something to show on one line of a page.
+fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
+    let name = text(members, "client_name")?;
+    if name.is_some_and(|name| name.trim().is_empty() || name.chars().any(char::is_control)) {
+        return Err(invalid("The member client_name is something to show on one line."));
+    }
+    Ok(name.map(str::to_owned))
 }
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {

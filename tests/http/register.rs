@@ -452,3 +452,16 @@ async fn reg_10_null_is_the_same_as_left_out() {
     let update = own.update(&json!({"client_secret": null, "registration_access_token": null, "client_name": null}));
     assert_eq!(own.manage(&provider, "PUT", &update.to_string()).await.status, 200);
 }
+
+#[tokio::test]
+async fn reg_01_a_name_is_something_to_show_on_one_line() {
+    let provider = open().await;
+    for name in [" ", "\u{a0}\u{2003}", "Wiki\nAllow everything", "Wiki\0", "\u{1b}[2J", "Wiki\u{85}"] {
+        let more = json!({"client_name": name});
+        register(&provider, &metadata(&more)).await.assert_error(400, "invalid_client_metadata");
+    }
+    let own = Registered::new(&provider, &json!({"client_name": "Şölen & <b>"})).await;
+    assert_eq!(own.text("client_name"), "Şölen & <b>");
+    let page = provider.browser().open(&own.client(&provider).authorize(&[])).await;
+    assert!(!page.text().contains("<b>"));
+}
