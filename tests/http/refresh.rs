@@ -350,6 +350,19 @@ async fn ref_03_64_simultaneous_refreshes_never_leave_two_usable_children() {
     provider.userinfo(&first.access).await.assert_bearer_error(401, "invalid_token");
 }
 
+/// RFC 6749 §3.3: the server may give less than was asked for, and says in `scope` what it gave.
+#[tokio::test]
+async fn ref_10_a_client_whose_scope_was_narrowed_since_gets_no_more_than_that() {
+    let provider = Provider::new().await;
+    let first = provider.c1().tokens(OFFLINE).await;
+    let narrower = Scope::parse("openid offline_access").unwrap();
+    provider.change_client("c1", |client| client.scope = narrower).await;
+    provider.c1().refresh_with_scope(&first.refresh, OFFLINE).await.assert_error(400, "invalid_scope");
+    let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
+    assert_eq!(scope_of(&second), "openid offline_access");
+    assert_eq!(provider.userinfo(&second.access).await.json().get("email"), None);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ref_03_a_replayed_code_ends_the_grant_whatever_refreshes_race_with_it() {
     let provider = Arc::new(Provider::new().await);
