@@ -16,7 +16,8 @@ use crate::endpoint::failure::Failure;
 use crate::limiter::{Key, Reading, Rule};
 use crate::origin::Origin;
 use crate::page::{Chrome, LanguageSwitch, STYLESHEET_VERSION, language_from_tag, language_tag};
-use crate::protocol::error::Refusal;
+use crate::protocol::credentials;
+use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
@@ -133,25 +134,12 @@ impl<'a> Call<'a> {
         self.charge(bucket, &Key::address(bucket.name(), self.origin.address))
     }
 
-    /// Counts the request against a key. The last charge is what the response's headers show.
+    /// Counts the request against a key. The charge is what the response's headers show.
     ///
     /// # Errors
     /// 429 when the allowance is used up.
     pub fn charge(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
         let reading = self.sealgate.limiter.take(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
-        self.judge(bucket, reading)
-    }
-
-    /// Refuses the request if the allowance under this key is used up, and counts nothing.
-    ///
-    /// # Errors
-    /// 429 when the allowance is used up.
-    pub fn refuse_if_used_up(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
-        let reading = self.sealgate.limiter.peek(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
-        if reading.allowed { Ok(()) } else { self.judge(bucket, reading) }
-    }
-
-    fn judge(&self, bucket: Bucket, reading: Reading) -> Result<(), Failure> {
         self.sealgate.metrics.rate_limited(bucket.name(), reading.allowed);
         // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
         let reading = self.charged.get_or_init(|| reading);
@@ -180,12 +168,17 @@ impl<'a> Call<'a> {
     /// # Errors
     /// `invalid_request` when the body is something else or cannot be read.
     pub fn form(&self) -> Result<Params, Failure> {
-        let media_type = self.request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let bare = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        if !bare.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
+        if !self.is_labelled("application/x-www-form-urlencoded") {
             return Err(Refusal::invalid_request("The body is application/x-www-form-urlencoded.").into());
         }
         Ok(Params::parse(self.request.body())?)
+    }
+
+    /// Whether the body is said to be of this media type, whatever its parameters.
+    pub fn is_labelled(&self, media_type: &str) -> bool {
+        let label = self.request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let bare = label.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        bare.eq_ignore_ascii_case(media_type.as_bytes())
     }
 
     /// The query's parameters of a GET, the form's of a POST.
@@ -216,6 +209,21 @@ impl<'a> Call<'a> {
     /// Every Authorization header.
     pub fn authorization(&self) -> Vec<&[u8]> {
         self.request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect()
+    }
+
+    /// The token of the one Authorization header (RFC 6750 §2.1).
+    ///
+    /// # Errors
+    /// A challenge; it explains nothing where nothing was sent that means to be a token (RFC 6750 §3.1).
+    pub fn bearer(&self) -> Result<&str, Failure> {
+        let malformed = Refusal::new(ErrorCode::InvalidToken, "The token is malformed.");
+        let repeated = Refusal::invalid_request("There is more than one Authorization header.");
+        match *self.authorization() {
+            [] => Err(Failure::Bearer(None)),
+            [only] if !credentials::is_bearer(only) => Err(Failure::Bearer(None)),
+            [only] => credentials::bearer(only).ok_or(Failure::Bearer(Some(malformed))),
+            _ => Err(Failure::Bearer(Some(repeated))),
+        }
     }
 
     /// The value of one of our cookies.
@@ -300,7 +308,6 @@ impl<'a> Call<'a> {
 
 /// The status of a refusal at the JSON endpoints (RFC 6749 §5.2; RFC 6750 §3.1).
 pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
-    use crate::protocol::error::ErrorCode;
     match refusal.code {
         ErrorCode::InvalidClient | ErrorCode::InvalidToken => StatusCode::UNAUTHORIZED,
         ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,

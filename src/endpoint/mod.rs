@@ -85,7 +85,7 @@ struct Route {
 const GET: &[Method] = &[Method::GET, Method::HEAD];
 const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
-const MANAGE: &[Method] = &[Method::GET, Method::PUT, Method::DELETE];
+const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
 const FORM: usize = 64 * 1024;
 
 #[rustfmt::skip]
@@ -225,6 +225,12 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
     if !route.methods.contains(call.request.method()) {
         call.charge_address(Bucket::Pages)?;
         return Err(Failure::Method(route.methods));
+    }
+    // Whoever carries requests here may let more through, or less.
+    if call.request.body().len() > route.body {
+        call.charge_address(Bucket::Pages)?;
+        let refusal = Refusal::invalid_request("The body is too long.");
+        return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
     }
     if let Some(bucket) = route.charged {
         call.charge_address(bucket)?;

@@ -12,18 +12,21 @@ use crate::endpoint::response::Response;
 use crate::protocol::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
-use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::registration::{ClientMetadata, Issued, client_information};
+use crate::protocol::registration::{ClientMetadata, Issued, client_information, members};
 use crate::protocol::secret::{Secret, SecretHash};
 use crate::store::AddOutcome;
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
+/// Members of our answers that an update may not hold (RFC 7592 §2.2).
+const SERVERS_OWN: [&str; 4] =
+    ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
+
 /// A new client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let initial_token = authorize(call).await?;
-    let metadata = ClientMetadata::parse(call.request.body())?;
+    let metadata = ClientMetadata::parse(json(call)?)?;
     let most = call.sealgate.config.registration.max_clients;
     if call.sealgate.store.self_registered_clients(most).await? >= most {
         // Strangers make these where registration is open: without a bound they could fill the disk.
@@ -43,6 +46,12 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(call, &client.id), &issued)))
 }
 
+/// The body, if it is labelled as JSON (RFC 7591 §3.1): a page of another site cannot send that unasked.
+fn json<'c>(call: &'c Call<'_>) -> Result<&'c [u8], Refusal> {
+    const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body is application/json.");
+    if call.is_labelled("application/json") { Ok(call.request.body()) } else { Err(WRONG) }
+}
+
 /// Whether this request may register a client; yields the initial access token that it uses up.
 async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
     match call.sealgate.config.registration.mode {
@@ -52,7 +61,7 @@ async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
             Refusal::new(ErrorCode::AccessDenied, "Clients are registered by the operator."),
         )),
         RegistrationMode::Token => {
-            let token = presented(call).ok_or(Failure::Bearer(None))?;
+            let token = presented(call)?;
             let works = call.sealgate.store.initial_token_works(&token, call.now).await?;
             if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
         }
@@ -60,11 +69,8 @@ async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
 }
 
 /// The hash of the bearer token that was sent.
-fn presented(call: &Call<'_>) -> Option<SecretHash> {
-    match call.authorization().as_slice() {
-        [only] => credentials::bearer(only).map(|token| SecretHash::of(token.as_bytes())),
-        _ => None,
-    }
+fn presented(call: &Call<'_>) -> Result<SecretHash, Failure> {
+    Ok(SecretHash::of(call.bearer()?.as_bytes()))
 }
 
 fn client(
@@ -105,15 +111,17 @@ fn address(call: &Call<'_>, id: &ClientId) -> String {
 /// A client reads, replaces or removes its own registration.
 pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
     let client = owner(call).await?;
+    // RFC 7592 §3 wants the token in every answer; we have it from the request only.
+    let access_token = Secret::new(call.bearer()?);
     match *call.request.method() {
-        Method::PUT => replace(call, client).await,
+        Method::PUT => replace(call, client, &access_token).await,
         Method::DELETE => {
             call.sealgate.store.delete_client(&client.id, call.now).await?;
             tracing::info!(client = %client.id, address = %call.origin.address, "a client removed its registration");
             Ok(Response::empty(StatusCode::NO_CONTENT))
         }
         _ => {
-            let issued = Issued { secret: None, access_token: None };
+            let issued = Issued { secret: None, access_token: Some(&access_token) };
             Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
         }
     }
@@ -122,7 +130,7 @@ pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
 /// The client that the path names, if the request holds its registration access token. One answer for every other case:
 /// it tells nobody which clients exist.
 async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
-    let token = presented(call).ok_or(Failure::Bearer(None))?;
+    let token = presented(call)?;
     let id = call.request.uri().path().rsplit('/').next().and_then(ClientId::parse);
     let client = match id {
         Some(id) => call.sealgate.store.client(&id).await?,
@@ -135,19 +143,22 @@ async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
 }
 
 /// RFC 7592 §2.2: the body is the whole metadata and names the client; a secret in it must be the client's own.
-async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
+async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
-    let body: serde_json::Value =
-        serde_json::from_slice(call.request.body()).map_err(|_| invalid("The body is a JSON object."))?;
+    let body = members(json(call)?)?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id is the id of the client."));
     }
-    if let Some(secret) = body.get("client_secret") {
-        let own = secret.as_str().is_some_and(|secret| client.knows(&Secret::new(secret), call.now));
-        if !own {
-            return Err(invalid("The member client_secret is the secret of the client."));
-        }
+    if SERVERS_OWN.iter().any(|member| body.contains_key(*member)) {
+        return Err(invalid("An update holds nothing that the server gave beside id and secret."));
     }
+    let own = match body.get("client_secret") {
+        Some(secret) => {
+            let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, call.now));
+            Some(own.ok_or_else(|| invalid("The member client_secret is the secret of the client."))?)
+        }
+        None => None,
+    };
     let metadata = ClientMetadata::parse(call.request.body())?;
     // A public client that becomes a confidential one needs a secret; the other way round it loses its own.
     let secret = match metadata.client_type() {
@@ -167,6 +178,8 @@ async fn replace(call: &Call<'_>, client: Client) -> Result<Response, Failure> {
         })
         .await?;
     let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
-    let issued = Issued { secret: secret.as_ref(), access_token: None };
+    // A client that keeps what it is answered must not lose a secret that it has just shown.
+    let secret = secret.or(own).filter(|_| !client.is_public());
+    let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };
     Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
 }

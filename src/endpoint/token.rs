@@ -12,7 +12,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::issuer::Tokens;
 use crate::metrics::{Replayed, TokenKind};
-use crate::protocol::client::Client;
+use crate::protocol::client::{Client, ConsentRule};
 use crate::protocol::code::{Code, RedeemFault, UNKNOWN_CODE};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::grant::{EndReason, Grant, GrantKey, GrantState, Presented, Refresh, RefreshToken};
@@ -66,6 +66,7 @@ async fn redeem(
         }
         let user = person(call, code.sign_in.subject).await?;
         require_session(call, code).await?;
+        require_consent(call, client, code).await?;
         let key = GrantKey::from_random(call.random());
         let first =
             code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), call.random()));
@@ -105,8 +106,10 @@ async fn refresh(
                 return Err(Refusal::invalid_grant("The refresh token was used before.").into());
             }
         }
-        let scope = narrower.unwrap_or(grant.scope);
-        if !scope.is_subset_of(grant.scope) {
+        // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
+        let most = grant.scope.intersection(client.scope);
+        let scope = narrower.unwrap_or(most);
+        if !scope.is_subset_of(most) {
             return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
         }
         let user = person(call, grant.subject).await?;
@@ -132,6 +135,19 @@ async fn require_session(call: &Call<'_>, code: &Code) -> Result<(), Failure> {
     let session = call.sealgate.store.session(code.session).await?;
     let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
     if stands { Ok(()) } else { Err(Refusal::invalid_grant("The sign-in has ended.").into()) }
+}
+
+/// A code gives nothing that the person does not allow any more: a consent may have been withdrawn while it was on its
+/// way.
+async fn require_consent(call: &Call<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
+    if client.consent == ConsentRule::Implied {
+        return Ok(());
+    }
+    let consent = call.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
+    if consent.is_some_and(|consent| code.scope.is_subset_of(consent.scope)) {
+        return Ok(());
+    }
+    Err(Refusal::invalid_grant("The consent was withdrawn.").into())
 }
 
 fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {

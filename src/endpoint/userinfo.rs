@@ -1,46 +1,37 @@
 //! `GET` and `POST /oauth/userinfo` (specification §4; OpenID Connect Core §5.3; RFC 6750). The token comes in the
-//! Authorization header only: a form or a query is not looked at.
+//! Authorization header only.
+
+use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::bearer::{self, BearerFault};
+use crate::bearer::{self, Bearer, BearerFault};
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::limiter::Key;
 use crate::protocol::claims::{UserClaims, UserInfo};
-use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::params::Params;
 use crate::protocol::scope::ScopeValue;
 use crate::protocol::secret::SecretHash;
 
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
+const TWICE: Refusal =
+    Refusal::invalid_request("The access token is sent in the Authorization header and nowhere else.");
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    // Tokens that do not stand are counted by address; whoever has sent too many is not worth a signature check.
-    call.refuse_if_used_up(Bucket::UserInfo, &Key::address(Bucket::UserInfo.name(), call.origin.address))?;
-    let headers = call.authorization();
-    let token = match headers.as_slice() {
-        [] => {
+    // Tokens that do not stand are counted by address, and stand in the way of such tokens only: a good one behind the
+    // same address is somebody else's.
+    let (token, bearer) = match presented(call).await {
+        Ok(found) => found,
+        Err(failure @ Failure::Bearer(_)) => {
             call.charge_address(Bucket::UserInfo)?;
-            return Err(Failure::Bearer(None));
+            return Err(failure);
         }
-        [only] => credentials::bearer(only),
-        _ => None,
+        Err(failure) => return Err(failure),
     };
-    let found = match token {
-        Some(token) => bearer::verify(call.sealgate, token, call.now).await,
-        None => Err(BearerFault::Invalid),
-    };
-    let bearer = match found {
-        Ok(bearer) if bearer.claims.aud.contains(call.sealgate.config.issuer.as_str()) => bearer,
-        Ok(_) | Err(BearerFault::Invalid) => {
-            call.charge_address(Bucket::UserInfo)?;
-            return Err(Failure::Bearer(Some(INVALID)));
-        }
-        Err(BearerFault::Store(error)) => return Err(error.into()),
-    };
-    let hash = SecretHash::of(token.unwrap_or_default().as_bytes());
+    let hash = SecretHash::of(token.as_bytes());
     call.charge(Bucket::UserInfo, &Key::text(Bucket::UserInfo.name(), hash.as_bytes()))?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
@@ -48,4 +39,19 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     }
     let claims = UserClaims::of(&bearer.user, bearer.scope);
     Ok(Response::json(StatusCode::OK, &UserInfo { sub: bearer.user.sub.to_string(), claims }))
+}
+
+/// The token that was sent, and what it stands for.
+async fn presented<'c>(call: &'c Call<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
+    let token = call.bearer()?;
+    // RFC 6750 §2: one method, one token. Who sends it in the query as well has it in logs and histories already.
+    let elsewhere = |params: Result<Params, Failure>| params.is_ok_and(|params| params.has("access_token"));
+    if elsewhere(call.query()) || elsewhere(call.form()) {
+        return Err(Failure::Bearer(Some(TWICE)));
+    }
+    match bearer::verify(call.sealgate, token, call.now).await {
+        Ok(bearer) if bearer.claims.aud.contains(call.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
+        Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),
+        Err(BearerFault::Store(error)) => Err(error.into()),
+    }
 }

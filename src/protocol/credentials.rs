@@ -79,6 +79,11 @@ fn form_decode(raw: &[u8]) -> Option<String> {
     Some(percent_encoding::percent_decode(&spaced).decode_utf8().ok()?.into_owned())
 }
 
+/// Whether a header is of the `Bearer` scheme, well-formed or not.
+pub fn is_bearer(header: &[u8]) -> bool {
+    header.split(|byte| *byte == b' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"))
+}
+
 /// The token of a `Bearer` header; `None` for another scheme, no token, or anything but one `b64token`.
 pub fn bearer(header: &[u8]) -> Option<&str> {
     let token = after_scheme(header, "bearer")?;
@@ -146,6 +151,8 @@ mod tests {
         for wrong in [b"Bearer".as_slice(), b"Bearer ", b"Bearer a b", b"Basic x", b"Bearerabc", b"Bearer \xff"] {
             assert_eq!(bearer(wrong), None);
         }
+        assert!(is_bearer(b"bEARER") && is_bearer(b"Bearer a b"));
+        assert!(!is_bearer(b"") && !is_bearer(b"Bearerabc") && !is_bearer(b"Basic x"));
     }
 
     proptest! {

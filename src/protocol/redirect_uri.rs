@@ -36,9 +36,11 @@ impl RedirectUri {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(RedirectUriFault::UserName);
         }
-        match (url.scheme(), url.host()) {
-            ("https", Some(_)) => Ok(Self(text.to_owned())),
-            ("http", Some(host)) if is_this_device(&host) => Ok(Self(text.to_owned())),
+        // The parser also takes `https:rp.test`, which a browser here would read as a path of ours, and `http://2130706433`:
+        // what counts is how the URI is written.
+        match authority(text) {
+            Some(("https", host)) if !host.is_empty() => Ok(Self(text.to_owned())),
+            Some(("http", "localhost" | "127.0.0.1" | "[::1]")) => Ok(Self(text.to_owned())),
             _ => Err(RedirectUriFault::Scheme),
         }
     }
@@ -75,13 +77,15 @@ impl RedirectUri {
     }
 }
 
-/// `localhost` and the two loopback addresses, and nothing else: not 127.0.0.2, not a name that resolves to them.
-fn is_this_device(host: &Host<&str>) -> bool {
-    match host {
-        Host::Domain(name) => *name == "localhost",
-        Host::Ipv4(address) => address.octets() == [127, 0, 0, 1],
-        Host::Ipv6(address) => address.is_loopback(),
-    }
+/// Scheme and host as written, the port taken off.
+fn authority(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    Some((scheme, host))
 }
 
 /// A URI that matched a registered one as the `form-action` of a page whose form ends in a redirect to it: its origin, and
@@ -178,6 +182,14 @@ mod tests {
             "http://127.0.0.1.evil.test/",
             "https://rp.test/\ncb",
             "https:\\\\rp.test/",
+            "https:rp.test/cb",
+            "https:///rp.test/cb",
+            "https://:443/cb",
+            "HTTPS://rp.test/cb",
+            "https:rp.test/?x=https://rp.test/",
+            "http://2130706433/",
+            "http://127.1/",
+            "http://[0:0:0:0:0:0:0:1]/",
             "https://ğ.test/cb",
         ] {
             assert!(RedirectUri::parse(uri).is_err(), "{uri}");

@@ -40,9 +40,7 @@ impl ClientMetadata {
     /// # Errors
     /// `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement` (RFC 7591 §3.2.2).
     pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
-        let Ok(Value::Object(members)) = serde_json::from_slice::<Value>(body) else {
-            return Err(invalid("The body is a JSON object."));
-        };
+        let members = members(body)?;
         if members.contains_key("software_statement") {
             return Err(Refusal::new(
                 ErrorCode::UnapprovedSoftwareStatement,
@@ -66,7 +64,7 @@ impl ClientMetadata {
             None => Scope::all(),
         };
         Ok(Self {
-            name: text(&members, "client_name")?.map(str::to_owned),
+            name: name(&members)?,
             auth_method,
             redirect_uris: uris(&members, "redirect_uris")?.ok_or(NO_REDIRECT_URI)?,
             post_logout_redirect_uris: uris(&members, "post_logout_redirect_uris")?.unwrap_or_default(),
@@ -100,10 +98,10 @@ impl ClientMetadata {
     }
 }
 
-/// What is handed out once: with the registration, or when a secret changes.
+/// What the answer shows of the secrets: those that this very request made or showed, since the rest is kept as hashes.
 #[derive(Debug, Clone)]
 pub struct Issued<'a> {
-    /// The client secret, for a confidential client.
+    /// The client secret of a confidential client.
     pub secret: Option<&'a Secret>,
     /// The token that opens the client's own registration.
     pub access_token: Option<&'a Secret>,
@@ -140,6 +138,17 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
     set("client_secret_expires_at", issued.secret.map(|_| json!(0)));
     set("registration_access_token", issued.access_token.map(|token| json!(token.expose())));
     members
+}
+
+/// The members of a request's body that hold something: null is the same as left out (RFC 7592 §2.2).
+///
+/// # Errors
+/// `invalid_client_metadata` when the body is no JSON object.
+pub fn members(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    let mut members: Map<String, Value> =
+        serde_json::from_slice(body).map_err(|_| invalid("The body is a JSON object."))?;
+    members.retain(|_, value| !value.is_null());
+    Ok(members)
 }
 
 const NO_REDIRECT_URI: Refusal =
@@ -205,9 +214,18 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
     if types.contains(&GrantType::AuthorizationCode) { Ok(types) } else { Err(refused()) }
 }
 
+/// Something to show on one line of a page.
+fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
+    let name = text(members, "client_name")?;
+    if name.is_some_and(|name| name.trim().is_empty() || name.chars().any(char::is_control)) {
+        return Err(invalid("The member client_name is something to show on one line."));
+    }
+    Ok(name.map(str::to_owned))
+}
+
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
     match members.get(name) {
-        None | Some(Value::Null) => Ok(None),
+        None => Ok(None),
         Some(Value::String(value)) if value.chars().count() <= LONGEST_NAME || name.ends_with("_uri") => {
             Ok(Some(value.as_str()).filter(|value| !value.is_empty()))
         }
@@ -225,7 +243,7 @@ fn https(members: &Map<String, Value>, name: &str) -> Result<Option<String>, Ref
 
 fn default_max_age(members: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     match members.get("default_max_age") {
-        None | Some(Value::Null) => Ok(None),
+        None => Ok(None),
         Some(value) => value.as_u64().map(Some).ok_or(invalid("The member default_max_age is a number of seconds.")),
     }
 }

@@ -13,6 +13,10 @@ use crate::protocol::secret::Secret;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
 
+/// Every parameter of the endpoint, whichever grant reads it.
+const KNOWN: [&str; 8] =
+    ["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id", "client_secret"];
+
 /// A well-formed request of an authenticated client.
 #[derive(Debug)]
 pub enum TokenRequest {
@@ -40,6 +44,9 @@ impl TokenRequest {
     /// # Errors
     /// `invalid_request`, `unsupported_grant_type`, `unauthorized_client`, `invalid_scope`.
     pub fn parse(form: &Params, client: &Client) -> Result<Self, Refusal> {
+        if form.repeats_any(&KNOWN) {
+            return Err(Refusal::invalid_request("A parameter is repeated."));
+        }
         let grant_type =
             form.required("grant_type", Refusal::invalid_request("The parameter grant_type is missing."))?;
         let grant = match grant_type {
@@ -85,8 +92,9 @@ impl TokenRequest {
         let scope = form
             .one("scope")?
             .map(|text| {
-                Scope::parse(text)
-                    .map_err(|_| Refusal::new(ErrorCode::InvalidScope, "The scope names an unknown value."))
+                // RFC 6749 §3.3: a list of at least one.
+                let scope = Scope::parse(text).ok().filter(|scope| !scope.is_empty());
+                scope.ok_or(Refusal::new(ErrorCode::InvalidScope, "The scope names an unknown value, or none."))
             })
             .transpose()?;
         Ok(Self::Refresh { token: Secret::new(token), scope })

@@ -29,6 +29,62 @@ fn assert_limited(provider: &Provider, reply: &Reply) {
 }
 
 #[tokio::test]
+async fn rate_01_every_response_shows_the_allowance() {
+    let provider = Provider::with("[registration]\nmode = \"open\"\n[rate_limits]\nlogout = 1").await;
+    let client = provider.c1();
+    let browser = provider.browser();
+    let login = browser.get(&client.authorize(&[])).await;
+    let page = browser.follow(browser.get(&client.authorize(&[])).await).await;
+    let code = client.code_in(&browser, &[]).await;
+    let silent = browser.get(&client.authorize(&[("prompt", "none")])).await;
+    let redeemed = client.redeem(&code).await;
+    let tokens = Tokens::of(&redeemed);
+    let json = [("content-type", "application/json")];
+    let metadata = format!(r#"{{"redirect_uris":["{REDIRECT_URI}"]}}"#);
+    provider.get("/oauth/logout").await;
+    let large = "x".repeat(70_000);
+    let replies = [
+        (200, page),
+        (302, silent),
+        (303, login),
+        (200, redeemed),
+        (401, provider.post("/oauth/token", &[], &[]).await),
+        (413, provider.request("POST", "/oauth/token", &[FORM], &large).await),
+        (200, provider.userinfo(&tokens.access).await),
+        (401, provider.userinfo("x").await),
+        (401, provider.get("/oauth/userinfo").await),
+        (200, client.revoke(&tokens.access).await),
+        (400, client.revoke("").await),
+        (400, client.redeem(&code).await),
+        (200, provider.get(DISCOVERY).await),
+        (200, provider.request("HEAD", DISCOVERY, &[], "").await),
+        (200, provider.get("/.well-known/oauth-authorization-server").await),
+        (200, provider.get("/oauth/jwks").await),
+        (200, provider.get("/oauth/style.css").await),
+        (201, provider.request("POST", "/oauth/register", &json, &metadata).await),
+        (400, provider.request("POST", "/oauth/register", &json, "{").await),
+        (401, provider.get("/oauth/register/x").await),
+        (400, provider.get("/oauth/authorize").await),
+        (400, provider.get("/oauth/login").await),
+        (404, provider.get("/nope").await),
+        (404, provider.get("/").await),
+        (405, provider.get("/oauth/token").await),
+        (405, provider.request("DELETE", "/oauth/authorize", &[], "").await),
+        (405, provider.request("OPTIONS", "/oauth/authorize", &[], "").await),
+        (204, provider.request("OPTIONS", "/oauth/token", &[], "").await),
+        (405, provider.request("TRACE", "/oauth/token", &[], "").await),
+        (429, provider.get("/oauth/logout").await),
+    ];
+    for (status, reply) in &replies {
+        assert_eq!(reply.status, *status, "{reply:?}");
+        let allowance = reply.allowance();
+        assert!(allowance.remaining <= allowance.limit && allowance.limit > 0);
+        assert!((NOW..=NOW + 60).contains(&allowance.reset), "{reply:?}");
+        assert_eq!(reply.header("retry-after").is_some(), *status == 429);
+    }
+}
+
+#[tokio::test]
 async fn rate_02_the_limits_are_those_of_the_specification() {
     let provider = Provider::new().await;
     let tokens = provider.c1().tokens("openid").await;
@@ -130,6 +186,25 @@ async fn rate_11_each_access_token_has_an_allowance_of_its_own() {
     }
     assert_limited(&provider, &provider.userinfo(&one.access).await);
     assert_eq!(provider.userinfo(&other.access).await.allowance().remaining, 199);
+}
+
+#[tokio::test]
+async fn rate_11_tokens_that_do_not_stand_are_counted_by_address() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    for number in 0..200 {
+        let reply = match number % 3 {
+            0 => provider.get("/oauth/userinfo").await,
+            1 => provider.userinfo(&format!("junk-{number}")).await,
+            _ => provider.userinfo(&tokens.id).await,
+        };
+        assert_eq!((reply.status, reply.allowance().remaining), (401, 199 - number));
+    }
+    assert_limited(&provider, &provider.userinfo("other junk").await);
+    assert_limited(&provider, &provider.get("/oauth/userinfo").await);
+    // Whoever shares the address with a stranger and holds a good token is not kept out.
+    let reply = provider.userinfo(&tokens.access).await;
+    assert_eq!((reply.status, reply.allowance().remaining), (200, 199));
 }
 
 #[tokio::test]

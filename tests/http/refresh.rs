@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sealgate::ambient::Clock;
 use sealgate::protocol::client::ClientId;
+use sealgate::protocol::scope::Scope;
 use sealgate::protocol::user::UserState;
 use tokio::task::JoinSet;
 
@@ -139,6 +140,17 @@ async fn ref_10_narrowing_openid_away_gives_no_id_token_and_no_userinfo() {
     let wide = Tokens::of(&provider.c1().refresh(&narrow.refresh).await);
     assert_eq!(provider.userinfo(&wide.access).await.status, 200);
     assert!(!wide.id.is_empty());
+}
+
+#[tokio::test]
+async fn ref_11_a_wider_or_malformed_scope_is_refused_and_rotates_nothing() {
+    let provider = Provider::new().await;
+    let first = provider.c1().tokens(OFFLINE).await;
+    for scope in ["openid phone", "profile", "openid foo:bar", "OPENID", "openid\temail", "openid,email", " ", "*"] {
+        let reply = provider.c1().refresh_with_scope(&first.refresh, scope).await;
+        reply.assert_error(400, "invalid_scope");
+    }
+    Tokens::of(&provider.c1().refresh(&first.refresh).await);
 }
 
 #[tokio::test]
@@ -336,4 +348,59 @@ async fn ref_03_64_simultaneous_refreshes_never_leave_two_usable_children() {
     provider.c1().refresh(&child.refresh).await.assert_error(400, "invalid_grant");
     provider.userinfo(&child.access).await.assert_bearer_error(401, "invalid_token");
     provider.userinfo(&first.access).await.assert_bearer_error(401, "invalid_token");
+}
+
+/// RFC 6749 §3.3: the server may give less than was asked for, and says in `scope` what it gave.
+#[tokio::test]
+async fn ref_10_a_client_whose_scope_was_narrowed_since_gets_no_more_than_that() {
+    let provider = Provider::new().await;
+    let first = provider.c1().tokens(OFFLINE).await;
+    let narrower = Scope::parse("openid offline_access").unwrap();
+    provider.change_client("c1", |client| client.scope = narrower).await;
+    provider.c1().refresh_with_scope(&first.refresh, OFFLINE).await.assert_error(400, "invalid_scope");
+    let second = Tokens::of(&provider.c1().refresh(&first.refresh).await);
+    assert_eq!(scope_of(&second), "openid offline_access");
+    assert_eq!(provider.userinfo(&second.access).await.json().get("email"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn ref_03_a_replayed_code_ends_the_grant_whatever_refreshes_race_with_it() {
+    let provider = Arc::new(Provider::new().await);
+    for _ in 0..8 {
+        let code = provider.c1().code(&[("scope", OFFLINE)]).await;
+        let first = Tokens::of(&provider.c1().redeem(&code).await);
+        let replay = tokio::spawn({
+            let provider = Arc::clone(&provider);
+            async move { provider.c1().redeem(&code).await }
+        });
+        let refresh = tokio::spawn({
+            let (provider, token) = (Arc::clone(&provider), first.refresh.clone());
+            async move { provider.c1().refresh(&token).await }
+        });
+        replay.await.unwrap().assert_error(400, "invalid_grant");
+        let refreshed = refresh.await.unwrap();
+        provider.userinfo(&first.access).await.assert_bearer_error(401, "invalid_token");
+        if refreshed.status == 200 {
+            let second = Tokens::of(&refreshed);
+            provider.userinfo(&second.access).await.assert_bearer_error(401, "invalid_token");
+            provider.c1().refresh(&second.refresh).await.assert_error(400, "invalid_grant");
+        }
+    }
+}
+
+/// A confidential client that signs in again gets a grant of its own each time.
+#[tokio::test]
+async fn ref_04_every_code_starts_a_family() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let mut families = Vec::new();
+    for _ in 0..3 {
+        let code = provider.c1().code_in(&browser, &[("scope", OFFLINE)]).await;
+        families.push(Tokens::of(&provider.c1().redeem(&code).await));
+    }
+    assert_eq!(provider.c1().revoke(&families[1].refresh).await.status, 200);
+    for (index, family) in families.iter().enumerate() {
+        let expected = if index == 1 { 400 } else { 200 };
+        assert_eq!(provider.c1().refresh(&family.refresh).await.status, expected);
+    }
 }

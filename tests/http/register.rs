@@ -156,6 +156,67 @@ async fn reg_03_redirect_uris_have_to_be_there() {
 }
 
 #[tokio::test]
+async fn reg_04_unsafe_redirect_uris_are_refused() {
+    let provider = open().await;
+    let long = format!("https://rp.test/{}", "a".repeat(2000));
+    for uri in [
+        "https://rp.test/cb#fragment",
+        "https://rp.test/cb#",
+        "http://rp.test/cb",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "/cb",
+        "//rp.test/cb",
+        "cb",
+        "https://*.rp.test/cb",
+        "https://rp.test/*",
+        "com.example.app:/cb",
+        "app://cb",
+        "https://user@rp.test/cb",
+        "https://user:password@rp.test/cb",
+        "https://",
+        "https:///cb",
+        "https:rp.test/cb",
+        "https:/rp.test/cb",
+        "https:///rp.test/cb",
+        "https:\\\\rp.test\\cb",
+        "https://rp.test/c b",
+        " https://rp.test/cb",
+        "https://rp.test/cb\n",
+        "https://rp.test\t/cb",
+        "https://ğ.test/cb",
+        "https://rp.test/<script>",
+        "https://rp.test:99999/cb",
+        "http://localhost.evil.test/cb",
+        "http://127.0.0.1.evil.test/cb",
+        "http://127.0.0.1@evil.test/cb",
+        "http://evil.test#@127.0.0.1/cb",
+        // "localhost, 127.0.0.1 and [::1] exactly", not whatever else means them.
+        "http://127.1/cb",
+        "http://2130706433/cb",
+        "http://0x7f.0.0.1/cb",
+        "http://127.0.0.2/cb",
+        "http://0.0.0.0/cb",
+        "http://[0:0:0:0:0:0:0:1]/cb",
+        "http://[::ffff:127.0.0.1]/cb",
+        "http://localhost./cb",
+        "http:localhost/cb",
+        &long,
+    ] {
+        let reply = register(&provider, &json!({"redirect_uris": [uri]})).await;
+        assert_eq!(reply.status, 400, "{uri}: {reply:?}");
+        reply.assert_error(400, "invalid_redirect_uri");
+        register(&provider, &json!({"redirect_uris": [REDIRECT_URI, uri]}))
+            .await
+            .assert_error(400, "invalid_redirect_uri");
+        register(&provider, &metadata(&json!({"post_logout_redirect_uris": [uri]})))
+            .await
+            .assert_error(400, "invalid_redirect_uri");
+    }
+}
+
+#[tokio::test]
 async fn reg_06_https_and_this_very_device_are_accepted() {
     let provider = open().await;
     let uris = [
@@ -251,6 +312,39 @@ async fn reg_11_jwks_by_value_and_by_reference_exclude_each_other() {
 }
 
 #[tokio::test]
+async fn reg_12_a_body_that_is_no_json_object_is_refused() {
+    let provider = open().await;
+    let deep = format!("{{\"redirect_uris\":[\"{REDIRECT_URI}\"],\"x\":{}{}}}", "[".repeat(500), "]".repeat(500));
+    for body in ["", "{", "[]", "null", "\"x\"", "7", "redirect_uris=https%3A%2F%2Frp.test%2Fcb", "{} {}", &deep] {
+        let reply = provider.request("POST", "/oauth/register", &[JSON], body).await;
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+    let large = metadata(&json!({"x": "y".repeat(65_536)}));
+    register(&provider, &large).await.assert_error(413, "invalid_request");
+    for method in ["GET", "PUT", "DELETE"] {
+        let reply = provider.request(method, "/oauth/register", &[], "").await;
+        reply.assert_error(405, "method_not_allowed");
+        assert_eq!(reply.header("allow"), Some("POST"));
+    }
+}
+
+/// RFC 7591 §3.1: the content type is `application/json`. A page of another site cannot send that without a preflight.
+#[tokio::test]
+async fn reg_12_the_body_is_labelled_as_json() {
+    let provider = open().await;
+    let body = metadata(&json!({})).to_string();
+    for media_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""] {
+        let reply = provider.request("POST", "/oauth/register", &[("content-type", media_type)], &body).await;
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+    provider.request("POST", "/oauth/register", &[], &body).await.assert_error(400, "invalid_client_metadata");
+    for media_type in ["application/json; charset=utf-8", "Application/JSON"] {
+        let reply = provider.request("POST", "/oauth/register", &[("content-type", media_type)], &body).await;
+        assert_eq!(reply.status, 201, "{media_type}");
+    }
+}
+
+#[tokio::test]
 async fn reg_13_initiate_login_uri_is_https() {
     let provider = open().await;
     for wrong in ["http://rp.test/login", "/login", "javascript:alert(1)", "https:rp.test/login"] {
@@ -338,4 +432,36 @@ async fn reg_01_no_more_clients_register_than_the_operator_allows() {
     register(&provider, &metadata(&json!({}))).await.assert_error(503, "temporarily_unavailable");
     assert_eq!(first.manage(&provider, "DELETE", "").await.status, 204);
     Registered::new(&provider, &json!({})).await;
+}
+
+/// RFC 7592 §2.2 treats what is left out as null, and many programs write what they leave out as null.
+#[tokio::test]
+async fn reg_10_null_is_the_same_as_left_out() {
+    let provider = open().await;
+    let more = json!({
+        "client_name": null, "scope": null, "grant_types": null, "response_types": null,
+        "token_endpoint_auth_method": null, "post_logout_redirect_uris": null, "default_max_age": null,
+        "require_auth_time": null, "jwks": null, "jwks_uri": "https://rp.test/jwks", "software_statement": null,
+        "request_object_signing_alg": null, "subject_type": null,
+    });
+    let own = Registered::new(&provider, &more).await;
+    let plain = Registered::new(&provider, &json!({})).await;
+    for member in ["grant_types", "response_types", "token_endpoint_auth_method", "scope", "subject_type"] {
+        assert_eq!(own.body[member], plain.body[member], "{member}");
+    }
+    let update = own.update(&json!({"client_secret": null, "registration_access_token": null, "client_name": null}));
+    assert_eq!(own.manage(&provider, "PUT", &update.to_string()).await.status, 200);
+}
+
+#[tokio::test]
+async fn reg_01_a_name_is_something_to_show_on_one_line() {
+    let provider = open().await;
+    for name in [" ", "\u{a0}\u{2003}", "Wiki\nAllow everything", "Wiki\0", "\u{1b}[2J", "Wiki\u{85}"] {
+        let more = json!({"client_name": name});
+        register(&provider, &metadata(&more)).await.assert_error(400, "invalid_client_metadata");
+    }
+    let own = Registered::new(&provider, &json!({"client_name": "Şölen & <b>"})).await;
+    assert_eq!(own.text("client_name"), "Şölen & <b>");
+    let page = provider.browser().open(&own.client(&provider).authorize(&[])).await;
+    assert!(!page.text().contains("<b>"));
 }

@@ -5,6 +5,19 @@ use serde_json::json;
 use crate::register::{JSON, Registered, manage, open};
 
 #[tokio::test]
+async fn reg_15_a_client_reads_its_registration() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki", "client_uri": "https://rp.test/"})).await;
+    let reply = own.manage(&provider, "GET", "").await;
+    assert_eq!((reply.status, reply.header("cache-control")), (200, Some("no-store")));
+    // RFC 7592 §3 asks for the URI and the token; the secret is kept as a hash only and cannot be shown again.
+    let mut expected = own.body.clone();
+    expected.as_object_mut().unwrap().remove("client_secret");
+    expected.as_object_mut().unwrap().remove("client_secret_expires_at");
+    assert_eq!(reply.json(), expected);
+}
+
+#[tokio::test]
 async fn reg_16_only_its_own_token_opens_a_registration() {
     let provider = open().await;
     let one = Registered::new(&provider, &json!({"client_name": "One"})).await;
@@ -25,6 +38,66 @@ async fn reg_16_only_its_own_token_opens_a_registration() {
     let query = format!("{}?access_token={}", one.path(), one.text("registration_access_token"));
     assert_eq!(provider.get(&query).await.status, 401);
     assert_eq!(one.manage(&provider, "GET", "").await.json()["client_name"], "One");
+}
+
+#[tokio::test]
+async fn reg_16_a_client_that_an_operator_registered_has_no_registration_to_manage() {
+    let provider = open().await;
+    manage(&provider, "GET", "/oauth/register/c1", "x", "").await.assert_bearer_error(401, "invalid_token");
+    manage(&provider, "GET", "/oauth/register/c1", "secret of c1", "").await.assert_bearer_error(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn reg_17_an_update_replaces_the_metadata() {
+    let provider = open().await;
+    let more = json!({"client_name": "Wiki", "client_uri": "https://rp.test/"});
+    let own = Registered::new(&provider, &more).await;
+    let update = own.update(&json!({"redirect_uris": ["https://rp.test/new"], "scope": "openid email"}));
+    let reply = own.manage(&provider, "PUT", &update.to_string()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let body = reply.json();
+    assert_eq!((&body["redirect_uris"], &body["scope"]), (&json!(["https://rp.test/new"]), &"openid email".into()));
+    // What the update left out is gone (RFC 7592 §2.2), what identifies the client stays.
+    assert_eq!(body.get("client_uri"), None);
+    assert_ne!(body["client_name"], "Wiki");
+    for member in ["client_id", "client_id_issued_at", "registration_client_uri", "registration_access_token"] {
+        assert_eq!(body[member], own.body[member], "{member}");
+    }
+    let client = own.client(&provider);
+    provider.browser().open(&client.authorize(&[])).await.assert_error_page();
+    let reply = provider.browser().open(&client.authorize(&[("redirect_uri", "https://rp.test/new")])).await;
+    assert_eq!(reply.status, 200);
+    // The secret still works.
+    client.redeem("x").await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn reg_17_an_update_names_the_client_and_nothing_that_is_the_servers() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
+    for changes in [
+        json!({"client_id": "other"}),
+        json!({"client_id": null}),
+        json!({"client_secret": "wrong"}),
+        json!({"client_secret": 7}),
+        json!({"registration_access_token": own.text("registration_access_token")}),
+        json!({"registration_client_uri": own.text("registration_client_uri")}),
+        json!({"client_secret_expires_at": 0}),
+        json!({"client_id_issued_at": 1_800_000_000}),
+    ] {
+        let reply = own.manage(&provider, "PUT", &own.update(&changes).to_string()).await;
+        assert_eq!(reply.status, 400, "{changes}: {reply:?}");
+        reply.assert_error(400, "invalid_client_metadata");
+    }
+    let without_uris = json!({"client_id": own.text("client_id")}).to_string();
+    own.manage(&provider, "PUT", &without_uris).await.assert_error(400, "invalid_redirect_uri");
+    own.manage(&provider, "PUT", "{").await.assert_error(400, "invalid_client_metadata");
+    assert_eq!(own.manage(&provider, "GET", "").await.json()["client_name"], "Wiki");
+    let secret = own.text("client_secret");
+    let reply = own.manage(&provider, "PUT", &own.update(&json!({"client_secret": secret})).to_string()).await;
+    // A client that keeps what it is answered does not lose its secret.
+    assert_eq!((reply.status, &reply.json()["client_secret"]), (200, &secret.into()));
+    assert_eq!(reply.json()["client_secret_expires_at"].as_u64(), Some(0));
 }
 
 #[tokio::test]
@@ -64,6 +137,15 @@ async fn reg_19_a_removed_client_is_gone_with_all_that_it_had() {
 }
 
 #[tokio::test]
+async fn reg_15_other_methods_are_405_and_head_is_get() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({})).await;
+    let reply = own.manage(&provider, "POST", "{}").await;
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, PUT, DELETE")));
+    assert_eq!(own.manage(&provider, "HEAD", "").await.status, 200);
+}
+
+#[tokio::test]
 async fn reg_15_a_script_of_another_origin_may_manage_its_client() {
     let provider = open().await;
     let own = Registered::new(&provider, &json!({})).await;
@@ -79,4 +161,18 @@ async fn reg_15_a_script_of_another_origin_may_manage_its_client() {
         assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
         assert_eq!(reply.header("access-control-allow-credentials"), None);
     }
+}
+
+#[tokio::test]
+async fn misc_02_a_registration_that_cannot_be_changed_now_stays_as_it_is() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
+    provider.engine.refuse_writes(true);
+    let update = own.update(&json!({"client_name": "Other"})).to_string();
+    for reply in [own.manage(&provider, "PUT", &update).await, own.manage(&provider, "DELETE", "").await] {
+        reply.assert_error(503, "temporarily_unavailable");
+        assert!(reply.header("retry-after").is_some());
+    }
+    provider.engine.refuse_writes(false);
+    assert_eq!(own.manage(&provider, "GET", "").await.json()["client_name"], "Wiki");
 }

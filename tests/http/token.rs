@@ -222,6 +222,28 @@ async fn tok_15_the_grant_type_has_to_be_there() {
     Tokens::of(&provider.c1().redeem(&code).await);
 }
 
+/// RFC 6749 §3.2: "Request and response parameters MUST NOT be included more than once."
+#[tokio::test]
+async fn tok_17_a_repeated_parameter_is_refused_and_the_code_stays() {
+    let provider = Provider::new().await;
+    let code = provider.c1().code(&[("code_challenge", &challenge(VERIFIER)), ("code_challenge_method", "S256")]).await;
+    let right = redemption(&code, &[("code_verifier", VERIFIER)]);
+    for repeated in ["grant_type", "code", "redirect_uri", "code_verifier", "client_id", "scope", "refresh_token"] {
+        let value = right.iter().find(|(name, _)| *name == repeated).map_or("c1", |(_, value)| value);
+        for second in [value, "other", ""] {
+            let mut fields = right.clone();
+            fields.retain(|(name, _)| *name != repeated);
+            fields.extend([(repeated, value), (repeated, second)]);
+            let reply = provider.c1().token(&fields).await;
+            assert_eq!(reply.status, 400, "{repeated} {second}: {reply:?}");
+            reply.assert_error(400, "invalid_request");
+        }
+    }
+    let twice = [("client_id", "c1"), ("client_secret", "secret of c1"), ("client_secret", "secret of c1")];
+    provider.post("/oauth/token", &[], &[&right[..], &twice].concat()).await.assert_error(400, "invalid_request");
+    Tokens::of(&provider.c1().token(&right).await);
+}
+
 #[tokio::test]
 async fn tok_17_an_unknown_parameter_is_ignored_even_when_repeated() {
     let provider = Provider::new().await;
@@ -291,6 +313,16 @@ async fn tok_21_only_post_is_allowed() {
         assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")), "{method}");
     }
     provider.get("/oauth/token").await.assert_error(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn tok_22_a_body_beyond_the_limit_is_refused() {
+    let provider = Provider::new().await;
+    let code = provider.c1().code(&[]).await;
+    let padding = "x".repeat(1 << 21);
+    let reply = provider.c1().token(&redemption(&code, &[("padding", &padding)])).await;
+    reply.assert_error(413, "invalid_request");
+    Tokens::of(&provider.c1().redeem(&code).await);
 }
 
 #[tokio::test]
@@ -440,5 +472,15 @@ async fn tok_12_a_code_of_somebody_who_was_disabled_since_gives_nothing() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     provider.change_user(provider.anna.sub, |user| user.state = UserState::Disabled).await;
+    provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn tok_12_a_code_dies_with_the_consent_that_it_rests_on() {
+    let provider = Provider::new().await;
+    let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
+    let client = sealgate::protocol::client::ClientId::parse("c1").unwrap();
+    let now = sealgate::ambient::Clock::now(provider.clock.as_ref());
+    provider.sealgate.store.withdraw_consent(provider.anna.sub, &client, now).await.unwrap();
     provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
 }

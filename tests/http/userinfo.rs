@@ -106,11 +106,36 @@ async fn ui_06_a_token_in_the_form_is_not_taken() {
     assert_no_token(&reply);
 }
 
+/// RFC 6750 §2 and §3.1: a token travels by one method only.
+#[tokio::test]
+async fn ui_06_a_token_by_two_methods_at_once_is_invalid_request() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let bearer = [("authorization", format!("Bearer {}", tokens.access))];
+    let bearer = [(bearer[0].0, bearer[0].1.as_str())];
+    let path = format!("/oauth/userinfo?access_token={}", tokens.access);
+    let by_query = provider.request("GET", &path, &bearer, "").await;
+    let by_form = provider.post("/oauth/userinfo", &bearer, &[("access_token", &tokens.access)]).await;
+    let twice = provider.request("GET", "/oauth/userinfo", &[bearer[0], bearer[0]], "").await;
+    for reply in [by_query, by_form, twice] {
+        reply.assert_bearer_error(400, "invalid_request");
+    }
+}
+
 #[tokio::test]
 async fn ui_08_without_a_token_the_challenge_explains_nothing() {
     let provider = Provider::new().await;
     assert_no_token(&provider.get("/oauth/userinfo").await);
     assert_no_token(&provider.request("POST", "/oauth/userinfo", &[], "").await);
+}
+
+/// RFC 6750 §3.1: another scheme is no token either.
+#[tokio::test]
+async fn ui_08_another_scheme_is_no_token() {
+    let provider = Provider::new().await;
+    for header in [basic("c1", "secret of c1"), "Digest x".into(), "DPoP x".into(), "Bearerx y".into(), String::new()] {
+        assert_no_token(&ask(&provider, &header).await);
+    }
 }
 
 #[tokio::test]
