@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{FORM, Provider, Reply, Tokens, jwt_claims};
+use crate::support::{FORM, Provider, Reply, Tokens, basic, jwt_claims};
 
 const EVERYTHING: &str = "openid profile email phone";
 
