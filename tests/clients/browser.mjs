@@ -1,12 +1,38 @@
-// A browser without scripts: keeps cookies by host, follows redirects, signs in and allows. Yields the address that a
-// sign-in ends at.
+// A browser without scripts: keeps cookies by host, follows redirects, signs in and allows.
+
+import http from "node:http";
 
 const { EMAIL, PASSWORD, REDIRECT_URI, SIGNED_OUT_URI } = process.env;
+const PATIENCE = 20_000;
+
+/// One request. Not fetch(): it calls every request a script's (`Sec-Fetch-Mode: cors`), and servers answer those with 401.
+function exchange(url, { method = "GET", headers, body }) {
+  return new Promise((resolve, reject) => {
+    const form = body === undefined ? {} : { "content-type": "application/x-www-form-urlencoded", "content-length": Buffer.byteLength(body) };
+    const options = { method, headers: { ...headers, ...form }, signal: AbortSignal.timeout(PATIENCE) };
+    const request = http.request(url, options, (response) => {
+      response.setEncoding("utf8");
+      let text = "";
+      response.on("data", (chunk) => (text += chunk));
+      response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, text }));
+      response.on("error", reject);
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
+}
 
 export class Browser {
   #cookies = new Map();
+  #ends;
+
+  /// The addresses at which it stops without opening them: those of a client that has no server.
+  constructor(ends = [REDIRECT_URI, SIGNED_OUT_URI]) {
+    this.#ends = ends;
+  }
 
   async #send(url, options = {}) {
+    // As in a browser, the port keeps no cookies apart (RFC 6265 §8.5).
     const jar = this.#cookies.get(url.hostname) ?? new Map();
     const headers = {
       accept: "text/html",
@@ -15,10 +41,11 @@ export class Browser {
       ...options.headers,
     };
     if (jar.size > 0) headers.cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    const response = await fetch(url, { ...options, headers, redirect: "manual" });
-    for (const cookie of response.headers.getSetCookie()) {
+    const response = await exchange(url, { ...options, headers });
+    for (const cookie of response.headers["set-cookie"] ?? []) {
       const [, name, value, rest] = /^([^=]+)=([^;]*)(.*)$/.exec(cookie);
-      if (/Max-Age=0/.test(rest)) jar.delete(name);
+      const expires = /expires=([^;]+)/i.exec(rest)?.[1];
+      if (/max-age=0(;|$)/i.test(rest) || (expires && new Date(expires) < new Date())) jar.delete(name);
       else jar.set(name, value);
     }
     this.#cookies.set(url.hostname, jar);
@@ -28,10 +55,10 @@ export class Browser {
   /// Follows redirects from a response to the first page, or to an address of the client.
   async #follow(url, response) {
     for (let hops = 0; hops < 15; hops += 1) {
-      const location = response.headers.get("location");
-      if (!location) return { url, html: await response.text(), status: response.status };
+      const { location } = response.headers;
+      if (!location) return { url, html: response.text, status: response.status };
       url = new URL(location, url);
-      if ([REDIRECT_URI, SIGNED_OUT_URI].some((end) => url.href.startsWith(end))) return { url };
+      if (this.#ends.some((end) => url.href.startsWith(end))) return { url };
       response = await this.#send(url);
     }
     throw new Error(`the redirects do not end at ${url}`);
@@ -49,16 +76,36 @@ export class Browser {
     for (const [tag] of page.html.matchAll(/<input [^>]*type="hidden"[^>]*>/g)) form.append(attribute(tag, "name"), attribute(tag, "value"));
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
     const url = new URL(attribute(/<form [^>]*>/.exec(page.html)[0], "action"), page.url);
-    return this.#follow(url, await this.#send(url, { method: "POST", body: form }));
+    return this.#follow(url, await this.#send(url, { method: "POST", body: form.toString() }));
   }
 
-  /// Goes from an authorization request to the client's address, through the pages that come.
-  async go(address) {
+  /// Opens an address and answers the provider's pages that come, in the order in which they may come.
+  async pass(address) {
     let page = await this.open(address);
     if (page.html?.includes('id="login-submit"')) page = await this.submit(page, { email: EMAIL, password: PASSWORD });
     if (page.html?.includes('id="consent-allow"')) page = await this.submit(page, { "consent-allow": "yes", offline_access: "true" });
     if (page.html?.includes('id="logout-confirm"')) page = await this.submit(page, {});
+    return page;
+  }
+
+  /// The same, when the way ends at an address of the client; yields the address.
+  async go(address) {
+    const page = await this.pass(address);
     if (page.html !== undefined) throw new Error(`stopped at ${page.url} (${page.status}): ${page.html}`);
     return page.url;
+  }
+}
+
+/// Waits until a server of a relying party answers at all.
+export async function listening(address) {
+  const deadline = Date.now() + PATIENCE;
+  for (;;) {
+    try {
+      await fetch(address, { redirect: "manual", signal: AbortSignal.timeout(2000) });
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) throw new Error(`nothing answers at ${address}`, { cause: error });
+      await new Promise((done) => setTimeout(done, 100));
+    }
   }
 }

@@ -6,9 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 077
+tests/clients/need.sh node npm curl openssl softhsm2-util
 
-cargo build --quiet --bin sealgate --example legacy
-sealgate=target/debug/sealgate
+cargo build --quiet --bin sealgate
+mkdir -p target
 work=$(mktemp -d "$PWD/target/clients.XXXXXX")
 pids=()
 stop() {
@@ -21,10 +22,14 @@ stop() {
 }
 trap stop EXIT
 
-free_port() { node -e 's=require("net").createServer().listen(0,"127.0.0.1",()=>{console.log(s.address().port);s.close()})'; }
-port=$(free_port)
-admin=$(free_port)
-rp=$(free_port)
+# All at once, so that no two are the same.
+read -r port admin rp < <(node -e '
+    const { createServer } = require("net");
+    const servers = [1, 2, 3].map(() => createServer().listen(0, "127.0.0.1"));
+    Promise.all(servers.map((server) => new Promise((done) => server.once("listening", done)))).then(() => {
+        console.log(servers.map((server) => server.address().port).join(" "));
+        for (const server of servers) server.close();
+    });')
 
 hsm/init-token.sh "$work/hsm" sealgate >/dev/null
 export SOFTHSM2_CONF="$work/hsm/softhsm2.conf"
@@ -43,26 +48,32 @@ pin_file = "$work/hsm/pin"
 path = "$work/store"
 END
 
+# What a relying party gets. The address SIGNED_OUT_PAGE is for those that protect everything else.
 export ISSUER="http://localhost:$port" RP_PORT="$rp"
 export REDIRECT_URI="http://localhost:$rp/callback" SIGNED_OUT_URI="http://localhost:$rp/"
+export SIGNED_OUT_PAGE="http://localhost:$rp/signed-out"
 export CLIENT_ID=web PUBLIC_CLIENT_ID=native
-export EMAIL=anna@example.test PASSWORD="correct horse battery staple"
-command() { "$sealgate" "$@" --config "$work/sealgate.toml"; }
-command key generate >/dev/null
-command user add --email "$EMAIL" --name "Anna Şahin" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
-uris=(--redirect-uri "$REDIRECT_URI" --post-logout-redirect-uri "$SIGNED_OUT_URI")
-CLIENT_SECRET=$(command client add --id "$CLIENT_ID" --name Web --type confidential "${uris[@]}" --json \
+export EMAIL=anna@example.test PASSWORD="correct horse battery staple" NAME="Anna Şahin"
+sealgate() { target/debug/sealgate "$@" --config "$work/sealgate.toml"; }
+sealgate key generate >/dev/null
+sealgate user add --email "$EMAIL" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
+uris=(--redirect-uri "$REDIRECT_URI"
+    --post-logout-redirect-uri "$SIGNED_OUT_URI" --post-logout-redirect-uri "$SIGNED_OUT_PAGE")
+CLIENT_SECRET=$(sealgate client add --id "$CLIENT_ID" --name Web --type confidential "${uris[@]}" --json \
     | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
+[ -n "$CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
 export CLIENT_SECRET
-command client add --id "$PUBLIC_CLIENT_ID" --name Native --type public "${uris[@]}" >/dev/null
+sealgate client add --id "$PUBLIC_CLIENT_ID" --name Native --type public "${uris[@]}" >/dev/null
 
-command serve >"$work/log" 2>&1 &
+target/debug/sealgate serve --config "$work/sealgate.toml" >"$work/log" 2>&1 &
 pids+=($!)
+ready() { curl -sf --max-time 5 "http://127.0.0.1:$admin/readyz" >/dev/null; }
 for _ in $(seq 300); do
-    curl -sf "http://127.0.0.1:$admin/readyz" >/dev/null && break
+    ready && break
     kill -0 "${pids[0]}" || { echo "the provider ended"; exit 1; }
     sleep 0.1
 done
+ready || { echo "the provider is not ready after 30 s"; exit 1; }
 
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
@@ -70,6 +81,11 @@ if [ ${#names[@]} -eq 0 ]; then
 fi
 for name in "${names[@]}"; do
     echo "== $name"
-    "tests/clients/$name/run"
+    mkdir "$work/$name"
+    started=$SECONDS
+    # A relying party's files go to a folder of its own; a hang must not hold the build.
+    STATE="$work/$name" timeout --kill-after 10 240 "tests/clients/$name/run" \
+        || { echo "$name failed (exit code $?; 124 means that it took longer than 240 s)"; exit 1; }
+    echo "ok $name in $((SECONDS - started)) s"
 done
 echo "${#names[@]} passed, 0 failed"
