@@ -2,12 +2,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients lint systemd audit clean
+.PHONY: help run test test-rust test-clients test-faults lint systemd audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
+	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (some minutes)"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
@@ -32,6 +33,10 @@ systemd:
 test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
+
+test-faults:
+	@.ci/install test
+	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --test faults -- --nocapture --test-threads=1
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

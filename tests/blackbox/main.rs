@@ -6,7 +6,6 @@
 mod softhsm;
 mod support;
 
-mod crash;
 mod flow;
 mod gate;
 mod openidconnect;

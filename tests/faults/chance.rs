@@ -1,0 +1,32 @@
+//! Random moments that can be had again: a seed is printed and can be given.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+/// A small random number generator (splitmix64); nothing here is secret.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    /// From `FAULT_SEED`, or from the system.
+    pub(crate) fn seeded(test: &str) -> Self {
+        let seed = std::env::var("FAULT_SEED").map_or_else(
+            |_| RandomState::new().hash_one(test) >> 32,
+            |text| text.parse().expect("FAULT_SEED is a number"),
+        );
+        println!("{test}: FAULT_SEED={seed}");
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A duration of this many milliseconds.
+    pub(crate) fn milliseconds(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(from + self.next() % (to - from))
+    }
+}

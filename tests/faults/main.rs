@@ -1,0 +1,18 @@
+//! What was acknowledged survives: a killed process, a power cut. `FAULT_ROUNDS` sets the length; without it a short form
+//! runs. `FAULT_SEED` repeats a run's random choices as far as the machine's own timing allows.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod chance;
+mod kill;
+mod power;
+#[path = "../support/softhsm.rs"]
+mod softhsm;
+#[path = "../blackbox/support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the blackbox tests use the rest")]
+mod support;
+
+/// How many rounds to run: `FAULT_ROUNDS`, or the short form's number.
+fn rounds(short: usize) -> usize {
+    std::env::var("FAULT_ROUNDS").map_or(short, |text| text.parse().expect("FAULT_ROUNDS is a number"))
+}
