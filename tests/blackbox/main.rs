@@ -9,5 +9,6 @@ mod support;
 mod crash;
 mod flow;
 mod gate;
+mod keys;
 mod openidconnect;
 mod start;
