@@ -77,6 +77,10 @@ pub async fn verify(sealgate: &Sealgate, token: &str, now: UnixTime) -> Result<A
             return Err(BearerFault::Invalid);
         }
         Some(entry) if entry.epoch == epoch => return Ok(entry.bearer),
+        Some(_) if !sealgate.issuer.names_a_published_key(token) => {
+            sealgate.bearers.0.remove(&key);
+            return Err(BearerFault::Invalid);
+        }
         Some(entry) => entry.bearer.claims.clone(),
         None => sealgate.issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
     };

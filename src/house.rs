@@ -71,6 +71,9 @@ impl House {
                 () = tokio::time::sleep(PULSE) => {}
             }
             self.gateway.note_uses(&self.sealgate).await;
+            if let Err(error) = self.sealgate.follow_keys().await {
+                tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
+            }
             let writable = self.sealgate.store.ping().await;
             if let Err(error) = &writable
                 && self.store_writable.load(Ordering::Relaxed)

@@ -124,6 +124,12 @@ impl Issuer {
         (claims.iss == self.name).then_some(claims)
     }
 
+    /// Whether a token that was verified once names a key that is still published: an operator may have removed the key
+    /// because somebody else can sign with it.
+    pub fn names_a_published_key(&self, token: &str) -> bool {
+        Unverified::parse(token).is_some_and(|token| self.signer.key_set().find(&token.kid).is_some())
+    }
+
     fn verified<'a>(&self, token: &'a str) -> Option<Unverified<'a>> {
         let token = Unverified::parse(token)?;
         let keys = self.signer.key_set();

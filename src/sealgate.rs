@@ -14,6 +14,7 @@ use crate::password::Passwords;
 use crate::protocol::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
 };
+use crate::protocol::key_life::KeyFault;
 use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::ScopeValue;
 use crate::protocol::time::UnixTime;
@@ -77,6 +78,7 @@ impl Parts {
         let Self { config, clock, entropy, engine, signer, metrics } = self;
         let store =
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        settle_keys(&store, signer.as_ref(), &clock).await?;
         Ok(Sealgate {
             issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
             bearers: Bearers::default(),
@@ -92,7 +94,38 @@ impl Parts {
     }
 }
 
+/// Compares the keys in the token with those that were announced, and lets the signer follow their times.
+async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), Vec<String>> {
+    let found = signer.found();
+    let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
+    let now = clock.now();
+    let settled = store.change_key_ring(|ring| ring.settle(&kids, now)).await;
+    let ring = settled.map_err(|error| vec![format!("store: {error}")])?.map_err(|fault| {
+        let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
+        vec![match &fault {
+            KeyFault::Unannounced(kids) => {
+                let keys = kids.iter().filter_map(named);
+                let keys = keys.map(|key| format!("{} with the CKA_ID {}", key.kid, key.id)).collect();
+                KeyFault::Unannounced(keys).to_string()
+            }
+            fault => fault.to_string(),
+        }]
+    })?;
+    signer.follow(ring, Arc::clone(clock));
+    Ok(())
+}
+
 impl Sealgate {
+    /// Lets the signer follow what stands in the store now: somebody may have changed it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn follow_keys(&self) -> Result<(), StoreError> {
+        let ring = self.store.key_ring().await?;
+        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+        Ok(())
+    }
+
     /// The client with this id: a protected application's own, or a registered one.
     ///
     /// # Errors

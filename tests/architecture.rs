@@ -19,7 +19,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("password", &["protocol", "config"]),
     ("page", &["config"]),
     ("store", &["protocol", "config"]),
-    ("signer", &["protocol", "config"]),
+    ("signer", &["protocol", "ambient", "config"]),
     ("issuer", &["protocol", "signer"]),
     ("bearer", &["protocol", "sealgate", "store"]),
     (

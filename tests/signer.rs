@@ -9,6 +9,8 @@ mod softhsm;
 mod ceremony;
 #[path = "signer/faults.rs"]
 mod faults;
+#[path = "signer/life.rs"]
+mod life;
 #[path = "signer/recovery.rs"]
 mod recovery;
 #[path = "signer/signing.rs"]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
 use crate::protocol::secret::Secret;
 use crate::protocol::session::SessionId;
+use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Role, Subject};
 
 /// A command. Written as `{"noun":{"verb":…}}`: a form that serde reads without keeping the password in a buffer of its
@@ -24,6 +25,8 @@ pub enum Command {
     Client(ClientCommand),
     /// About browser sessions.
     Session(SessionCommand),
+    /// About signing keys' lives; the token itself is the command line's and the signer's matter.
+    Key(KeyCommand),
 }
 
 /// A command about people.
@@ -105,6 +108,45 @@ pub enum SessionCommand {
     EndAll(Person),
     /// Ends one session.
     End(SessionId),
+}
+
+/// A command about signing keys.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyCommand {
+    /// All keys that were announced.
+    List,
+    /// Publishes a key that is in the token.
+    Announce {
+        /// Its kid.
+        kid: String,
+        /// The kids of the other keys in the token.
+        others: Vec<String>,
+    },
+    /// Lets a key sign, instead of the one that signs until then.
+    Activate {
+        /// Which.
+        kid: String,
+        /// From when on; when verifiers know it, if absent.
+        at: Option<UnixTime>,
+        /// Even if verifiers may not know it yet.
+        early: bool,
+    },
+    /// Takes a pre-published key back.
+    Retire {
+        /// Which.
+        kid: String,
+    },
+    /// Removes a retired key once nothing that it signed is valid.
+    Remove {
+        /// Which.
+        kid: String,
+    },
+    /// Removes a key at once.
+    RemoveNow {
+        /// Which.
+        kid: String,
+    },
 }
 
 /// A person, as an operator names them.

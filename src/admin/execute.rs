@@ -4,9 +4,11 @@
 use super::answer::Answer;
 use super::command::Command;
 use super::hashing::HashPassword;
-use super::{clients, sessions, users, view};
+use super::keys::KeyHolder;
+use super::{clients, keys, sessions, users, view};
 use crate::ambient::{Clock, Entropy};
 use crate::password::PasswordError;
+use crate::protocol::key_life::KeyTimes;
 use crate::sealgate::Sealgate;
 use crate::store::{Store, StoreError};
 
@@ -24,6 +26,10 @@ pub struct Directory<'a> {
     pub entropy: &'a dyn Entropy,
     /// How new passwords are hashed.
     pub passwords: &'a dyn HashPassword,
+    /// Who signs.
+    pub keys: &'a dyn KeyHolder,
+    /// How long signing keys are in their states.
+    pub key_times: KeyTimes,
 }
 
 impl<'a> Directory<'a> {
@@ -34,6 +40,8 @@ impl<'a> Directory<'a> {
             clock: &*sealgate.clock,
             entropy: &*sealgate.entropy,
             passwords: &sealgate.passwords,
+            keys: sealgate,
+            key_times: sealgate.config.keys.times,
         }
     }
 }
@@ -82,6 +90,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::User(command) => users::execute(directory, command).await,
         Command::Client(command) => clients::execute(directory, command).await,
         Command::Session(command) => sessions::execute(directory, command).await,
+        Command::Key(command) => keys::execute(directory, command).await,
     }
 }
 

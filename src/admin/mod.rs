@@ -1,4 +1,4 @@
-//! What an operator does with people, clients and sessions: the commands as values, one way to carry them out, and the
+//! What an operator does with people, clients, sessions and the times of signing keys: the commands as values, one way to carry them out, and the
 //! socket on which a running server takes them. It works the same inside the server and on a store that nobody serves.
 //! It knows nothing of argument parsing, of the PKCS#11 token or of HTTP.
 
@@ -7,6 +7,7 @@ mod clients;
 pub mod command;
 mod execute;
 mod hashing;
+mod keys;
 mod peer;
 mod remote;
 mod sessions;
@@ -18,4 +19,5 @@ mod wire;
 pub use answer::Answer;
 pub use execute::{CommandError, Directory, execute};
 pub use hashing::{HashPassword, OnThisThread};
+pub use keys::{KeyHolder, NobodySigns};
 pub use remote::{AskError, ask};

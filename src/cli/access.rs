@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::failure::Failure;
 use crate::admin::command::Command;
-use crate::admin::{self, Answer, AskError, Directory, OnThisThread};
+use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
 use crate::ambient::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
 use crate::store::Store;
@@ -47,7 +47,14 @@ impl Access {
             },
         };
         let store = self.store.insert(store);
-        let directory = Directory { store, clock: &SystemClock, entropy: &OsEntropy, passwords: &OnThisThread };
+        let directory = Directory {
+            store,
+            clock: &SystemClock,
+            entropy: &OsEntropy,
+            passwords: &OnThisThread,
+            keys: &NobodySigns,
+            key_times: self.config.keys.times,
+        };
         let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
         executed.map_err(|error| Failure::Failed(error.into_lines()))
     }

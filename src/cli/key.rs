@@ -1,48 +1,211 @@
-//! `sealgate key`: signing keys in the PKCS#11 token. These commands talk to the token themselves, server or not.
+//! `sealgate key`: signing keys. What is in the PKCS#11 token these commands ask the token themselves, server or not; the
+//! keys' times are the server's matter, or the store's while none runs.
 
-use clap::Subcommand;
+use std::io::{self, Write};
+
+use chrono::DateTime;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::access::Access;
 use super::failure::Failure;
 use super::output::Output;
+use crate::admin::command::{Command, KeyCommand};
 use crate::ambient::{OsEntropy, random};
-use crate::config::Config;
+use crate::protocol::time::UnixTime;
 use crate::signer::{self, Check, KeyReport, KeySize};
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Make a key pair that signs tokens and cannot leave the PKCS#11 token; prints its kid
     Generate {
-        /// The modulus's length
-        #[arg(long, default_value = "2048", value_parser = sizes())]
-        bits: KeySize,
+        #[command(flatten)]
+        size: Size,
+        /// A further key, beside the one that signs: it is published at once, and signs when it is activated
+        #[arg(long)]
+        next: bool,
     },
-    /// List the RSA private keys in the token
+    /// List the RSA private keys in the token and the keys that were announced, with their states and times
     List,
-    /// Check that a server would start with the key: exactly one, sensitive, never extractable, and it signs
+    /// Check that a server can sign with the keys: sensitive, never extractable, each with its own id, and they sign
     Check,
+    /// Publish a key that was put into the token by other means than `generate --next`
+    Announce(Which),
+    /// Let a published key sign, once verifiers know it; the one that signs until then is retired, and removed later
+    Activate {
+        #[command(flatten)]
+        which: Which,
+        /// From when on, such as 2027-01-31T08:00:00Z; as early as verifiers know it when left out
+        #[arg(long, value_name = "RFC3339", value_parser = instant)]
+        at: Option<UnixTime>,
+        /// Even if verifiers may not know the key yet and refuse its tokens until they fetch the keys again
+        #[arg(long)]
+        early: bool,
+    },
+    /// Take back a published key that does not sign yet
+    Retire(Which),
+    /// Publish a retired key no more, once nothing that it signed is valid
+    Remove {
+        #[command(flatten)]
+        which: Which,
+        /// At once, whatever it signed: for a key that others may be using. Another key takes over at once
+        #[arg(long)]
+        now: bool,
+    },
+    /// Make a key, publish it, let it sign once verifiers know it, and retire and remove the one before; prints the plan
+    Rotate {
+        #[command(flatten)]
+        size: Size,
+    },
 }
+
+/// `--bits`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct Size {
+    /// The modulus's length
+    #[arg(long, default_value = "2048", value_parser = sizes())]
+    bits: KeySize,
+}
+
+/// `--kid`.
+#[derive(Debug, Args)]
+pub(super) struct Which {
+    /// The key's kid, as `sealgate key list` shows it
+    #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+    kid: String,
+}
+
+/// What tables about keys show.
+const COLUMNS: [&str; 6] = ["kid", "state", "published_at", "activate_at", "retire_at", "remove_at"];
 
 fn sizes() -> impl TypedValueParser<Value = KeySize> {
     let sizes = PossibleValuesParser::new(["2048", "3072", "4096"]);
     sizes.try_map(|text| text.parse().ok().and_then(KeySize::from_bits).ok_or("not a size"))
 }
 
-pub(super) fn run(verb: Verb, config: &Config, output: &Output) -> Result<(), Failure> {
+fn instant(text: &str) -> Result<UnixTime, &'static str> {
+    let at = DateTime::parse_from_rfc3339(text).ok().and_then(|at| u64::try_from(at.timestamp()).ok());
+    at.map(UnixTime::from_seconds).ok_or("write date, time and zone, such as 2027-01-31T08:00:00Z")
+}
+
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
     match verb {
-        Verb::Generate { bits } => {
+        Verb::Generate { size, next: false } => {
             let id: [u8; 16] = random(&OsEntropy);
-            let key = signer::generate(&config.hsm, bits, &id).map_err(Failure::line)?;
+            let key = signer::generate(&access.config().hsm, size.bits, &id, false).map_err(Failure::line)?;
             output.result(&key, || format!("{}\n", key.kid.as_str()))
         }
-        Verb::List => {
-            let keys = signer::list(&config.hsm).map_err(Failure::line)?;
-            let rows = keys.iter().map(row).collect::<Result<Vec<_>, _>>()?;
-            output.list("keys", &rows, &["kid", "label", "bits", "id"])
+        Verb::Generate { size, next: true } => {
+            let key = generate_next(size, access)?;
+            output.result(&key, || format!("{}\n", key.kid.as_str()))
         }
-        Verb::Check => check(&signer::check(&config.hsm).map_err(Failure::line)?, output),
+        Verb::List => list(access, output),
+        Verb::Check => check(&signer::check(&access.config().hsm).map_err(Failure::line)?, output),
+        Verb::Announce(Which { kid }) => {
+            let mut others = kids_in_token(access)?;
+            if !others.contains(&kid) {
+                return Err(Failure::line(format_args!("the token has no key {kid} with the label in hsm.key_label")));
+            }
+            others.retain(|other| *other != kid);
+            change(&KeyCommand::Announce { kid, others }, access, output)
+        }
+        Verb::Activate { which: Which { kid }, at, early } => {
+            change(&KeyCommand::Activate { kid, at, early }, access, output)
+        }
+        Verb::Retire(Which { kid }) => change(&KeyCommand::Retire { kid }, access, output),
+        Verb::Remove { which: Which { kid }, now: false } => change(&KeyCommand::Remove { kid }, access, output),
+        Verb::Remove { which: Which { kid }, now: true } => {
+            let cache = access.config().keys.cache.as_secs();
+            change(&KeyCommand::RemoveNow { kid }, access, output)?;
+            let warning = format!(
+                "warning: tokens of this key are refused here from now on. Others who keep the key set accept them, and \
+                 may refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still \
+                 in the token: delete it there"
+            );
+            // Where nobody reads, nobody is told.
+            let _ = writeln!(io::stderr(), "{warning}");
+            Ok(())
+        }
+        Verb::Rotate { size } => rotate(size, access, output),
     }
+}
+
+fn kids_in_token(access: &Access) -> Result<Vec<String>, Failure> {
+    let hsm = &access.config().hsm;
+    let keys = signer::list(hsm).map_err(Failure::line)?;
+    Ok(keys.into_iter().filter(|key| key.label == hsm.key_label).map(|key| key.kid.to_string()).collect())
+}
+
+/// Makes a key beside others and announces it, so that no server refuses it as a stranger's.
+fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, Failure> {
+    let others = kids_in_token(access)?;
+    let id: [u8; 16] = random(&OsEntropy);
+    let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(Failure::line)?;
+    let kid = key.kid.to_string();
+    access.ask(&Command::Key(KeyCommand::Announce { kid: kid.clone(), others })).map_err(|failure| match failure {
+        Failure::Failed(mut lines) => {
+            lines.push(format!("the key {kid} was made, but is not announced; run: sealgate key announce --kid {kid}"));
+            Failure::Failed(lines)
+        }
+        usage @ Failure::Usage(_) => usage,
+    })?;
+    Ok(key)
+}
+
+/// Carries a change out and shows the keys as they then are.
+fn change(command: &KeyCommand, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let keys = lives(command, access)?;
+    let present: Vec<Value> = keys.into_iter().filter(|key| key["state"] != "removed").collect();
+    output.list("keys", &present, &COLUMNS)
+}
+
+fn lives(command: &KeyCommand, access: &mut Access) -> Result<Vec<Value>, Failure> {
+    match access.ask(&Command::Key(command.clone()))?.take("keys") {
+        Some(Value::Array(keys)) => Ok(keys),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let keys = lives(&KeyCommand::List, access)?;
+    let waiting: Vec<&Value> = keys.iter().filter(|key| key["state"] == "pre_published").collect();
+    if let Some(planned) = waiting.iter().find(|key| !key["activate_at"].is_null()) {
+        let kid = planned["kid"].as_str().unwrap_or_default();
+        return Err(Failure::line(format_args!(
+            "a rotation is under way: the key {kid} is published and will sign; `sealgate key list` shows when"
+        )));
+    }
+    // A key that waits was made for this.
+    let kid = match waiting.first().and_then(|key| key["kid"].as_str()) {
+        Some(kid) => kid.to_owned(),
+        None => generate_next(size, access)?.kid.to_string(),
+    };
+    change(&KeyCommand::Activate { kid, at: None, early: false }, access, output)
+}
+
+/// Keys of the token with their times, then keys that are known and not there.
+fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let found = signer::list(&access.config().hsm).map_err(Failure::line)?;
+    let mut lives = lives(&KeyCommand::List, access)?;
+    let label = access.config().hsm.key_label.clone();
+    let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
+    let mut rows = Vec::new();
+    for key in &found {
+        let mut row = row(key)?;
+        let at = lives.iter().position(|life| life["kid"] == row["kid"]);
+        let life = match at {
+            Some(at) => lives.remove(at),
+            None if key.label == label => json!({ "state": state_of_strangers }),
+            None => json!({ "state": "not_ours" }),
+        };
+        if let (Value::Object(row), Value::Object(life)) = (&mut row, life) {
+            row.extend(life);
+        }
+        rows.push(row);
+    }
+    rows.extend(lives);
+    output.list("keys", &rows, &["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"])
 }
 
 fn row(key: &KeyReport) -> Result<Value, Failure> {

@@ -51,7 +51,7 @@ The first steps, with a configuration file of your own:
       --redirect-uri https://wiki.example.com/callback
   sealgate serve  --config sealgate.toml
 
-The commands about users, clients and sessions go through the admin socket while a server runs, and work on the store
+The commands about users, clients, sessions and keys' times go through the admin socket while a server runs, and work on the store
 itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage. Errors go to standard error.";
 
 #[derive(Debug, Subcommand)]
@@ -71,7 +71,7 @@ enum Noun {
     /// Browser sessions
     #[command(subcommand)]
     Session(session::Verb),
-    /// Signing keys in the PKCS#11 token
+    /// Signing keys: those in the PKCS#11 token, and when each of them signs
     #[command(subcommand)]
     Key(key::Verb),
 }
@@ -94,7 +94,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),
-        Noun::Key(verb) => key::run(verb, &load(&file)?, &output),
+        Noun::Key(verb) => key::run(verb, &mut Access::open(load(&file)?)?, &output),
     }
 }
 

@@ -10,6 +10,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
@@ -17,13 +18,17 @@ use super::disk::{self, Files, Mismatch};
 use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::{
-    Admin, Config, Hsm, Issuer, Language, Log, LogFormat, Login, Pages, RateLimits, Registration, RegistrationMode,
-    Server, Sessions, Store, StoreEngine, Tls, Tokens,
+    Admin, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
+    RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
+use crate::protocol::key_life::KeyTimes;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+
+/// How far the clocks of this machine and of whoever verifies tokens may be apart, seconds.
+const CLOCKS_DIFFER: u64 = 5 * MINUTE;
 
 /// Reads and checks the file at `path`; `files` is given the directory that it stands in.
 pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<Fault>> {
@@ -61,6 +66,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let admin = admin(root.section("admin"), files, &server, store.as_ref());
     let hsm = hsm(root.section("hsm"), files);
     let tokens = tokens(root.section("tokens"));
+    let keys = keys(root.section("keys"), &tokens);
     let sessions = sessions(root.section("sessions"));
     let rate_limits = rate_limits(root.section("rate_limits"));
     let login = login(root.section("login"));
@@ -75,6 +81,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         hsm: hsm?,
         store: store?,
         tokens,
+        keys,
         sessions,
         rate_limits,
         login,
@@ -183,6 +190,19 @@ fn tokens(mut section: Section<'_, '_>) -> Tokens {
         authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
     }
+}
+
+fn keys(mut section: Section<'_, '_>, tokens: &Tokens) -> Keys {
+    let publish = section.seconds("publish_seconds", 25 * HOUR, 1..=30 * DAY);
+    let shortest = tokens.access_token.as_secs();
+    let keep = section.seconds("keep_seconds", shortest + CLOCKS_DIFFER, 1..=30 * DAY);
+    if keep < tokens.access_token {
+        let problem = format!("is shorter than tokens.access_token_seconds; write at least {shortest}");
+        section.fault("keep_seconds", &problem);
+    }
+    // The rest is for a copy that was on its way when the key came, and for clocks that differ.
+    let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
+    Keys { times: KeyTimes { publish, keep }, cache }
 }
 
 fn sessions(mut section: Section<'_, '_>) -> Sessions {

@@ -17,6 +17,8 @@ use std::time::Duration;
 use disk::Files;
 use ipnet::IpNet;
 
+use crate::protocol::key_life::KeyTimes;
+
 pub use app::{Access, App, Route, Upstream};
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
@@ -36,6 +38,8 @@ pub struct Config {
     pub store: Store,
     /// Lifetimes of what the provider issues.
     pub tokens: Tokens,
+    /// How signing keys follow one another.
+    pub keys: Keys,
     /// Lifetimes of sign-ins.
     pub sessions: Sessions,
     /// Requests a minute, by endpoint.
@@ -179,6 +183,15 @@ pub struct Tokens {
     pub authorization_code: Duration,
     /// Of a refresh token, from its issue; each rotation starts it anew.
     pub refresh_token: Duration,
+}
+
+/// `[keys]`: how signing keys follow one another.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    /// How long a key is published before it signs, and kept after it has signed for the last time.
+    pub times: KeyTimes,
+    /// How long clients may keep the JWK set: a little shorter than a key is published before it signs.
+    pub cache: Duration,
 }
 
 /// `[sessions]`: lifetimes of a browser's sign-in.

@@ -4,10 +4,10 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 
-/// How long clients may keep the keys. A new key is published at least this long before it signs.
-const SECONDS: u32 = 86_400;
-
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
 pub(super) fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    Ok(Response::public_json(&call.sealgate.issuer.signer().key_set().jwk_set(), SECONDS))
+    let sealgate = call.sealgate;
+    // A new key is published for longer than this before it signs.
+    let seconds = u32::try_from(sealgate.config.keys.cache.as_secs()).unwrap_or(u32::MAX);
+    Ok(Response::public_json(&sealgate.issuer.signer().key_set().jwk_set(), seconds))
 }

@@ -11,6 +11,7 @@ pub mod credentials;
 pub mod error;
 pub mod grant;
 pub mod jwt;
+pub mod key_life;
 pub mod logout;
 pub mod metadata;
 pub mod next_step;

@@ -63,17 +63,18 @@ pub struct CheckedKey {
 }
 
 /// Makes a key pair on the token that can sign and cannot leave. `id` becomes its `CKA_ID`: random bytes, 16 are enough.
+/// `further`: beside other keys with the configured label.
 ///
 /// # Errors
-/// [`OpenError::KeyExists`] when a key with the configured label is there already; [`OpenError::UnfitKey`] when the token
+/// [`OpenError::KeyExists`] when a key with the id, or the label unless `further`, is there already; [`OpenError::UnfitKey`] when the token
 /// made a key without the properties asked for (it is removed again); all others as for opening a signer.
-pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8]) -> Result<KeyReport, OpenError> {
+pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, OpenError> {
     with_session(hsm, |session| {
         let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
         let existing = key::token_keys(session, None).map_err(device)?;
         let taken: Vec<Vec<u8>> = existing
             .into_iter()
-            .filter(|key| key.report.label == hsm.key_label || key.id == id)
+            .filter(|key| (key.report.label == hsm.key_label && !further) || key.id == id)
             .map(|key| key.id)
             .collect();
         if !taken.is_empty() {
@@ -99,8 +100,8 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, OpenError> {
     })
 }
 
-/// Says of the keys with the configured label whether a server would start with them: exactly one, with the properties
-/// of a signing key, whose signature verifies.
+/// Says of the keys with the configured label whether a server could sign with them: at least one, no two with the same
+/// `CKA_ID`, each with the properties of a signing key and a signature that verifies.
 ///
 /// # Errors
 /// As for opening a signer, as far as the token is concerned; what is wrong with keys is in the [`Check`].
@@ -109,7 +110,7 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, OpenError> {
         let keys = key::token_keys(session, Some(&hsm.key_label))
             .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
         let mut faults = Vec::new();
-        if let Err(error) = key::the_only_one(&keys, &hsm.token_label, &hsm.key_label) {
+        if let Err(error) = key::each_with_its_id(&keys, &hsm.token_label, &hsm.key_label) {
             faults.push(error.to_string());
         }
         let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key)).collect();

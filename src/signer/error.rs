@@ -104,18 +104,18 @@ pub enum OpenError {
         /// The key label searched for.
         label: String,
     },
-    /// Several keys have the label.
+    /// Several keys have the label and the same id.
     #[error(
-        "token \"{token}\" has {} private keys labelled \"{label}\" (CKA_ID {}); keep one: delete or relabel the others, for example with pkcs11-tool --delete-object --type privkey --id",
-        ids.len(), ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", ")
+        "token \"{token}\" has several private keys labelled \"{label}\" with the CKA_ID {}; keep one: delete the others, for example with pkcs11-tool --delete-object --type privkey --id",
+        hex(id)
     )]
-    TwoKeys {
+    SameId {
         /// The token's label.
         token: String,
         /// The key label.
         label: String,
-        /// Their `CKA_ID`s.
-        ids: Vec<Vec<u8>>,
+        /// Their `CKA_ID`.
+        id: Vec<u8>,
     },
     /// The key does not have the properties that a signing key must have.
     #[error(
@@ -131,7 +131,7 @@ pub enum OpenError {
         faults: Vec<String>,
     },
     /// A key with the label exists already, so none was generated.
-    #[error("token \"{token}\" already has a private key labelled \"{label}\" (CKA_ID {}); nothing was generated", ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", "))]
+    #[error("token \"{token}\" already has a private key labelled \"{label}\" (CKA_ID {}); nothing was generated. For a further key: sealgate key generate --next", ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", "))]
     KeyExists {
         /// The token's label.
         token: String,

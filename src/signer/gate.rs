@@ -35,6 +35,8 @@ pub(super) enum Refusal {
 pub(super) enum Task {
     /// A caller met a failure of this class.
     Repair(ErrorClass),
+    /// Somebody has changed the keys in the token: look which there are.
+    Look,
     /// Nothing was reported for a while: see whether the token still signs.
     Probe,
     /// The signer is being closed.
@@ -73,6 +75,8 @@ struct State {
     supervisor: Option<Instant>,
     /// Workers that found no session free and wait.
     parked: usize,
+    /// Whether the supervisor was asked to look at the keys.
+    look: bool,
     /// Set by the watchdog: calls do not return.
     hung: Stuck,
     was_ready: bool,
@@ -96,6 +100,7 @@ impl Gate {
             inside: vec![None; workers],
             supervisor: None,
             parked: 0,
+            look: false,
             hung: Stuck::default(),
             was_ready: true,
         };
@@ -177,6 +182,12 @@ impl Gate {
         true
     }
 
+    /// Asks the supervisor to look at the keys in the token; after a repair, where one is under way.
+    pub(super) fn ask_to_look(&self) {
+        self.lock().look = true;
+        self.changed.notify_all();
+    }
+
     /// Waits for a task for the supervisor; a probe when none comes for `interval`.
     pub(super) fn next_task(&self, interval: Duration) -> Task {
         let until = Instant::now() + interval;
@@ -185,6 +196,10 @@ impl Gate {
             match &state.phase {
                 Phase::Repairing(class) => return Task::Repair(*class),
                 Phase::Closed => return Task::Close,
+                Phase::Up if state.look => {
+                    state.look = false;
+                    return Task::Look;
+                }
                 Phase::Up | Phase::Down(_) => {}
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else { return Task::Probe };

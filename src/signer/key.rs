@@ -82,7 +82,7 @@ impl KeyReport {
 pub(super) struct SigningKey {
     pub(super) public: PublicKey,
     pub(super) id: Vec<u8>,
-    pub(super) label: String,
+    pub(super) report: KeyReport,
 }
 
 /// A private key as it was found in the token.
@@ -109,32 +109,35 @@ impl TokenKey {
     pub(super) fn into_signing_key(self) -> Result<SigningKey, OpenError> {
         let faults = self.faults();
         match self.public {
-            Ok(public) if faults.is_empty() => Ok(SigningKey { public, id: self.id, label: self.report.label }),
+            Ok(public) if faults.is_empty() => Ok(SigningKey { public, id: self.id, report: self.report }),
             _ => Err(OpenError::UnfitKey { label: self.report.label, id: self.id, faults }),
         }
     }
 }
 
-/// The one fit key with this label.
+/// The keys with this label, each of them fit, each with a `CKA_ID` of its own.
 ///
 /// # Errors
-/// `NoKey`, `TwoKeys`, `UnfitKey`, or `Device` when the token fails.
-pub(super) fn the_signing_key(session: &Session, token: &str, label: &str) -> Result<SigningKey, OpenError> {
-    let mut keys = token_keys(session, Some(label)).map_err(|fault| OpenError::device(token, &fault))?;
-    the_only_one(&keys, token, label)?;
-    keys.swap_remove(0).into_signing_key()
+/// `NoKey`, `SameId`, `UnfitKey`, or `Device` when the token fails.
+pub(super) fn signing_keys(session: &Session, token: &str, label: &str) -> Result<Vec<SigningKey>, OpenError> {
+    let keys = token_keys(session, Some(label)).map_err(|fault| OpenError::device(token, &fault))?;
+    each_with_its_id(&keys, token, label)?;
+    keys.into_iter().map(TokenKey::into_signing_key).collect()
 }
 
-/// Whether `keys`, those with this label, are exactly one.
+/// Whether `keys`, those with this label, are there and can be told apart.
 ///
 /// # Errors
-/// `NoKey` or `TwoKeys`.
-pub(super) fn the_only_one(keys: &[TokenKey], token: &str, label: &str) -> Result<(), OpenError> {
+/// `NoKey` or `SameId`.
+pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> Result<(), OpenError> {
     let (token, label) = (token.to_owned(), label.to_owned());
-    match keys {
-        [_] => Ok(()),
-        [] => Err(OpenError::NoKey { token, label }),
-        _ => Err(OpenError::TwoKeys { token, label, ids: keys.iter().map(|key| key.id.clone()).collect() }),
+    if keys.is_empty() {
+        return Err(OpenError::NoKey { token, label });
+    }
+    let again = keys.iter().enumerate().find(|(at, key)| keys.iter().take(*at).any(|other| other.id == key.id));
+    match again {
+        Some((_, key)) => Err(OpenError::SameId { token, label, id: key.id.clone() }),
+        None => Ok(()),
     }
 }
 
@@ -153,11 +156,11 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
     let template = [
         Attribute::Class(ObjectClass::PRIVATE_KEY),
         Attribute::KeyType(KeyType::RSA),
-        Attribute::Label(key.label.as_bytes().to_vec()),
+        Attribute::Label(key.report.label.as_bytes().to_vec()),
         Attribute::Id(key.id.clone()),
     ];
     let found = session.find_objects(&template)?;
-    let name = || format!("key \"{}\" (CKA_ID {})", key.label, hex(&key.id));
+    let name = || format!("key \"{}\" (CKA_ID {})", key.report.label, hex(&key.id));
     let [handle] = found[..] else {
         return Err(match found.len() {
             0 => Fault::new(ErrorClass::Login, format!("{} is not found any more", name())),

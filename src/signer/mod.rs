@@ -4,7 +4,8 @@
 //! that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back together. When
 //! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
 //! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
-//! it, `keyring` and `encoding` their public side, `ceremony` what the command line does with them.
+//! it, `keychain` which of them are published and which one signs, `keyring` and `encoding` their public side, `ceremony`
+//! what the command line does with them.
 //!
 //! There is no software key, and no way to configure one.
 
@@ -14,6 +15,7 @@ mod error;
 mod fault;
 mod gate;
 mod key;
+mod keychain;
 mod keyring;
 mod observer;
 mod pin;
@@ -27,6 +29,9 @@ mod worker;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+
+use crate::ambient::Clock;
+use crate::protocol::key_life::KeyRing;
 
 pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list};
 pub use encoding::{Jwk, JwkSet};
@@ -51,8 +56,20 @@ pub trait Signer: Send + Sync {
     /// [`SignError`]. Returns within the configured time, whatever the token does.
     async fn sign(&self, kid: &KeyId, inputs: Vec<Vec<u8>>) -> Result<Vec<Signature>, SignError>;
 
-    /// The published keys and the active one.
+    /// The keys that are published at this time and the active one. Before [`Signer::follow`]: one of the token's.
     fn key_set(&self) -> Arc<KeySet>;
+
+    /// The keys in the token with the configured label, as it states them, when they were last looked at.
+    fn found(&self) -> Vec<KeyReport>;
+
+    /// Looks again which keys are in the token, and proves that each signs.
+    ///
+    /// # Errors
+    /// One line; the keys known are as before. Returns within half a minute, whatever the token does.
+    async fn look(&self) -> Result<(), String>;
+
+    /// From now on publishes and signs by the times of this ring, as this clock tells them.
+    fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 
     /// Whether signatures can be expected now; false during a repair.
     fn ready(&self) -> bool;

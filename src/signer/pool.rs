@@ -15,7 +15,8 @@ use super::encoding::sha256;
 use super::error::{OpenError, SignError};
 use super::fault::ErrorClass;
 use super::gate::Gate;
-use super::key::{self, SigningKey};
+use super::key::{self, KeyReport, SigningKey};
+use super::keychain::Keychain;
 use super::keyring::{KeyId, KeySet, Signature};
 use super::observer::Observer;
 use super::pin;
@@ -24,17 +25,21 @@ use super::supervisor::Supervisor;
 use super::timing::Timing;
 use super::watchdog::Watchdog;
 use super::worker::{Job, Worker};
+use crate::ambient::Clock;
 use crate::config;
+use crate::protocol::key_life::KeyRing;
 
 /// How long dropping the signer waits for its threads. A thread inside a call that does not return is left behind.
 const THREADS_END: Duration = Duration::from_secs(4);
+
+/// The longest that a look at the keys may take, a repair before it included.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Signs with keys that stay in a PKCS #11 token, on threads of its own.
 ///
 /// A module's state is one for the whole process: open one signer a process and module.
 pub struct Pkcs11Signer {
-    key_set: Arc<KeySet>,
-    keys: Arc<[Arc<SigningKey>]>,
+    keys: Arc<Keychain>,
     gate: Arc<Gate>,
     queue: Sender<Job>,
     timeout: Duration,
@@ -61,7 +66,7 @@ impl Pkcs11Signer {
         let module = Module::load(&hsm.module)?;
         let initialized = module.initialize()?;
         let opened = open_token(&module, hsm, &pin);
-        let (anchor, key) = match opened {
+        let (anchor, found) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 if initialized == Initialized::Here
@@ -73,8 +78,7 @@ impl Pkcs11Signer {
             }
         };
 
-        let key_set = Arc::new(KeySet::new(key.public.clone(), Vec::new()));
-        let keys: Arc<[Arc<SigningKey>]> = Arc::new([Arc::new(key)]);
+        let keys = Arc::new(Keychain::new(&hsm.token_label, &hsm.key_label, found)?);
         let gate = Arc::new(Gate::new(hsm.sessions.max(1), anchor.token.slot, Arc::clone(&observer)));
         let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
         let worker = |number| Worker {
@@ -104,7 +108,7 @@ impl Pkcs11Signer {
             queue.close();
         })?;
         let threads = Mutex::new(threads);
-        Ok(Self { key_set, keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
+        Ok(Self { keys, gate, queue, timeout: hsm.sign_timeout, observer, threads })
     }
 
     /// Puts one job for each input into the queue.
@@ -128,15 +132,11 @@ impl Pkcs11Signer {
 
     async fn sign_with(&self, kid: &KeyId, inputs: &[Vec<u8>]) -> Result<Vec<Signature>, SignError> {
         let deadline = Instant::now() + self.timeout;
-        let key = self
-            .keys
-            .iter()
-            .find(|key| key.public.kid() == kid)
-            .ok_or_else(|| SignError::Bug(format!("no key {kid} in the token")))?;
+        let key = self.keys.find(kid).ok_or_else(|| SignError::Bug(format!("no key {kid} in the token")))?;
         if let Some(refusal) = self.gate.refusal() {
             return Err(refusal.into());
         }
-        let replies = self.submit(key, inputs, deadline)?;
+        let replies = self.submit(&key, inputs, deadline)?;
         let collect = async {
             let mut signatures = Vec::with_capacity(replies.len());
             for reply in replies {
@@ -152,12 +152,14 @@ impl Pkcs11Signer {
 /// Where one signature arrives.
 type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 
-/// Logs in, reads the key and proves that it signs.
-fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, SigningKey), OpenError> {
+/// Logs in, reads the keys and proves that each signs.
+fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), OpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
-    let key = key::the_signing_key(&anchor.session, &hsm.token_label, &hsm.key_label)?;
-    key::prove(&anchor.session, &key).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
-    Ok((anchor, key))
+    let found = key::signing_keys(&anchor.session, &hsm.token_label, &hsm.key_label)?;
+    for key in &found {
+        key::prove(&anchor.session, key).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+    }
+    Ok((anchor, found))
 }
 
 /// Starts every thread. The channel is disconnected when the last one has ended; nothing is ever sent.
@@ -197,7 +199,28 @@ impl Signer for Pkcs11Signer {
     }
 
     fn key_set(&self) -> Arc<KeySet> {
-        Arc::clone(&self.key_set)
+        self.keys.key_set()
+    }
+
+    fn found(&self) -> Vec<KeyReport> {
+        self.keys.found()
+    }
+
+    async fn look(&self) -> Result<(), String> {
+        let (reply, answer) = oneshot::channel();
+        if !self.keys.await_look(reply) {
+            return Err("others are waiting for the token already; try again".into());
+        }
+        self.gate.ask_to_look();
+        match tokio::time::timeout(LOOK, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err("the signer is being closed".into()),
+            Err(_) => Err("the token did not show its keys in time".into()),
+        }
+    }
+
+    fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
+        self.keys.follow(ring, clock);
     }
 
     fn ready(&self) -> bool {
@@ -218,6 +241,6 @@ impl Drop for Pkcs11Signer {
 
 impl fmt::Debug for Pkcs11Signer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Pkcs11Signer").field("active", self.key_set.active()).finish_non_exhaustive()
+        formatter.debug_struct("Pkcs11Signer").field("keys", &self.keys.key_set()).finish_non_exhaustive()
     }
 }

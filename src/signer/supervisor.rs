@@ -10,7 +10,8 @@ use cryptoki::types::AuthPin;
 use super::error::OpenError;
 use super::fault::{ErrorClass, Fault};
 use super::gate::{Gate, Task};
-use super::key::{self, SigningKey};
+use super::key;
+use super::keychain::Keychain;
 use super::observer::Observer;
 use super::pkcs11::{Anchor, Initialized, Module};
 use super::timing::Timing;
@@ -28,7 +29,7 @@ pub(super) struct Supervisor {
     pub(super) label: String,
     pub(super) anchor: Anchor,
     pub(super) pin: AuthPin,
-    pub(super) keys: Arc<[Arc<SigningKey>]>,
+    pub(super) keys: Arc<Keychain>,
     pub(super) gate: Arc<Gate>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) timing: Timing,
@@ -48,6 +49,7 @@ impl Supervisor {
         loop {
             match self.gate.next_task(self.timing.probe_interval) {
                 Task::Close => break,
+                Task::Look => self.look(),
                 Task::Probe if latched => {}
                 Task::Probe => self.probe(),
                 Task::Repair(class) => latched = self.repair(class, &mut backoff).is_err(),
@@ -69,6 +71,27 @@ impl Supervisor {
             let class = if fault.class == ErrorClass::Login { ErrorClass::Login } else { ErrorClass::Device };
             self.gate.report(epoch, class);
         }
+    }
+
+    /// Looks which keys are in the token, and proves each. A key that is not fit leaves the keys known as they are.
+    fn look(&self) {
+        let epoch = self.gate.epoch();
+        let outcome = {
+            let _supervising = self.gate.supervise();
+            key::signing_keys(&self.anchor.session, &self.label, self.keys.label()).and_then(|found| {
+                let device = |fault: Fault| OpenError::device(&self.label, &fault);
+                found.iter().try_for_each(|key| key::prove(&self.anchor.session, key)).map_err(device)?;
+                Ok(found)
+            })
+        };
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, "the keys in the token could not be read");
+            if matches!(error, OpenError::Device { .. } | OpenError::NoKey { .. }) {
+                // A token without keys is what a lost login looks like.
+                self.gate.report(epoch, ErrorClass::Login);
+            }
+        }
+        self.keys.looked(outcome);
     }
 
     /// Repairs until it works.
@@ -144,7 +167,7 @@ impl Supervisor {
     }
 
     fn prove_keys(&self) -> Result<(), Fault> {
-        self.keys.iter().try_for_each(|key| key::prove(&self.anchor.session, key))
+        self.keys.in_use().iter().try_for_each(|key| key::prove(&self.anchor.session, key))
     }
 
     /// Gives up until a person has acted.

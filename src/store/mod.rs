@@ -7,6 +7,7 @@
 pub mod barrier;
 pub mod engine;
 mod grants;
+mod keys;
 pub mod memory;
 mod registry;
 mod sessions;

@@ -115,6 +115,11 @@ pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
 }
 
+/// The signing keys' times.
+pub(super) fn key_ring() -> Key {
+    key(Table::Meta, &[b"keys"])
+}
+
 /// What an index leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

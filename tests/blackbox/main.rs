@@ -8,5 +8,6 @@ mod support;
 
 mod flow;
 mod gate;
+mod keys;
 mod openidconnect;
 mod start;

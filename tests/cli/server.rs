@@ -5,11 +5,12 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::admin::{self, Directory, OnThisThread, socket};
+use sealgate::admin::{self, Directory, NobodySigns, OnThisThread, socket};
 use sealgate::ambient::{Clock, OsEntropy, SystemClock};
 use sealgate::protocol::client::ClientId;
 use sealgate::protocol::code::{Code, CodeState};
 use sealgate::protocol::grant::{Grant, GrantId, GrantState};
+use sealgate::protocol::key_life::KeyTimes;
 use sealgate::protocol::scope::Scope;
 use sealgate::protocol::secret::SecretHash;
 use sealgate::protocol::session::{Session, SessionId, SignIn, Step};
@@ -40,8 +41,14 @@ impl Served {
         let execute = move |command| {
             let store = Arc::clone(&served);
             async move {
-                let directory =
-                    Directory { store: &store, clock: &SystemClock, entropy: &OsEntropy, passwords: &OnThisThread };
+                let directory = Directory {
+                    store: &store,
+                    clock: &SystemClock,
+                    entropy: &OsEntropy,
+                    passwords: &OnThisThread,
+                    keys: &NobodySigns,
+                    key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
+                };
                 admin::execute(&directory, command).await
             }
         };

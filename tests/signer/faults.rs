@@ -75,19 +75,6 @@ fn missing_key_names_the_command_that_makes_one() {
 }
 
 #[test]
-fn two_keys_with_the_label_are_named_by_id() {
-    in_own_process("faults::two_keys_with_the_label_are_named_by_id", LABEL, |softhsm| {
-        for id in ["0801", "0802"] {
-            softhsm.pkcs11_tool(LABEL, &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", id]);
-        }
-        let error = refusal(&hsm(softhsm));
-        assert!(matches!(error, OpenError::TwoKeys { .. }), "{error}");
-        let line = error.to_string();
-        assert!(line.contains("0801") && line.contains("0802") && line.contains("delete or relabel"), "{line}");
-    });
-}
-
-#[test]
 fn key_that_decrypts_is_refused() {
     in_own_process("faults::key_that_decrypts_is_refused", LABEL, |softhsm| {
         // SoftHSM lets a key decrypt unless told otherwise, and pkcs11-tool does not tell it.

@@ -66,7 +66,7 @@ fn longer_keys_sign_too() {
     in_own_process("signing::longer_keys_sign_too", LABEL, |softhsm| {
         for (size, id) in [(KeySize::Rsa3072, [1]), (KeySize::Rsa4096, [2])] {
             let hsm = sealgate::config::Hsm { key_label: format!("{size:?}"), ..hsm(softhsm) };
-            let report = signer::generate(&hsm, size, &id).unwrap();
+            let report = signer::generate(&hsm, size, &id, false).unwrap();
             assert_eq!(report.bits, size.bits() as usize);
             let (signer, _) = open(&hsm, quick());
             sign_one(&signer, b"message").unwrap();

@@ -32,7 +32,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
 
 /// Makes a 2048-bit key with the configured label.
 pub(crate) fn generate(hsm: &Hsm) -> KeyReport {
-    signer::generate(hsm, KeySize::Rsa2048, &[0xa1, 0x5e]).unwrap()
+    signer::generate(hsm, KeySize::Rsa2048, &[0xa1, 0x5e], false).unwrap()
 }
 
 /// Pauses and limits short enough for a test.

@@ -26,7 +26,7 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
             sign_timeout: Duration::from_secs(30),
             queue: 1000,
         };
-        sealgate::signer::generate(&hsm, KeySize::Rsa2048, &[7; 16]).unwrap();
+        sealgate::signer::generate(&hsm, KeySize::Rsa2048, &[7; 16], false).unwrap();
         let signer = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap();
         (token, Arc::new(signer))
     });

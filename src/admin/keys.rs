@@ -1,0 +1,98 @@
+//! Commands about the lives of signing keys: the times in the store, and the signer that follows them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::command::KeyCommand;
+use super::execute::{CommandError, Directory};
+use crate::protocol::key_life::{KeyFault, KeyLife, KeyRing};
+use crate::protocol::time::UnixTime;
+use crate::sealgate::Sealgate;
+
+/// Whoever signs with the keys.
+#[async_trait]
+pub trait KeyHolder: Send + Sync {
+    /// Looks which keys are in the token, and yields their kids; `None` where nobody is there to look.
+    ///
+    /// # Errors
+    /// One line: why the token does not show them.
+    async fn look(&self) -> Result<Option<Vec<String>>, String>;
+
+    /// Goes by these times from now on.
+    fn follow(&self, ring: KeyRing);
+}
+
+#[async_trait]
+impl KeyHolder for Sealgate {
+    async fn look(&self) -> Result<Option<Vec<String>>, String> {
+        let signer = self.issuer.signer();
+        signer.look().await?;
+        Ok(Some(signer.found().iter().map(|key| key.kid.to_string()).collect()))
+    }
+
+    fn follow(&self, ring: KeyRing) {
+        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+    }
+}
+
+/// Nobody signs: the store is not served.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NobodySigns;
+
+#[async_trait]
+impl KeyHolder for NobodySigns {
+    async fn look(&self) -> Result<Option<Vec<String>>, String> {
+        Ok(None)
+    }
+
+    fn follow(&self, _ring: KeyRing) {}
+}
+
+pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
+    let now = directory.clock.now();
+    if let KeyCommand::List = command {
+        return Ok(shown(&directory.store.key_ring().await?, now));
+    }
+    if let KeyCommand::Announce { kid, .. } = &command {
+        let found = directory.keys.look().await.map_err(CommandError::invalid)?;
+        if found.is_some_and(|found| !found.contains(kid)) {
+            return Err(CommandError::Absent(format!("the server does not see the key {kid} in its token")));
+        }
+    }
+    let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
+    let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
+    tracing::info!(?command, "an operator changed the signing keys' times");
+    directory.keys.follow(ring.clone());
+    Ok(shown(&ring, now))
+}
+
+fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &Directory<'_>) -> Result<(), KeyFault> {
+    let times = directory.key_times;
+    match command {
+        KeyCommand::List => Ok(()),
+        KeyCommand::Announce { kid, others } => ring.announce(kid, others, now),
+        KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
+        KeyCommand::Retire { kid } => ring.retire(kid, now, times),
+        KeyCommand::Remove { kid } => ring.remove(kid, now, times),
+        KeyCommand::RemoveNow { kid } => ring.remove_now(kid, now),
+    }
+}
+
+fn shown(ring: &KeyRing, now: UnixTime) -> Answer {
+    let key = |life: &KeyLife| {
+        json!({
+            "kid": life.kid,
+            "state": life.state(now),
+            "created_at": life.created_at,
+            "published_at": life.published_at,
+            "activate_at": life.activate_at,
+            "retire_at": life.retire_at,
+            "remove_at": life.remove_at,
+        })
+    };
+    let keys: Vec<Value> = ring.keys().iter().map(key).collect();
+    Answer::new(Map::new()).with("keys", keys)
+}

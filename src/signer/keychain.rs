@@ -1,0 +1,175 @@
+//! The keys of the token that can be signed with, and which of them are published and which one signs at this time. The
+//! times come from outside; a set that follows from them is kept until the next one passes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio::sync::oneshot;
+
+use super::error::OpenError;
+use super::key::{KeyReport, SigningKey};
+use super::keyring::{KeyId, KeySet};
+use crate::ambient::Clock;
+use crate::protocol::key_life::{KeyRing, KeyState};
+use crate::protocol::time::UnixTime;
+
+/// Callers that may wait for a look at the token at once.
+const MOST_WAITING: usize = 16;
+
+/// Where the outcome of a look goes.
+pub(super) type LookReply = oneshot::Sender<Result<(), String>>;
+
+/// See the module's page.
+pub(super) struct Keychain {
+    label: String,
+    inner: RwLock<Inner>,
+    waiting: Mutex<Vec<LookReply>>,
+}
+
+struct Inner {
+    found: Vec<Arc<SigningKey>>,
+    plan: Option<Plan>,
+    shown: Shown,
+}
+
+#[derive(Clone)]
+struct Plan {
+    ring: KeyRing,
+    clock: Arc<dyn Clock>,
+}
+
+/// The key set from `from` on until `until`, for ever when absent.
+struct Shown {
+    set: Arc<KeySet>,
+    from: UnixTime,
+    until: Option<UnixTime>,
+}
+
+impl Shown {
+    fn holds(&self, now: UnixTime) -> bool {
+        self.from <= now && self.until.is_none_or(|until| now < until)
+    }
+}
+
+impl Keychain {
+    /// The keys that were found, those with this label in this token; without a plan the first of them signs.
+    pub(super) fn new(token: &str, label: &str, found: Vec<SigningKey>) -> Result<Self, OpenError> {
+        let no_key = || OpenError::NoKey { token: token.to_owned(), label: label.to_owned() };
+        let first = found.first().ok_or_else(no_key)?.public.clone();
+        let shown =
+            Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
+        let found = found.into_iter().map(Arc::new).collect();
+        let inner = RwLock::new(Inner { found, plan: None, shown });
+        Ok(Self { label: label.to_owned(), inner, waiting: Mutex::new(Vec::new()) })
+    }
+
+    /// The keys' label.
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The key with this id, published or not.
+    pub(super) fn find(&self, kid: &KeyId) -> Option<Arc<SigningKey>> {
+        self.read(|inner| inner.found.iter().find(|key| key.public.kid() == kid).cloned())
+    }
+
+    /// What the token states about each key.
+    pub(super) fn found(&self) -> Vec<KeyReport> {
+        self.read(|inner| inner.found.iter().map(|key| key.report.clone()).collect())
+    }
+
+    /// The keys that sign now or may soon: a token that does not sign with them is out of order.
+    pub(super) fn in_use(&self) -> Vec<Arc<SigningKey>> {
+        self.read(|inner| {
+            let Some(Plan { ring, clock }) = &inner.plan else { return inner.found.clone() };
+            let now = clock.now();
+            let state = |key: &SigningKey| ring.find(key.public.kid().as_str()).map(|life| life.state(now));
+            let used = |key: &&Arc<SigningKey>| {
+                matches!(state(key), Some(KeyState::Active | KeyState::PrePublished))
+                    || key.public.kid() == inner.shown.set.active().kid()
+            };
+            inner.found.iter().filter(used).cloned().collect()
+        })
+    }
+
+    /// The keys that are published now and the one that signs.
+    pub(super) fn key_set(&self) -> Arc<KeySet> {
+        let (set, stale) = self.read(|inner| {
+            let now = inner.plan.as_ref().map(|plan| plan.clock.now());
+            (Arc::clone(&inner.shown.set), now.is_some_and(|now| !inner.shown.holds(now)))
+        });
+        if !stale {
+            return set;
+        }
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        inner.arrange();
+        Arc::clone(&inner.shown.set)
+    }
+
+    /// From now on these times hold.
+    pub(super) fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        inner.plan = Some(Plan { ring, clock });
+        inner.arrange();
+    }
+
+    /// Lets `reply` know how the next look ends. False when too many wait.
+    pub(super) fn await_look(&self, reply: LookReply) -> bool {
+        let mut waiting = self.waiting();
+        waiting.retain(|reply| !reply.is_closed());
+        if waiting.len() >= MOST_WAITING {
+            return false;
+        }
+        waiting.push(reply);
+        true
+    }
+
+    /// Somebody has looked: these keys are in the token now, or that went wrong.
+    pub(super) fn looked(&self, outcome: Result<Vec<SigningKey>, OpenError>) {
+        let outcome = outcome.map(|found| {
+            let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+            inner.found = found.into_iter().map(Arc::new).collect();
+            if inner.plan.is_some() {
+                inner.arrange();
+            }
+        });
+        let outcome = outcome.map_err(|error| error.to_string());
+        for reply in self.waiting().drain(..) {
+            // Whoever asked may have gone.
+            let _ = reply.send(outcome.clone());
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Inner) -> T) -> T {
+        read(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<LookReply>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Reads the set of this time off the plan.
+    fn arrange(&mut self) {
+        let Some(Plan { ring, clock }) = &self.plan else { return };
+        let now = clock.now();
+        let public = |kid: &str| {
+            let key = self.found.iter().find(|key| key.public.kid().as_str() == kid);
+            key.map(|key| key.public.clone())
+        };
+        let active = ring.active(now, |kid| public(kid).is_some()).and_then(|life| public(&life.kid));
+        let until = ring.next_change(now);
+        let Some(active) = active else {
+            // Only when the key was taken out of the token behind our back. What is published stays.
+            tracing::error!("the key that should sign now is not in the token");
+            (self.shown.from, self.shown.until) = (now, until);
+            return;
+        };
+        let published = ring.keys().iter().filter(|life| life.state(now) != KeyState::Removed);
+        let others = published.filter_map(|life| public(&life.kid)).filter(|key| key.kid() != active.kid()).collect();
+        if active.kid() != self.shown.set.active().kid() {
+            tracing::info!(kid = active.kid().as_str(), "another key signs from now on");
+        }
+        self.shown = Shown { set: Arc::new(KeySet::new(active, others)), from: now, until };
+    }
+}

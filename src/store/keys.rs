@@ -1,0 +1,43 @@
+//! The times of the signing keys: one record, so that a rotation, which touches two keys, is one step.
+
+use crate::protocol::key_life::{KeyFault, KeyRing};
+use crate::store::table::{self, Loaded};
+use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+
+impl Store {
+    /// The keys that were announced; an empty ring before the first start.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
+        Ok(self.load(table::key_ring()).await?.map(|loaded| loaded.value).unwrap_or_default())
+    }
+
+    /// Changes keys' times, whatever races with it. Yields the ring as it then is; a fault leaves it as it was.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn change_key_ring(
+        &self,
+        change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
+    ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let loaded: Option<Loaded<KeyRing>> = self.load(table::key_ring()).await?;
+            let mut next = loaded.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
+            if let Err(fault) = change(&mut next) {
+                return Ok(Err(fault));
+            }
+            let changes = match &loaded {
+                Some(loaded) if loaded.value == next => return Ok(Ok(next)),
+                Some(loaded) => table::replace(loaded, &next)?,
+                None => table::create(table::key_ring(), &next)?,
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                // A token of a key that was removed at once is refused from now on, known to a cache or not.
+                self.access_changed();
+                return Ok(Ok(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}
