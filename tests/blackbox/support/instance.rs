@@ -253,6 +253,7 @@ impl Instance {
     }
 
     /// Ends the server at once, as a power cut or the kernel would: SIGKILL.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and use it")]
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
