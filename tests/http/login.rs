@@ -1,5 +1,5 @@
 //! Passwords and what they give: no way to learn who has an account, a bound on guesses, and a session that nobody else
-//! can have planted (RFC 9700 §4.16; OWASP's session fixation).
+//! can have planted (session fixation).
 
 use std::time::{Duration, Instant};
 
