@@ -161,6 +161,8 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let token_label = section.required_text("token_label", "write the token's label", address::token_label);
     let pin_file = section.required_text("pin_file", "write the file that holds the PIN", |text| files.pin_file(text));
     let key_label = section.text("key_label", "write the label of the signing keys", address::name);
+    let attestation =
+        section.text("attestation", "write the directory of the attestations", |text| files.directory(text));
     let sessions = section.number("sessions", 2, 1..=256);
     let sign_timeout = section.seconds("sign_timeout_seconds", 5, 1..=MINUTE);
     let queue = section.number("queue", 256, 1..=65_536);
@@ -169,6 +171,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         token_label: token_label?,
         pin_file: pin_file?,
         key_label: key_label.unwrap_or_else(|| "sealgate".to_owned()),
+        attestation,
         sessions,
         sign_timeout,
         queue,

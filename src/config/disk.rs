@@ -132,6 +132,15 @@ impl Files {
         Ok(Chain { path, certificates })
     }
 
+    /// A directory that is there.
+    pub(super) fn directory(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        if matches!(self.look, Look::Yes { .. }) && !path.is_dir() {
+            return Err(format!("{} is not a directory; make it, or correct the path", path.display()));
+        }
+        Ok(path)
+    }
+
     /// The private key of a certificate.
     pub(super) fn key(&self, text: &str) -> Result<Key, String> {
         let path = self.path(text)?;

@@ -146,6 +146,8 @@ pub struct Hsm {
     pub pin_file: PathBuf,
     /// `CKA_LABEL` of the signing key pairs.
     pub key_label: String,
+    /// The directory of the vendor's attestations, `KID.pem` each; none when absent.
+    pub attestation: Option<PathBuf>,
     /// Sessions (and signer threads).
     pub sessions: usize,
     /// The longest that a request waits for its signatures.

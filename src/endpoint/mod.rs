@@ -13,6 +13,7 @@ mod discovery;
 mod failure;
 mod interaction;
 mod jwks;
+mod keys;
 mod login;
 mod logout;
 mod register;
@@ -40,6 +41,7 @@ use crate::sealgate::Sealgate;
 enum Endpoint {
     Discovery,
     Jwks,
+    Keys,
     Authorize,
     Resume,
     Login,
@@ -93,6 +95,7 @@ const ROUTES: &[Route] = &[
     json("/.well-known/openid-configuration",       Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
+    json("/.well-known/sealgate/keys",              Endpoint::Keys,         "keys",         GET,      Some(Bucket::Jwks)),
     json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
     json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
     json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
@@ -238,6 +241,7 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
     match route.endpoint {
         Endpoint::Discovery => discovery::answer(call),
         Endpoint::Jwks => jwks::answer(call),
+        Endpoint::Keys => keys::answer(call).await,
         Endpoint::Authorize => authorize::answer(call).await,
         Endpoint::Resume => authorize::resume(call).await,
         Endpoint::Login => login::answer(call).await,

@@ -258,3 +258,27 @@ fn a_sound_key_that_nobody_announced_stops_the_start_until_it_is_announced() {
     let states: BTreeSet<_> = keys.as_array().unwrap().iter().map(|key| text(key, "state")).collect();
     assert_eq!(states, BTreeSet::from(["active".to_owned(), "pre_published".to_owned()]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attestation_that_the_operator_laid_down_is_published() {
+    let mut instance = Instance::prepare(&Settings::default());
+    let directory = instance.directory.path().join("attestation");
+    fs::create_dir(&directory).unwrap();
+    let own = fs::read_to_string(instance.config()).unwrap();
+    fs::write(instance.config(), own.replace("[hsm]", "[hsm]\nattestation = \"attestation\"")).unwrap();
+    let kid = text(&instance.json(&["key", "list"])["keys"][0], "kid");
+    instance.start();
+    let attestation = async || {
+        let url = instance.url("/.well-known/sealgate/keys");
+        let body: Value = reqwest::get(url).await.unwrap().json().await.unwrap();
+        assert_eq!(body["keys"][0]["kid"], kid);
+        body["keys"][0]["attestation"].clone()
+    };
+    assert_eq!(attestation().await, "not attested");
+    let chain = include_str!("../config/wiki.certificate.pem");
+    fs::write(directory.join(format!("{kid}.pem")), chain).unwrap();
+    let body: String = chain.lines().filter(|line| !line.starts_with('-')).collect();
+    assert_eq!(attestation().await["x5c"], serde_json::json!([body]));
+    fs::write(directory.join(format!("{kid}.pem")), "no certificate").unwrap();
+    assert_eq!(attestation().await, "not attested");
+}

@@ -16,6 +16,7 @@ mod discovery;
 mod interaction;
 mod jwks;
 mod jwt;
+mod keys;
 mod login;
 mod logout;
 mod pages;

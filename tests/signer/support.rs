@@ -24,6 +24,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         token_label: LABEL.into(),
         pin_file: softhsm.pin_file(),
         key_label: LABEL.into(),
+        attestation: None,
         sessions: 2,
         sign_timeout: Duration::from_secs(10),
         queue: 256,

@@ -22,6 +22,7 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
             token_label: "sealgate".into(),
             pin_file: token.pin_file(),
             key_label: "sealgate".into(),
+            attestation: None,
             sessions: 2,
             sign_timeout: Duration::from_secs(30),
             queue: 1000,
