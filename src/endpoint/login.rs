@@ -129,6 +129,8 @@ async fn renew(call: &Call<'_>, session: &Loaded<Session>, sign_in: SignIn) -> R
     let cookie = SessionCookie::new(session.value.id, call.random());
     let mut next = session.value.clone();
     next.renew(sign_in.clone(), cookie.hash(), call.now);
+    // The end counts from the latest password; the sweeper finds by itself that the record lives longer than it knew.
+    next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
     match call.sealgate.store.update_session(session, &next).await? {
         Committed::Yes => Ok(cookie),
         // Somebody signed in or out in another tab at this very moment.

@@ -143,7 +143,7 @@ impl Machine {
         }
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (begun, begin) = std::sync::mpsc::channel();
+        let (begun, beginning) = std::sync::mpsc::channel();
         let reader = thread::spawn(move || {
             let mut durable = BTreeMap::new();
             for line in output.lines().map_while(Result::ok) {
@@ -160,7 +160,7 @@ impl Machine {
             }
             durable
         });
-        begin.recv_timeout(std::time::Duration::from_secs(20)).expect("the writing process commits");
+        beginning.recv_timeout(std::time::Duration::from_secs(20)).expect("the writing process commits");
         thread::sleep(self.chance.milliseconds(20, 700));
         child.kill().unwrap();
         child.wait().unwrap();
