@@ -7,7 +7,7 @@ use sealgate::protocol::secret::Secret;
 
 use crate::support::{FORM, Provider, Reply, Tokens, VERIFIER, basic, redemption};
 
-/// A redemption with this Authorization header and TOKEN()'s form, changed.
+/// A redemption with this Authorization header and TOKEN's form, changed.
 async fn redeem(provider: &Provider, authorization: &str, code: &str, changes: &[(&str, &str)]) -> Reply {
     provider.post("/oauth/token", &[("authorization", authorization)], &redemption(code, changes)).await
 }
@@ -267,7 +267,7 @@ async fn caut_01_every_octet_of_basic_credentials_may_be_percent_encoded() {
 async fn caut_01_two_secrets_work_while_a_rotation_overlaps() {
     let provider = Provider::new().await;
     let now = sealgate::ambient::Clock::now(provider.clock.as_ref());
-    let end = now.plus(std::time::Duration::from_secs(60));
+    let end = now.plus(std::time::Duration::from_mins(1));
     provider
         .change_client("c1", |client| {
             client.secrets[0].expires_at = Some(end);
