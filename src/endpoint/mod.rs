@@ -161,9 +161,10 @@ pub fn owns(config: &Config, path: &str) -> bool {
     })
 }
 
-/// The largest body that a request for this path may have, bytes.
+/// The largest body that a request for this path may have, bytes. A path that is nobody's takes one too: its sender shall
+/// hear that nothing is there, not that the body is too long.
 pub fn body_limit(config: &Config, path: &str) -> usize {
-    below_issuer(config, path).and_then(Route::find).map_or(0, |route| route.body)
+    below_issuer(config, path).and_then(Route::find).map_or(FORM, |route| route.body)
 }
 
 /// Whether a path is a document that is public and the same for everybody: discovery and keys. They name the configured

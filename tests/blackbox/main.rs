@@ -6,6 +6,7 @@
 mod softhsm;
 mod support;
 
+mod bodies;
 mod flow;
 mod gate;
 mod keys;

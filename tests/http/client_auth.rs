@@ -7,7 +7,7 @@ use sealgate::protocol::secret::Secret;
 
 use crate::support::{FORM, Provider, Reply, Tokens, VERIFIER, basic, redemption};
 
-/// A redemption with this Authorization header, its form changed.
+/// A redemption with this Authorization header and TOKEN's form, changed.
 async fn redeem(provider: &Provider, authorization: &str, code: &str, changes: &[(&str, &str)]) -> Reply {
     provider.post("/oauth/token", &[("authorization", authorization)], &redemption(code, changes)).await
 }

@@ -1,6 +1,10 @@
 //! UserInfo (OpenID Connect Core §5.3; RFC 6750; cases UI).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::support::{FORM, Provider, Reply, Tokens, basic, jwt_claims};
 
@@ -290,5 +294,36 @@ async fn ui_20_other_methods_are_405() {
         let reply = provider.request(method, "/oauth/userinfo", &[("authorization", &bearer)], "").await;
         reply.assert_error(405, "method_not_allowed");
         assert_eq!(reply.header("allow"), Some("GET, HEAD, POST"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn ui_16_no_request_that_begins_after_a_revocation_is_answered() {
+    let provider = Arc::new(Provider::with("[rate_limits]\nuserinfo = 4095").await);
+    for _ in 0..8 {
+        let tokens = provider.c1().tokens("openid").await;
+        let revoked = Arc::new(AtomicBool::new(false));
+        let mut askers = JoinSet::new();
+        for _ in 0..4 {
+            let (provider, revoked, token) = (Arc::clone(&provider), Arc::clone(&revoked), tokens.access.clone());
+            askers.spawn(async move {
+                let mut answered = 0;
+                for _ in 0..500 {
+                    let late = revoked.load(Ordering::SeqCst);
+                    let status = provider.userinfo(&token).await.status;
+                    assert!(!late || status == 401, "answered {status} after the revocation");
+                    answered += u32::from(status == 200);
+                    if late {
+                        return answered;
+                    }
+                }
+                answered
+            });
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(provider.c1().revoke(&tokens.access).await.status, 200);
+        revoked.store(true, Ordering::SeqCst);
+        askers.join_all().await;
+        provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
     }
 }
