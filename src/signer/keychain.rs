@@ -77,18 +77,10 @@ impl Keychain {
         self.read(|inner| inner.found.iter().map(|key| key.report.clone()).collect())
     }
 
-    /// The keys that sign now or may soon: a token that does not sign with them is out of order.
-    pub(super) fn in_use(&self) -> Vec<Arc<SigningKey>> {
-        self.read(|inner| {
-            let Some(Plan { ring, clock }) = &inner.plan else { return inner.found.clone() };
-            let now = clock.now();
-            let state = |key: &SigningKey| ring.find(key.public.kid().as_str()).map(|life| life.state(now));
-            let used = |key: &&Arc<SigningKey>| {
-                matches!(state(key), Some(KeyState::Active | KeyState::PrePublished))
-                    || key.public.kid() == inner.shown.set.active().kid()
-            };
-            inner.found.iter().filter(used).cloned().collect()
-        })
+    /// The key that signs now: a token that does not sign with it is out of order. Another one that went missing is no
+    /// reason to stop signing with this one. `None` when it was taken out of the token behind our back.
+    pub(super) fn signing(&self) -> Option<Arc<SigningKey>> {
+        self.find(self.key_set().active().kid())
     }
 
     /// The keys that are published now and the one that signs.

@@ -64,7 +64,7 @@ impl Supervisor {
         let epoch = self.gate.epoch();
         let outcome = {
             let _supervising = self.gate.supervise();
-            self.prove_keys()
+            self.prove_key()
         };
         if let Err(fault) = outcome {
             self.note(&fault, "the token stopped signing");
@@ -158,16 +158,17 @@ impl Supervisor {
         self.initialized = self.module.initialize()?;
         let serial = self.anchor.token.serial.clone();
         self.anchor = Anchor::open(&self.module, &self.label, Some(&serial), &self.pin)?;
-        self.prove_keys().map_err(|fault| OpenError::device(&self.label, &fault))
+        self.prove_key().map_err(|fault| OpenError::device(&self.label, &fault))
     }
 
     fn log_in_again(&self) -> Result<(), OpenError> {
         self.module.login(&self.label, self.anchor.token.slot, &self.anchor.session, &self.pin)?;
-        self.prove_keys().map_err(|fault| OpenError::device(&self.label, &fault))
+        self.prove_key().map_err(|fault| OpenError::device(&self.label, &fault))
     }
 
-    fn prove_keys(&self) -> Result<(), Fault> {
-        self.keys.in_use().iter().try_for_each(|key| key::prove(&self.anchor.session, key))
+    fn prove_key(&self) -> Result<(), Fault> {
+        let missing = || Fault::new(ErrorClass::Device, "the key that signs now is not in the token");
+        key::prove(&self.anchor.session, self.keys.signing().ok_or_else(missing)?.as_ref())
     }
 
     /// Gives up until a person has acted.

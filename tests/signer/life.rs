@@ -6,7 +6,7 @@ use std::time::Duration;
 use sealgate::ambient::FixedClock;
 use sealgate::protocol::key_life::{KeyRing, KeyTimes};
 use sealgate::protocol::time::UnixTime;
-use sealgate::signer::{self, KeyReport, KeySize, OpenError, Pkcs11Signer, Signer, Unobserved};
+use sealgate::signer::{self, KeyReport, KeySize, OpenError, Pkcs11Signer, Signer, Timing, Unobserved};
 
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick, sign_one};
@@ -84,6 +84,24 @@ fn a_look_that_meets_an_unfit_key_leaves_the_known_ones_at_work() {
         sign_one(&signer, b"as before").unwrap();
         assert_eq!((signer.found().len(), counts.resets()), (1, 0));
         assert!(signer.ready());
+    });
+}
+
+#[test]
+fn a_waiting_key_that_goes_missing_does_not_stop_the_one_that_signs() {
+    in_own_process("life::a_waiting_key_that_goes_missing_does_not_stop_the_one_that_signs", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        let first = generate(&hsm);
+        let second = signer::generate(&hsm, KeySize::Rsa2048, &[2], true).unwrap();
+        let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(50), ..quick() });
+        signer.follow(rotation(&first, &second), Arc::new(FixedClock::at(at(1000))));
+        softhsm.pkcs11_tool(LABEL, &["--delete-object", "--type", "privkey", "--id", "02"]);
+        std::thread::sleep(Duration::from_millis(500));
+        sign_one(&signer, b"as before").unwrap();
+        assert!(signer.ready());
+        assert_eq!(counts.resets(), 0);
+        block_on(signer.look()).unwrap();
+        assert_eq!(published(&signer), [first.kid.to_string()]);
     });
 }
 
