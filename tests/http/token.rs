@@ -188,8 +188,7 @@ async fn tok_13_a_code_has_to_be_there_and_known() {
         let reply = provider.c1().token(&redemption("x", &[("code", code)])).await;
         reply.assert_error(400, error);
     }
-    let long = "x".repeat(50_000);
-    provider.c1().redeem(&long).await.assert_error(400, "invalid_grant");
+    provider.c1().redeem(&"x".repeat(50_000)).await.assert_error(400, "invalid_grant");
 }
 
 #[tokio::test]
@@ -483,4 +482,19 @@ async fn tok_12_a_code_dies_with_the_consent_that_it_rests_on() {
     let now = sealgate::ambient::Clock::now(provider.clock.as_ref());
     provider.sealgate.store.withdraw_consent(provider.anna.sub, &client, now).await.unwrap();
     provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn tok_12_a_code_dies_with_the_session_that_it_was_issued_in() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let first = Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
+    let code = provider.c1().code_in(&browser, &[]).await;
+    browser.get(&format!("/oauth/logout?id_token_hint={}", first.id)).await;
+    provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
+    // An operator signs a person out everywhere.
+    let code = provider.c1().code(&[]).await;
+    provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
+    provider.c1().redeem(&code).await.assert_error(400, "invalid_grant");
+    assert_eq!(provider.userinfo(&first.access).await.status, 200);
 }
