@@ -6,6 +6,7 @@ mod answer;
 mod clients;
 pub mod command;
 mod execute;
+mod export;
 mod hashing;
 mod peer;
 mod remote;
@@ -17,5 +18,6 @@ mod wire;
 
 pub use answer::Answer;
 pub use execute::{CommandError, Directory, execute};
+pub use export::{ExportError, export, import};
 pub use hashing::{HashPassword, OnThisThread};
 pub use remote::{AskError, ask};

@@ -9,11 +9,14 @@ pub mod engine;
 mod grants;
 pub mod memory;
 mod registry;
+mod restored;
 mod sessions;
 pub mod sled;
 mod sweep;
 mod table;
+mod transfer;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -22,9 +25,11 @@ use serde::de::DeserializeOwned;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 
 pub use registry::AddOutcome;
+pub use restored::Restored;
 pub use sessions::{SessionPage, SignInAttempt};
 pub use sweep::Swept;
 pub use table::Loaded;
+pub use transfer::{EXPORT_FORMAT, Position, Record};
 
 /// The format of the whole store, kept in it.
 const FORMAT: u32 = 1;
@@ -106,6 +111,14 @@ impl Store {
     /// What a write would meet.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.engine.ping().await?)
+    }
+
+    /// Makes a copy of everything in a new directory, and yields how many records it has: see [`Engine::copy_to`].
+    ///
+    /// # Errors
+    /// When the engine makes none.
+    pub async fn copy_to(&self, directory: &Path) -> Result<usize, StoreError> {
+        Ok(self.engine.copy_to(directory).await?)
     }
 
     /// The number that grows whenever access may have been taken away.

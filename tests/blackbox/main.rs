@@ -6,7 +6,9 @@
 mod softhsm;
 mod support;
 
+mod backup;
 mod flow;
 mod gate;
 mod openidconnect;
 mod start;
+mod transfer;

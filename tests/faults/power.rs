@@ -143,7 +143,7 @@ impl Machine {
         }
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (begun, begin) = std::sync::mpsc::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         let reader = thread::spawn(move || {
             let mut durable = BTreeMap::new();
             for line in output.lines().map_while(Result::ok) {
@@ -155,12 +155,12 @@ impl Machine {
                 if let (Ok(task), Ok(step)) = (task.parse::<u8>(), step.parse::<u64>()) {
                     let before = durable.insert(task, step);
                     assert!(before.is_none_or(|before| before < step));
-                    let _ = begun.send(());
+                    let _ = tell.send(());
                 }
             }
             durable
         });
-        begin.recv_timeout(std::time::Duration::from_secs(20)).expect("the writing process commits");
+        told.recv_timeout(std::time::Duration::from_secs(20)).expect("the writing process commits");
         thread::sleep(self.chance.milliseconds(20, 700));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs};
+use rustix::fs::{StatVfs, StatVfsMountFlags, fstatfs, fstatvfs};
 
 use crate::store::engine::EngineError;
 
@@ -50,6 +50,11 @@ fn keeping_of(magic: u32) -> Keeping {
     }
 }
 
+/// What a user other than root may still write.
+pub(super) fn free_bytes(room: &StatVfs) -> u64 {
+    room.f_bavail.saturating_mul(room.f_frsize)
+}
+
 /// The room on the store's disk.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -63,6 +68,11 @@ impl Disk {
         Self { directory, reserve_bytes }
     }
 
+    /// What shall stay free, bytes.
+    pub(super) fn reserve_bytes(&self) -> u64 {
+        self.reserve_bytes
+    }
+
     /// Whether a batch may be written now.
     ///
     /// # Errors
@@ -73,7 +83,7 @@ impl Disk {
         if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
         }
-        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        let free = free_bytes(&room);
         if free < self.reserve_bytes {
             return Err(EngineError::Unwritable(format!(
                 "its disk has {} MiB left and {} are kept in reserve; free some space",

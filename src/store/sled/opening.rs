@@ -74,6 +74,18 @@ pub enum OpenError {
         /// The store's directory.
         path: PathBuf,
     },
+    /// A store shall be laid down where one is.
+    #[error("the store's directory {path} is not empty; move it away first")]
+    Occupied {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// What shall be restored is no store.
+    #[error("{path} holds no backup of a store")]
+    NoBackup {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A flush did not reach the disk.
     #[error("this build of sealgate does not sync its store to disk (sync_file_range is not its own); install another")]
     Barrier,
@@ -120,7 +132,7 @@ pub(super) fn open(store: &config::Store, options: Options) -> Result<Opened, Op
 }
 
 /// Makes the directory and those above it that are missing, and makes their names durable.
-fn create_directory(path: &Path) -> io::Result<()> {
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     let missing: Vec<_> = path.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     for part in missing {
@@ -132,7 +144,7 @@ fn create_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sync(path: &Path) -> io::Result<()> {
+pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
@@ -149,7 +161,7 @@ fn check_file_system(path: &Path, directory: &File, options: Options) -> Result<
     }
 }
 
-fn take_lock(path: &Path) -> Result<File, OpenError> {
+pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     let file = path.join("lock");
     let fault = |error| OpenError::Directory { path: file.clone(), error };
     let mut options = OpenOptions::new();
