@@ -41,16 +41,13 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 pub struct Options {
     /// Opens on file systems that forget or that live elsewhere (tmpfs, NFS). For tests.
     pub allow_volatile: bool,
-    /// Commits are refused while the disk has less free space than this, bytes. sled does not outlive a failed write,
-    /// so the disk must never get so full that one fails.
-    pub reserve_bytes: u64,
     /// The longest that a commit waits for its answer.
     pub commit_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { allow_volatile: false, reserve_bytes: 64 << 20, commit_timeout: Duration::from_secs(10) }
+        Self { allow_volatile: false, commit_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -85,7 +82,7 @@ impl SledEngine {
         observer: Arc<dyn CommitObserver>,
     ) -> Result<Self, OpenError> {
         let opened = opening::open(store, options)?;
-        let disk = Arc::new(Disk::new(opened.directory, options.reserve_bytes));
+        let disk = Arc::new(Disk::new(opened.directory, store.reserve_bytes));
         let (queue, jobs) = async_channel::bounded(store.queue.max(1));
         let database = opened.database.clone();
         let writer = Writer::new(store.path.clone(), database, Arc::clone(&disk), jobs, Arc::clone(&observer));

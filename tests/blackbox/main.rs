@@ -7,6 +7,7 @@ mod softhsm;
 mod support;
 
 mod backup;
+mod disk;
 mod flow;
 mod gate;
 mod openidconnect;

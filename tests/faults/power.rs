@@ -34,7 +34,13 @@ enum Model {
 }
 
 fn store(path: &Path) -> config::Store {
-    config::Store { engine: config::StoreEngine::Sled, path: path.to_owned(), cache_bytes: 16 << 20, queue: 256 }
+    config::Store {
+        engine: config::StoreEngine::Sled,
+        path: path.to_owned(),
+        cache_bytes: 16 << 20,
+        reserve_bytes: 0,
+        queue: 256,
+    }
 }
 
 fn state_key(task: u8) -> Vec<u8> {

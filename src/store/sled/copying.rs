@@ -101,7 +101,13 @@ pub(super) fn verify(copy: &Path, expected: usize) -> Result<usize, EngineError>
 }
 
 fn look_through(copy: &Path) -> Result<usize, EngineError> {
-    let store = Store { engine: StoreEngine::Sled, path: copy.to_owned(), cache_bytes: CACHE_BYTES, queue: 1 };
+    let store = Store {
+        engine: StoreEngine::Sled,
+        path: copy.to_owned(),
+        cache_bytes: CACHE_BYTES,
+        reserve_bytes: 0,
+        queue: 1,
+    };
     // Where a backup lies is the operator's choice: it need not outlive what they know of.
     let options = Options { allow_volatile: true, ..Options::default() };
     let opened = opening::open(&store, options).map_err(|error| EngineError::NoCopy(error.to_string()))?;

@@ -63,7 +63,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Watches the disk of `directory`, of which `reserve_bytes` shall stay free.
+    /// Watches the disk of `directory`, of which `reserve_bytes` shall stay free: sled does not outlive a failed write, so
+    /// the disk must never get so full that one fails.
     pub(super) fn new(directory: File, reserve_bytes: u64) -> Self {
         Self { directory, reserve_bytes }
     }

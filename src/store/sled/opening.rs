@@ -263,11 +263,16 @@ mod tests {
     use super::*;
     use crate::config::{Store, StoreEngine};
 
-    const VOLATILE: Options =
-        Options { allow_volatile: true, reserve_bytes: 0, commit_timeout: Duration::from_secs(10) };
+    const VOLATILE: Options = Options { allow_volatile: true, commit_timeout: Duration::from_secs(10) };
 
     fn open_at(path: &Path) -> Result<Opened, OpenError> {
-        let store = Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 16 << 20, queue: 1 };
+        let store = Store {
+            engine: StoreEngine::Sled,
+            path: path.to_owned(),
+            cache_bytes: 16 << 20,
+            reserve_bytes: 0,
+            queue: 1,
+        };
         open(&store, VOLATILE)
     }
 
@@ -305,8 +310,13 @@ mod tests {
     #[test]
     fn tmpfs_is_refused() {
         let top = tempfile::tempdir_in("/dev/shm").unwrap();
-        let store =
-            Store { engine: StoreEngine::Sled, path: top.path().join("store"), cache_bytes: 16 << 20, queue: 1 };
+        let store = Store {
+            engine: StoreEngine::Sled,
+            path: top.path().join("store"),
+            cache_bytes: 16 << 20,
+            reserve_bytes: 0,
+            queue: 1,
+        };
         let strict = Options { allow_volatile: false, ..VOLATILE };
         assert!(matches!(open(&store, strict), Err(OpenError::Volatile { file_system: "tmpfs", .. })));
         assert!(open(&store, VOLATILE).is_ok());

@@ -5,8 +5,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use super::copying;
 use super::opening::{self, OpenError, sync};
-use super::{Options, copying};
 use crate::config;
 
 /// A store in the making. Dropped before [`NewStore::finish`], it is removed again.
@@ -68,7 +68,7 @@ impl NewStore {
             Some(Err(TryLockError::Error(error))) => return Err(fault(error)),
         }
         let new = Self::begin(store)?;
-        copying::copy(from, &new.building.path, Options::default().reserve_bytes)
+        copying::copy(from, &new.building.path, store.reserve_bytes)
             .map_err(|error| OpenError::Directory { path: from.to_owned(), error })?;
         Ok(new)
     }
