@@ -49,7 +49,7 @@ impl Place {
 }
 
 fn store(path: &Path, queue: usize) -> Store {
-    Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 32 << 20, queue }
+    Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 32 << 20, reserve_bytes: 64 << 20, queue }
 }
 
 fn put(key: &[u8], value: &[u8]) -> Changes {

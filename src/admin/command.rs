@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -19,6 +20,11 @@ use crate::protocol::user::{Email, Role, Subject};
 pub enum Command {
     /// Whether the server works.
     Status,
+    /// Makes a copy of the store.
+    Backup {
+        /// The new directory that shall hold it, absolute.
+        to: PathBuf,
+    },
     /// About people.
     User(UserCommand),
     /// About clients.

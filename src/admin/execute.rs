@@ -1,6 +1,10 @@
 //! Carries out commands. Every rule about what an operator may do is here and in the files by noun beside it, so that it
 //! holds inside a server and on a store that nobody serves alike.
 
+use std::path::Path;
+
+use serde_json::json;
+
 use super::answer::Answer;
 use super::command::Command;
 use super::hashing::HashPassword;
@@ -87,6 +91,7 @@ impl CommandError {
 pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
     match command {
         Command::Status => status(directory).await,
+        Command::Backup { to } => backup(directory, &to).await,
         Command::User(command) => users::execute(directory, command).await,
         Command::Client(command) => clients::execute(directory, command).await,
         Command::Session(command) => sessions::execute(directory, command).await,
@@ -97,4 +102,14 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
 async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
     directory.store.ping().await?;
     Ok(view::status(directory.store.open_interactions()))
+}
+
+async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandError> {
+    // A server's working directory is not the operator's.
+    if !to.is_absolute() {
+        return Err(CommandError::invalid("the backup's directory must be an absolute path"));
+    }
+    let records = directory.store.copy_to(to).await?;
+    tracing::info!(directory = %to.display(), records, "an operator made a backup");
+    Ok(view::object(json!({ "directory": to, "records": records })))
 }

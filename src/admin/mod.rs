@@ -6,6 +6,7 @@ mod answer;
 mod clients;
 pub mod command;
 mod execute;
+mod export;
 mod hashing;
 mod keys;
 mod peer;
@@ -18,6 +19,7 @@ mod wire;
 
 pub use answer::Answer;
 pub use execute::{CommandError, Directory, execute};
+pub use export::{ExportError, export, import};
 pub use hashing::{HashPassword, OnThisThread};
 pub use keys::{KeyHolder, NobodySigns};
 pub use remote::{AskError, ask};

@@ -88,6 +88,22 @@ impl Access {
         })
     }
 
+    /// Refuses to lay down a store where a server serves one, or where root would own its files.
+    pub(super) fn refuse_beside_server(&self) -> Result<(), Failure> {
+        match self.connect(&Command::Status) {
+            Err(AskError::NobodyListens) => refuse_as_root(&self.config.store.path),
+            _ => Err(Failure::line(format_args!(
+                "a server answers on {}; stop it first",
+                self.config.admin.socket.display()
+            ))),
+        }
+    }
+
+    /// Waits for something here.
+    pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
     fn connect(&self, command: &Command) -> Result<Answer, AskError> {
         self.runtime.block_on(admin::ask(&self.config.admin.socket, &self.config.store.path, command))
     }

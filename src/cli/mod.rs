@@ -4,6 +4,7 @@
 
 mod access;
 mod arguments;
+mod backup;
 mod check;
 mod client;
 mod failure;
@@ -12,6 +13,7 @@ mod output;
 mod password;
 mod serve;
 mod session;
+mod transfer;
 mod user;
 
 use std::ffi::OsString;
@@ -71,6 +73,14 @@ enum Noun {
     /// Browser sessions
     #[command(subcommand)]
     Session(session::Verb),
+    /// Copy the store to a new directory, while a server runs or not; the copy is opened and counted
+    Backup(backup::BackupArguments),
+    /// Lay down a backup in place of a store that was lost; sessions and grants end, people sign in anew
+    Restore(backup::RestoreArguments),
+    /// Write the store of a server that is stopped, or a backup, as lines of JSON: to move it to another machine or engine
+    Export(transfer::ExportArguments),
+    /// Lay down an export as the store of a server that has none yet
+    Import(transfer::ImportArguments),
     /// Signing keys: those in the PKCS#11 token, and when each of them signs
     #[command(subcommand)]
     Key(key::Verb),
@@ -94,6 +104,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Backup(arguments) => backup::backup(&arguments, &mut Access::open(read(&file)?)?, &output),
+        Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(read(&file)?)?, &output),
+        Noun::Export(arguments) => transfer::export(&arguments, &Access::open(read(&file)?)?, &output),
+        Noun::Import(arguments) => transfer::import(&arguments, &Access::open(read(&file)?)?, &output),
         Noun::Key(verb) => key::run(verb, &mut Access::open(load(&file)?)?, &output),
     }
 }

@@ -182,8 +182,9 @@ fn store(mut section: Section<'_, '_>, files: &Files) -> Option<Store> {
     let engine = section.choice("engine", &[("sled", StoreEngine::Sled)]).unwrap_or(StoreEngine::Sled);
     let path = section.required_text("path", "write the store's directory", |text| files.store(text));
     let cache_bytes = section.number("cache_bytes", 64 << 20, 1 << 20..=64 << 30);
+    let reserve_bytes = section.number("reserve_bytes", 64 << 20, 16 << 20..=64 << 40);
     let queue = section.number("queue", 4096, 1..=65_536);
-    Some(Store { engine, path: path?, cache_bytes, queue })
+    Some(Store { engine, path: path?, cache_bytes, reserve_bytes, queue })
 }
 
 fn tokens(mut section: Section<'_, '_>) -> Tokens {

@@ -165,6 +165,8 @@ pub struct Store {
     pub path: PathBuf,
     /// The engine's page cache, bytes.
     pub cache_bytes: u64,
+    /// Writes are answered 503 while the disk has less free space than this, bytes.
+    pub reserve_bytes: u64,
     /// Commits that may wait at once; more are answered 503.
     pub queue: usize,
 }

@@ -1,5 +1,7 @@
 //! The border between the store and whatever keeps its bytes: four operations, no words of OAuth.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 
 /// A key. Its first byte names the table; order is bytewise.
@@ -76,6 +78,9 @@ pub enum EngineError {
     /// The engine has stopped or its files are broken.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// A copy was not made; the store is as it was.
+    #[error("no copy of the store was made: {0}")]
+    NoCopy(String),
 }
 
 /// Keeps bytes, orders commits, and makes them durable.
@@ -104,6 +109,16 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The error that a commit would meet.
     async fn ping(&self) -> Result<(), EngineError>;
+
+    /// Makes a copy of all records as they stand between two commits, in a new directory on this machine, and yields how
+    /// many there are once the copy has been opened and counted. Commits wait for the copying, reads do not. An engine
+    /// that lives elsewhere has tools of its own for this, and refuses.
+    ///
+    /// # Errors
+    /// `Busy`, `NoCopy`.
+    async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
+        Err(EngineError::NoCopy(format!("this engine writes none to {}", directory.display())))
+    }
 }
 
 /// Is told how the engine fares; what becomes of the figures is not the engine's business.

@@ -10,11 +10,14 @@ mod grants;
 mod keys;
 pub mod memory;
 mod registry;
+mod restored;
 mod sessions;
 pub mod sled;
 mod sweep;
 mod table;
+mod transfer;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -23,9 +26,11 @@ use serde::de::DeserializeOwned;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 
 pub use registry::AddOutcome;
+pub use restored::Restored;
 pub use sessions::{SessionPage, SignInAttempt};
 pub use sweep::Swept;
 pub use table::Loaded;
+pub use transfer::{EXPORT_FORMAT, Position, Record};
 
 /// The format of the whole store, kept in it.
 const FORMAT: u32 = 1;
@@ -107,6 +112,14 @@ impl Store {
     /// What a write would meet.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.engine.ping().await?)
+    }
+
+    /// Makes a copy of everything in a new directory, and yields how many records it has: see [`Engine::copy_to`].
+    ///
+    /// # Errors
+    /// When the engine makes none.
+    pub async fn copy_to(&self, directory: &Path) -> Result<usize, StoreError> {
+        Ok(self.engine.copy_to(directory).await?)
     }
 
     /// The number that grows whenever access may have been taken away.

@@ -4,12 +4,15 @@
 //! ([`super::barrier`]); nobody but the writer flushes; no sled transaction is used, since each costs a disk barrier of
 //! its own; no record reaches the size at which sled moves it to a file that it never syncs ([`records`]).
 
+mod copying;
 mod disk;
 mod opening;
+mod placing;
 mod records;
 mod writer;
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -20,8 +23,9 @@ use tokio::sync::oneshot;
 
 use self::disk::Disk;
 pub use self::opening::OpenError;
+pub use self::placing::NewStore;
 use self::records::Records;
-use self::writer::{Commit, Writer};
+use self::writer::{Commit, Copy, Job, Writer};
 use super::engine::{Changes, CommitObserver, Engine, EngineError, Key, Outcome, Value};
 use crate::config;
 
@@ -29,22 +33,21 @@ use crate::config;
 const INLINE_SCAN: usize = 64;
 /// How long a closing engine waits for its writer. A disk that hangs must not keep the process from ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the copying of the files may take, the wait for its turn included.
+const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What an operator may not normally choose.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Opens on file systems that forget or that live elsewhere (tmpfs, NFS). For tests.
     pub allow_volatile: bool,
-    /// Commits are refused while the disk has less free space than this, bytes. sled does not outlive a failed write,
-    /// so the disk must never get so full that one fails.
-    pub reserve_bytes: u64,
     /// The longest that a commit waits for its answer.
     pub commit_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { allow_volatile: false, reserve_bytes: 64 << 20, commit_timeout: Duration::from_secs(10) }
+        Self { allow_volatile: false, commit_timeout: Duration::from_secs(10) }
     }
 }
 
@@ -52,7 +55,7 @@ impl Default for Options {
 pub struct SledEngine {
     records: Records,
     disk: Arc<Disk>,
-    queue: Sender<Commit>,
+    queue: Sender<Job>,
     writer: Mutex<Option<JoinHandle<()>>>,
     observer: Arc<dyn CommitObserver>,
     commit_timeout: Duration,
@@ -79,9 +82,10 @@ impl SledEngine {
         observer: Arc<dyn CommitObserver>,
     ) -> Result<Self, OpenError> {
         let opened = opening::open(store, options)?;
-        let disk = Arc::new(Disk::new(opened.directory, options.reserve_bytes));
-        let (queue, commits) = async_channel::bounded(store.queue.max(1));
-        let writer = Writer::new(opened.database.clone(), Arc::clone(&disk), commits, Arc::clone(&observer));
+        let disk = Arc::new(Disk::new(opened.directory, store.reserve_bytes));
+        let (queue, jobs) = async_channel::bounded(store.queue.max(1));
+        let database = opened.database.clone();
+        let writer = Writer::new(store.path.clone(), database, Arc::clone(&disk), jobs, Arc::clone(&observer));
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
@@ -95,6 +99,15 @@ impl SledEngine {
             commit_timeout: options.commit_timeout,
             _lock: opened.lock,
         })
+    }
+
+    fn enqueue(&self, job: Job) -> Result<(), EngineError> {
+        self.queue.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => EngineError::Busy,
+            TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
+        })?;
+        self.observer.queue(self.queue.len());
+        Ok(())
     }
 
     /// Takes no further commits, makes those in the queue durable and ends the writer. Reads go on. Blocks.
@@ -139,11 +152,7 @@ impl Engine for SledEngine {
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
         let (reply, answer) = oneshot::channel();
-        self.queue.try_send(Commit { changes, reply }).map_err(|error| match error {
-            TrySendError::Full(_) => EngineError::Busy,
-            TrySendError::Closed(_) => EngineError::Unavailable("it was closed".to_owned()),
-        })?;
-        self.observer.queue(self.queue.len());
+        self.enqueue(Job::Commit(Commit { changes, reply }))?;
         match tokio::time::timeout(self.commit_timeout, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(EngineError::Unavailable("its writer has stopped".to_owned())),
@@ -159,5 +168,19 @@ impl Engine for SledEngine {
             return Err(EngineError::Busy);
         }
         self.disk.writable()
+    }
+
+    async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(Job::Copy(Copy { directory: directory.to_owned(), reply }))?;
+        let records = match tokio::time::timeout(COPY_TIMEOUT, answer).await {
+            Ok(Ok(copied)) => copied?,
+            Ok(Err(_)) => return Err(EngineError::Unavailable("its writer has stopped".to_owned())),
+            Err(_) => return Err(EngineError::Timeout),
+        };
+        let directory = directory.to_owned();
+        tokio::task::spawn_blocking(move || copying::verify(&directory, records))
+            .await
+            .map_err(|error| EngineError::NoCopy(format!("it was not verified: {error}")))?
     }
 }

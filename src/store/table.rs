@@ -16,7 +16,7 @@ use crate::store::StoreError;
 use crate::store::engine::{Changes, Expect, Key, Value};
 
 /// The version that new records are written in.
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 
 /// The tables. The byte is part of the file format: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,56 @@ pub(super) enum Table {
     User = b'u',
     Email = b'v',
     Index = b'x',
+}
+
+impl Table {
+    /// All of them.
+    pub(super) const ALL: [Self; 15] = [
+        Self::AppSession,
+        Self::Code,
+        Self::Expiry,
+        Self::Grant,
+        Self::Interaction,
+        Self::Client,
+        Self::Meta,
+        Self::Consent,
+        Self::Once,
+        Self::RevokedToken,
+        Self::Session,
+        Self::SignInAttempt,
+        Self::User,
+        Self::Email,
+        Self::Index,
+    ];
+
+    /// The name in exports. Part of their format.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::AppSession => "app_session",
+            Self::Code => "code",
+            Self::Expiry => "expiry",
+            Self::Grant => "grant",
+            Self::Interaction => "interaction",
+            Self::Client => "client",
+            Self::Meta => "meta",
+            Self::Consent => "consent",
+            Self::Once => "once",
+            Self::RevokedToken => "revoked_token",
+            Self::Session => "session",
+            Self::SignInAttempt => "sign_in_attempt",
+            Self::User => "user",
+            Self::Email => "email",
+            Self::Index => "index",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&table| table as u8 == byte)
+    }
 }
 
 fn key(table: Table, parts: &[&[u8]]) -> Key {

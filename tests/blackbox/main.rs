@@ -6,9 +6,12 @@
 mod softhsm;
 mod support;
 
+mod backup;
 mod bodies;
+mod disk;
 mod flow;
 mod gate;
 mod keys;
 mod openidconnect;
 mod start;
+mod transfer;

@@ -88,7 +88,13 @@ cache_bytes = 4194304
 
     pub(crate) fn engine(&self) -> SledEngine {
         let path = self.store_directory();
-        let store = config::Store { engine: config::StoreEngine::Sled, path, cache_bytes: 4 << 20, queue: 64 };
+        let store = config::Store {
+            engine: config::StoreEngine::Sled,
+            path,
+            cache_bytes: 4 << 20,
+            reserve_bytes: 0,
+            queue: 64,
+        };
         SledEngine::open(&store, Arc::new(())).unwrap()
     }
 

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sealgate::config::Store;
 use sealgate::store::barrier;
 use sealgate::store::engine::{Changes, CommitObserver, Engine, EngineError, Outcome};
 use sealgate::store::sled::{OpenError, Options, SledEngine};
@@ -123,8 +124,8 @@ async fn a_disk_below_its_reserve_refuses_writes_and_serves_reads() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
     commit(&place.open(), put(b"k", b"v")).await;
-    let full = Options { reserve_bytes: u64::MAX, ..Options::default() };
-    let engine = place.open_with(full, 16, Arc::new(())).unwrap();
+    let full = Store { reserve_bytes: u64::MAX, ..store(&place.path(), 16) };
+    let engine = SledEngine::open(&full, Arc::new(())).unwrap();
     for changes in [put(b"k", b"w"), delete(b"k")] {
         assert!(matches!(engine.commit(changes).await, Err(EngineError::Unwritable(_))));
     }

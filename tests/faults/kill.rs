@@ -192,7 +192,8 @@ async fn change_passwords(
 async fn reopening(store: &Path, copy: &Path) -> Duration {
     let copied = std::process::Command::new("cp").args(["-a"]).arg(store).arg(copy).status().unwrap();
     assert!(copied.success());
-    let settings = Store { engine: StoreEngine::Sled, path: copy.to_owned(), cache_bytes: 64 << 20, queue: 16 };
+    let settings =
+        Store { engine: StoreEngine::Sled, path: copy.to_owned(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 16 };
     let started = Instant::now();
     let engine = SledEngine::open(&settings, Arc::new(())).unwrap();
     engine.get(b"m").await.unwrap();

@@ -2,7 +2,7 @@
 //! runs. `FAULT_SEED` repeats a run's random choices as far as the machine's own timing allows.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![expect(clippy::print_stdout, reason = "the figures and the seed of a run are shown")]
+#![expect(clippy::print_stdout, reason = "the seed and what was counted")]
 
 mod chance;
 mod kill;

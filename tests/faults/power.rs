@@ -34,7 +34,13 @@ enum Model {
 }
 
 fn store(path: &Path) -> config::Store {
-    config::Store { engine: config::StoreEngine::Sled, path: path.to_owned(), cache_bytes: 16 << 20, queue: 256 }
+    config::Store {
+        engine: config::StoreEngine::Sled,
+        path: path.to_owned(),
+        cache_bytes: 16 << 20,
+        reserve_bytes: 0,
+        queue: 256,
+    }
 }
 
 fn state_key(task: u8) -> Vec<u8> {
@@ -143,7 +149,7 @@ impl Machine {
         }
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (begun, beginning) = std::sync::mpsc::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         let reader = thread::spawn(move || {
             let mut durable = BTreeMap::new();
             for line in output.lines().map_while(Result::ok) {
@@ -155,12 +161,12 @@ impl Machine {
                 if let (Ok(task), Ok(step)) = (task.parse::<u8>(), step.parse::<u64>()) {
                     let before = durable.insert(task, step);
                     assert!(before.is_none_or(|before| before < step));
-                    let _ = begun.send(());
+                    let _ = tell.send(());
                 }
             }
             durable
         });
-        beginning.recv_timeout(std::time::Duration::from_secs(20)).expect("the writing process commits");
+        told.recv_timeout(std::time::Duration::from_secs(20)).expect("the writing process commits");
         thread::sleep(self.chance.milliseconds(20, 700));
         child.kill().unwrap();
         child.wait().unwrap();

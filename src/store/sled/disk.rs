@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs};
+use rustix::fs::{StatVfs, StatVfsMountFlags, fstatfs, fstatvfs};
 
 use crate::store::engine::EngineError;
 
@@ -50,6 +50,11 @@ fn keeping_of(magic: u32) -> Keeping {
     }
 }
 
+/// What a user other than root may still write.
+pub(super) fn free_bytes(room: &StatVfs) -> u64 {
+    room.f_bavail.saturating_mul(room.f_frsize)
+}
+
 /// The room on the store's disk.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -58,9 +63,15 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Watches the disk of `directory`, of which `reserve_bytes` shall stay free.
+    /// Watches the disk of `directory`, of which `reserve_bytes` shall stay free: sled does not outlive a failed write, so
+    /// the disk must never get so full that one fails.
     pub(super) fn new(directory: File, reserve_bytes: u64) -> Self {
         Self { directory, reserve_bytes }
+    }
+
+    /// What shall stay free, bytes.
+    pub(super) fn reserve_bytes(&self) -> u64 {
+        self.reserve_bytes
     }
 
     /// Whether a batch may be written now.
@@ -73,7 +84,7 @@ impl Disk {
         if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
         }
-        let free = room.f_bavail.saturating_mul(room.f_frsize);
+        let free = free_bytes(&room);
         if free < self.reserve_bytes {
             return Err(EngineError::Unwritable(format!(
                 "its disk has {} MiB left and {} are kept in reserve; free some space",

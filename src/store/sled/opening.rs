@@ -74,6 +74,18 @@ pub enum OpenError {
         /// The store's directory.
         path: PathBuf,
     },
+    /// A store shall be laid down where one is.
+    #[error("the store's directory {path} is not empty; move it away first")]
+    Occupied {
+        /// The store's directory.
+        path: PathBuf,
+    },
+    /// What shall be restored is no store.
+    #[error("{path} holds no backup of a store")]
+    NoBackup {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A flush did not reach the disk.
     #[error("this build of sealgate does not sync its store to disk (sync_file_range is not its own); install another")]
     Barrier,
@@ -120,7 +132,7 @@ pub(super) fn open(store: &config::Store, options: Options) -> Result<Opened, Op
 }
 
 /// Makes the directory and those above it that are missing, and makes their names durable.
-fn create_directory(path: &Path) -> io::Result<()> {
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     let missing: Vec<_> = path.ancestors().take_while(|part| !part.as_os_str().is_empty() && !part.exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     for part in missing {
@@ -132,7 +144,7 @@ fn create_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sync(path: &Path) -> io::Result<()> {
+pub(super) fn sync(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
@@ -149,7 +161,7 @@ fn check_file_system(path: &Path, directory: &File, options: Options) -> Result<
     }
 }
 
-fn take_lock(path: &Path) -> Result<File, OpenError> {
+pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     let file = path.join("lock");
     let fault = |error| OpenError::Directory { path: file.clone(), error };
     let mut options = OpenOptions::new();
@@ -251,11 +263,16 @@ mod tests {
     use super::*;
     use crate::config::{Store, StoreEngine};
 
-    const VOLATILE: Options =
-        Options { allow_volatile: true, reserve_bytes: 0, commit_timeout: Duration::from_secs(10) };
+    const VOLATILE: Options = Options { allow_volatile: true, commit_timeout: Duration::from_secs(10) };
 
     fn open_at(path: &Path) -> Result<Opened, OpenError> {
-        let store = Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 16 << 20, queue: 1 };
+        let store = Store {
+            engine: StoreEngine::Sled,
+            path: path.to_owned(),
+            cache_bytes: 16 << 20,
+            reserve_bytes: 0,
+            queue: 1,
+        };
         open(&store, VOLATILE)
     }
 
@@ -293,8 +310,13 @@ mod tests {
     #[test]
     fn tmpfs_is_refused() {
         let top = tempfile::tempdir_in("/dev/shm").unwrap();
-        let store =
-            Store { engine: StoreEngine::Sled, path: top.path().join("store"), cache_bytes: 16 << 20, queue: 1 };
+        let store = Store {
+            engine: StoreEngine::Sled,
+            path: top.path().join("store"),
+            cache_bytes: 16 << 20,
+            reserve_bytes: 0,
+            queue: 1,
+        };
         let strict = Options { allow_volatile: false, ..VOLATILE };
         assert!(matches!(open(&store, strict), Err(OpenError::Volatile { file_system: "tmpfs", .. })));
         assert!(open(&store, VOLATILE).is_ok());

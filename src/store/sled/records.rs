@@ -97,6 +97,19 @@ impl Records {
         Ok(records)
     }
 
+    /// How many records there are.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(super) fn count(&self) -> Result<usize, EngineError> {
+        let mut count = 0;
+        for key in self.tree.scan_prefix([RECORD]).keys() {
+            key.map_err(unreadable)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// Adds to `writes` what gives `key` this value, or removes it, in place of what the tree holds now.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use async_channel::Receiver;
 use sled::Db;
 use tokio::sync::oneshot;
 
+use super::copying;
 use super::disk::Disk;
 use super::records::Records;
 use crate::store::engine::{Changes, CommitObserver, EngineError, Expect, Key, Outcome, Value};
@@ -31,31 +33,55 @@ pub(super) struct Commit {
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 
+/// A copy to be made between two batches, and where the number of its records goes.
+pub(super) struct Copy {
+    pub(super) directory: PathBuf,
+    pub(super) reply: oneshot::Sender<Result<usize, EngineError>>,
+}
+
+/// What the writer does.
+pub(super) enum Job {
+    Commit(Commit),
+    Copy(Copy),
+}
+
 /// The writer thread's belongings.
 pub(super) struct Writer {
+    path: PathBuf,
     database: Db,
     records: Records,
     disk: Arc<Disk>,
-    commits: Receiver<Commit>,
+    jobs: Receiver<Job>,
     observer: Arc<dyn CommitObserver>,
 }
 
 impl Writer {
     pub(super) fn new(
+        path: PathBuf,
         database: Db,
         disk: Arc<Disk>,
-        commits: Receiver<Commit>,
+        jobs: Receiver<Job>,
         observer: Arc<dyn CommitObserver>,
     ) -> Self {
-        Self { records: Records::new(&database), database, disk, commits, observer }
+        Self { records: Records::new(&database), path, database, disk, jobs, observer }
     }
 
     /// Works until the queue is closed and empty.
     pub(super) fn run(self) {
         let work = AssertUnwindSafe(|| {
-            while let Ok(first) = self.commits.recv_blocking() {
-                self.write(self.drain(first));
-                self.observer.queue(self.commits.len());
+            while let Ok(first) = self.jobs.recv_blocking() {
+                let mut next = Some(first);
+                while let Some(job) = next.take() {
+                    match job {
+                        Job::Commit(first) => {
+                            let (commits, following) = self.drain(first);
+                            self.write(commits);
+                            next = following;
+                        }
+                        Job::Copy(copy) => self.copy(copy),
+                    }
+                }
+                self.observer.queue(self.jobs.len());
             }
         });
         if catch_unwind(work).is_err() {
@@ -63,12 +89,19 @@ impl Writer {
         }
     }
 
-    /// `first` and what else has queued up, within one batch's bounds.
-    fn drain(&self, first: Commit) -> Vec<Commit> {
+    /// `first` and what else has queued up, within one batch's bounds; and a job of another kind that ended the batch.
+    fn drain(&self, first: Commit) -> (Vec<Commit>, Option<Job>) {
         let (mut records, mut bytes) = weight(&first.changes);
-        let mut commits = vec![first];
+        let (mut commits, mut following) = (vec![first], None);
         while commits.len() < BATCH_COMMITS && records < BATCH_RECORDS && bytes < BATCH_BYTES {
-            let Ok(next) = self.commits.try_recv() else { break };
+            let next = match self.jobs.try_recv() {
+                Ok(Job::Commit(next)) => next,
+                Ok(other) => {
+                    following = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            };
             let (more_records, more_bytes) = weight(&next.changes);
             records += more_records;
             bytes += more_bytes;
@@ -76,7 +109,24 @@ impl Writer {
         }
         // Nobody waits for these any more; leaving them undone is one of the two things they were told to expect.
         commits.retain(|commit| !commit.reply.is_closed());
-        commits
+        (commits, following)
+    }
+
+    /// Copies the files while nothing is committed. Readers may still make sled rewrite a page at the log's end; a copy
+    /// that has half of that is what a crash leaves, and opens like it.
+    fn copy(&self, copy: Copy) {
+        if copy.reply.is_closed() {
+            return;
+        }
+        if let Err(error) = self.database.flush() {
+            stop(&format!("the store cannot be flushed: {error}"));
+        }
+        let copied = self.records.count().and_then(|records| {
+            copying::copy(&self.path, &copy.directory, self.disk.reserve_bytes())
+                .map_err(|error| EngineError::NoCopy(error.to_string()))?;
+            Ok(records)
+        });
+        let _ = copy.reply.send(copied);
     }
 
     fn write(&self, commits: Vec<Commit>) {

@@ -1,0 +1,269 @@
+//! Exports: a store as lines of JSON. The first line says what this is, the last one how many records stand between them
+//! and the SHA-256 of everything above it, so that a file that was cut off or changed is noticed.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, Read, Write};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::protocol::time::UnixTime;
+use crate::store::{EXPORT_FORMAT, Position, Record, Store, StoreError};
+
+/// The longest line that is read, bytes: the longest record fits several times.
+const LONGEST_LINE: u64 = 2 << 20;
+/// Records that are kept in one go.
+const PAGE: usize = 64;
+/// What the first line calls itself.
+const KIND: &str = "sealgate-export";
+
+/// Why a store was not exported or imported. One line for an operator.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// The store failed, or a record is none that this program could have written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file is no export.
+    #[error("this is not an export of sealgate")]
+    Foreign,
+    /// The file was written by a newer program.
+    #[error(
+        "the export has format {found}, this program knows {EXPORT_FORMAT}: use the program that wrote it, or a newer one"
+    )]
+    Newer {
+        /// The format found.
+        found: u32,
+    },
+    /// The file comes from another instance.
+    #[error(
+        "this is an export of {found}; write that issuer into the configuration, or give --issuer {found} to import it here all the same"
+    )]
+    OtherInstance {
+        /// Its issuer.
+        found: String,
+    },
+    /// The file ends too early.
+    #[error("the export is cut off after {lines} lines; nothing was imported, export again")]
+    CutOff {
+        /// How many lines were whole.
+        lines: usize,
+    },
+    /// The file is not as it was written.
+    #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]
+    Altered {
+        /// Where it was noticed.
+        line: usize,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    kind: String,
+    format: u32,
+    instance: String,
+    exported_at: UnixTime,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trailer {
+    records: usize,
+    sha256: String,
+}
+
+/// Writes all records of a store that nobody changes meanwhile. `instance` is the issuer that they belong to. Yields their
+/// number.
+///
+/// # Errors
+/// `File`, `Store`.
+pub async fn export(
+    store: &Store,
+    instance: &str,
+    now: UnixTime,
+    file: &mut (impl Write + Send),
+) -> Result<usize, ExportError> {
+    let mut file = Digesting { file, digest: Sha256::new() };
+    let header =
+        Header { kind: KIND.to_owned(), format: EXPORT_FORMAT, instance: instance.to_owned(), exported_at: now };
+    file.line(&header)?;
+    let (mut records, mut position) = (0, Position::default());
+    while let Some((page, next)) = store.export(&position).await? {
+        for record in &page {
+            file.line(record)?;
+        }
+        records += page.len();
+        position = next;
+    }
+    let sha256 = hex(&file.digest.clone().finalize());
+    file.line(&Trailer { records, sha256 })?;
+    file.file.flush()?;
+    Ok(records)
+}
+
+/// Keeps all records of an export in a store. What was kept before a fault was met stays: import into a store in the
+/// making, and throw it away. `instance` is the issuer that the export must name. Yields the number of records.
+///
+/// # Errors
+/// [`ExportError`].
+pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Send)) -> Result<usize, ExportError> {
+    let mut lines = Lines { file, line: Vec::new(), read: 0 };
+    let mut digest = Sha256::new();
+    if !lines.advance()? {
+        return Err(ExportError::Foreign);
+    }
+    let header: Header = serde_json::from_slice(&lines.line).map_err(|_| ExportError::Foreign)?;
+    digest.update(&lines.line);
+    if header.kind != KIND {
+        return Err(ExportError::Foreign);
+    }
+    if header.format > EXPORT_FORMAT {
+        return Err(ExportError::Newer { found: header.format });
+    }
+    if header.instance != instance {
+        return Err(ExportError::OtherInstance { found: header.instance });
+    }
+    let (mut records, mut waiting) = (0, Vec::with_capacity(PAGE));
+    loop {
+        if !lines.advance()? {
+            return Err(ExportError::CutOff { lines: lines.read });
+        }
+        if let Ok(record) = serde_json::from_slice::<Record>(&lines.line) {
+            digest.update(&lines.line);
+            waiting.push(record);
+            records += 1;
+            if waiting.len() == PAGE {
+                store.import(&waiting).await?;
+                waiting.clear();
+            }
+            continue;
+        }
+        let altered = ExportError::Altered { line: lines.read };
+        let Ok(trailer) = serde_json::from_slice::<Trailer>(&lines.line) else { return Err(altered) };
+        if trailer.records != records || trailer.sha256 != hex(&digest.finalize()) || lines.advance()? {
+            return Err(altered);
+        }
+        store.import(&waiting).await?;
+        return Ok(records);
+    }
+}
+
+/// Writes lines and remembers their digest.
+struct Digesting<'a, W> {
+    file: &'a mut W,
+    digest: Sha256,
+}
+
+impl<W: Write> Digesting<'_, W> {
+    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value)?;
+        line.push(b'\n');
+        self.digest.update(&line);
+        self.file.write_all(&line)
+    }
+}
+
+/// Reads whole lines of a bounded length.
+struct Lines<'a, R> {
+    file: &'a mut R,
+    line: Vec<u8>,
+    read: usize,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// Goes to the next line, its end included; false when the file ends, or the line does not.
+    fn advance(&mut self) -> Result<bool, ExportError> {
+        self.line.clear();
+        self.file.take(LONGEST_LINE).read_until(b'\n', &mut self.line)?;
+        if self.line.last() != Some(&b'\n') {
+            if self.line.len() as u64 == LONGEST_LINE {
+                return Err(ExportError::Altered { line: self.read + 1 });
+            }
+            return Ok(false);
+        }
+        self.read += 1;
+        Ok(true)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::store::memory::MemoryEngine;
+
+    const HERE: &str = "https://id.example.test";
+
+    async fn store() -> Store {
+        Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap()
+    }
+
+    async fn exported() -> Vec<u8> {
+        let store = store().await;
+        for number in 0..200 {
+            store.revoke_token(&format!("token {number}"), UnixTime::from_seconds(1_000_000)).await.unwrap();
+        }
+        let mut file = Vec::new();
+        assert_eq!(export(&store, HERE, UnixTime::from_seconds(1), &mut file).await.unwrap(), 400);
+        file
+    }
+
+    #[tokio::test]
+    async fn an_import_holds_what_was_exported() {
+        let (file, other) = (exported().await, store().await);
+        assert_eq!(import(&other, HERE, &mut file.as_slice()).await.unwrap(), 400);
+        assert!(other.is_token_revoked("token 7").await.unwrap());
+        let mut again = Vec::new();
+        export(&other, HERE, UnixTime::from_seconds(1), &mut again).await.unwrap();
+        assert_eq!(again, file);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_cut_off_anywhere_is_refused() {
+        let file = exported().await;
+        for length in (0..file.len()).step_by(97).chain([file.len() - 1]) {
+            assert!(import(&store().await, HERE, &mut &file[..length]).await.is_err(), "{length}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_with_one_bit_changed_anywhere_is_refused() {
+        let file = exported().await;
+        for at in (0..file.len()).step_by(101) {
+            let mut altered = file.clone();
+            altered[at] ^= 1;
+            assert!(import(&store().await, HERE, &mut altered.as_slice()).await.is_err(), "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_that_were_taken_out_or_added_are_noticed() {
+        let file = String::from_utf8(exported().await).unwrap();
+        let lines: Vec<&str> = file.lines().collect();
+        let without = lines.iter().enumerate().filter(|&(number, _)| number != 5).map(|(_, line)| *line);
+        let without = without.collect::<Vec<_>>().join("\n") + "\n";
+        let result = import(&store().await, HERE, &mut without.as_bytes()).await;
+        assert!(matches!(result, Err(ExportError::Altered { .. })));
+        let longer = format!("{file}{}\n", lines[5]);
+        let result = import(&store().await, HERE, &mut longer.as_bytes()).await;
+        assert!(matches!(result, Err(ExportError::Altered { .. })));
+    }
+
+    #[tokio::test]
+    async fn another_instances_export_is_named() {
+        let file = exported().await;
+        let result = import(&store().await, "https://other.example.test", &mut file.as_slice()).await;
+        assert!(matches!(result, Err(ExportError::OtherInstance { found }) if found == HERE));
+    }
+}

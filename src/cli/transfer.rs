@@ -1,0 +1,121 @@
+//! `sealgate export` and `sealgate import`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+
+use super::access::Access;
+use super::failure::Failure;
+use super::output::Output;
+use crate::admin::{self, ExportError};
+use crate::ambient::{Clock, SystemClock};
+use crate::config::Store as Settings;
+use crate::store::Store;
+use crate::store::sled::{NewStore, Options, SledEngine};
+
+/// What is exported, and where to.
+#[derive(Debug, Args)]
+pub(super) struct ExportArguments {
+    /// A new file, or - for standard output
+    #[arg(long, value_name = "FILE|-")]
+    to: PathBuf,
+    /// Export this backup instead of the store: a store that is served cannot be exported itself
+    #[arg(long, value_name = "DIR")]
+    backup: Option<PathBuf>,
+}
+
+/// What is imported.
+#[derive(Debug, Args)]
+pub(super) struct ImportArguments {
+    /// The file that `export` wrote
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// The issuer that the export was made under, if it is not the configuration's
+    #[arg(long, value_name = "URL")]
+    issuer: Option<String>,
+}
+
+pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Output) -> Result<(), Failure> {
+    if arguments.backup.is_none() {
+        access.refuse_beside_server().map_err(|failure| served(failure, access))?;
+    }
+    let store = &access.config().store;
+    let settings = Settings { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
+    if arguments.to == Path::new("-") {
+        write(access, &settings, &mut BufWriter::new(io::stdout())).map_err(Failure::line)?;
+        return Ok(());
+    }
+    let to = &arguments.to;
+    let named = |error: ExportError| Failure::line(format_args!("{}: {error}", to.display()));
+    // People's names and the hashes of their passwords stand in it.
+    let file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|error| named(error.into()))?;
+    let mut file = BufWriter::new(file);
+    let written = write(access, &settings, &mut file);
+    let written = written.and_then(|records| {
+        file.get_ref().sync_all()?;
+        Ok(records)
+    });
+    if written.is_err() {
+        // Made above; half of an export is of no use.
+        let _ = fs::remove_file(to);
+    }
+    let records = written.map_err(named)?;
+    output.result(&json!({ "file": to, "records": records }), || format!("{}: {records} records\n", to.display()))
+}
+
+/// A store that is there: to export one that is not would make an empty one.
+fn existing(store: &Path) -> Result<PathBuf, Failure> {
+    if store.join("db").is_file() {
+        return Ok(store.to_owned());
+    }
+    Err(Failure::line(format_args!("{} holds no store", store.display())))
+}
+
+fn served(failure: Failure, access: &Access) -> Failure {
+    match failure {
+        Failure::Failed(mut lines) => {
+            let path = access.config().store.path.display();
+            lines.push(format!("or make a backup of {path} and export that: sealgate export --backup DIR"));
+            Failure::Failed(lines)
+        }
+        usage @ Failure::Usage(_) => usage,
+    }
+}
+
+fn write(access: &Access, settings: &Settings, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
+    // A backup may lie anywhere, and is only read.
+    let options = Options { allow_volatile: true, ..Options::default() };
+    let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
+    access.block_on(async {
+        let store = Store::open(Arc::new(engine), usize::MAX).await?;
+        admin::export(&store, access.config().issuer.as_str(), SystemClock.now(), file).await
+    })
+}
+
+pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Output) -> Result<(), Failure> {
+    access.refuse_beside_server()?;
+    let from = &arguments.from;
+    let named = |error: ExportError| Failure::line(format_args!("{}: {error}", from.display()));
+    let mut file = BufReader::new(File::open(from).map_err(|error| named(error.into()))?);
+    let new = NewStore::begin(&access.config().store).map_err(Failure::line)?;
+    let engine = Arc::new(SledEngine::open(new.settings(), Arc::new(())).map_err(Failure::line)?);
+    let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
+    let imported = access.block_on(async {
+        let store = Store::open(Arc::clone(&engine) as _, usize::MAX).await?;
+        admin::import(&store, instance, &mut file).await
+    });
+    engine.close();
+    drop(engine);
+    let records = imported.map_err(named)?;
+    new.finish().map_err(Failure::line)?;
+    let store = &access.config().store.path;
+    output.result(&json!({ "directory": store, "records": records }), || {
+        format!("{}: {records} records\n", store.display())
+    })
+}

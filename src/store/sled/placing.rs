@@ -1,0 +1,116 @@
+//! A store that is laid down anew, from a backup or an export: built in a directory beside its place, and put there whole
+//! by one rename, so that no server ever opens half of one.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::copying;
+use super::opening::{self, OpenError, sync};
+use crate::config;
+
+/// A store in the making. Dropped before [`NewStore::finish`], it is removed again.
+#[derive(Debug)]
+pub struct NewStore {
+    place: PathBuf,
+    building: config::Store,
+    finished: bool,
+}
+
+impl NewStore {
+    /// An empty one for `store.path`, which must be absent or empty.
+    ///
+    /// # Errors
+    /// `Occupied`, `Locked` when another process builds one, `Directory`.
+    pub fn begin(store: &config::Store) -> Result<Self, OpenError> {
+        let place = store.path.clone();
+        let fault = |path: &Path| {
+            let path = path.to_owned();
+            move |error| OpenError::Directory { path, error }
+        };
+        if !is_vacant(&place).map_err(fault(&place))? {
+            return Err(OpenError::Occupied { path: place });
+        }
+        let mut name = place.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let path = place.with_file_name(name);
+        if path.exists() {
+            // Left by a process that was killed, unless it still works there.
+            let _lock = opening::take_lock(&path)?;
+            fs::remove_dir_all(&path).map_err(fault(&path))?;
+        }
+        if let Some(above) = place.parent() {
+            opening::create_directory(above).map_err(fault(above))?;
+        }
+        Ok(Self { place, building: config::Store { path, ..store.clone() }, finished: false })
+    }
+
+    /// One with the records of the backup in `from`.
+    ///
+    /// # Errors
+    /// As [`NewStore::begin`]; `NoBackup`; `Locked` when a process has `from` open.
+    pub fn copy_of(from: &Path, store: &config::Store) -> Result<Self, OpenError> {
+        if !from.join("db").is_file() || !from.join("conf").is_file() {
+            return Err(OpenError::NoBackup { path: from.to_owned() });
+        }
+        let fault = |error| OpenError::Directory { path: from.to_owned(), error };
+        // A directory that somebody writes cannot be copied. A backup need not be writable, so the lock is only looked at.
+        let lock = match File::open(from.join("lock")) {
+            Ok(lock) => Some(lock),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(fault(error)),
+        };
+        match lock.as_ref().map(File::try_lock_shared) {
+            None | Some(Ok(())) => {}
+            Some(Err(TryLockError::WouldBlock)) => {
+                return Err(OpenError::Locked { path: from.to_owned(), process: None });
+            }
+            Some(Err(TryLockError::Error(error))) => return Err(fault(error)),
+        }
+        let new = Self::begin(store)?;
+        copying::copy(from, &new.building.path, store.reserve_bytes)
+            .map_err(|error| OpenError::Directory { path: from.to_owned(), error })?;
+        Ok(new)
+    }
+
+    /// The settings with which it is opened while it is built.
+    pub fn settings(&self) -> &config::Store {
+        &self.building
+    }
+
+    /// Puts it in its place. Its engine must be closed.
+    ///
+    /// # Errors
+    /// `Occupied` when something came to stand there meanwhile, `Directory`.
+    pub fn finish(mut self) -> Result<(), OpenError> {
+        let placed = sync(&self.building.path).and_then(|()| fs::rename(&self.building.path, &self.place));
+        match placed {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                return Err(OpenError::Occupied { path: self.place.clone() });
+            }
+            Err(error) => return Err(OpenError::Directory { path: self.place.clone(), error }),
+        }
+        self.finished = true;
+        let above = self.place.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        sync(above).map_err(|error| OpenError::Directory { path: above.to_owned(), error })
+    }
+}
+
+impl Drop for NewStore {
+    fn drop(&mut self) {
+        if !self.finished {
+            // The next attempt removes what stays behind.
+            let _ = fs::remove_dir_all(&self.building.path);
+        }
+    }
+}
+
+/// Whether there is nothing at a path, or an empty directory.
+fn is_vacant(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,137 @@
+//! Backups of a server that works, and what a restored one may not bring back.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::support::{Browser, Instance, REDIRECT_URI, Settings};
+
+pub(crate) const LIMITS: &str = "[rate_limits]\ntoken = 4000\nauthorize = 4000\npages = 4000";
+
+fn authorize(instance: &Instance) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query
+        .append_pair("client_id", "web")
+        .append_pair("response_type", "code")
+        .append_pair("redirect_uri", REDIRECT_URI)
+        .append_pair("scope", "openid offline_access");
+    instance.url(&format!("/oauth/authorize?{}", query.finish()))
+}
+
+async fn code(instance: &Instance, browser: &Browser) -> String {
+    let end = browser.go(&authorize(instance)).await;
+    end.returned("code").unwrap_or_else(|| panic!("{end:?}"))
+}
+
+async fn token(instance: &Instance, secret: &str, fields: &[(&str, &str)]) -> (u16, Value) {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = http.post(instance.url("/oauth/token")).basic_auth("web", Some(secret)).form(fields);
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    (status, response.json().await.unwrap())
+}
+
+async fn redeem(instance: &Instance, secret: &str, code: &str) -> (u16, Value) {
+    let fields = [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
+    token(instance, secret, &fields).await
+}
+
+pub(crate) async fn refresh(instance: &Instance, secret: &str, refresh_token: &str) -> (u16, Value) {
+    token(instance, secret, &[("grant_type", "refresh_token"), ("refresh_token", refresh_token)]).await
+}
+
+/// A new refresh token.
+pub(crate) async fn granted(instance: &Instance, secret: &str, browser: &Browser) -> String {
+    let (status, body) = redeem(instance, secret, &code(instance, browser).await).await;
+    assert_eq!(status, 200, "{body}");
+    body["refresh_token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_under_load_restores_people_and_clients_and_no_code_session_or_token() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    let unused = code(&instance, &browser).await;
+    let rotated = granted(&instance, &secret, &browser).await;
+    let mut loaded = granted(&instance, &secret, &browser).await;
+
+    let instance = Arc::new(instance);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (server, asked, client) = (Arc::clone(&instance), Arc::clone(&stop), secret.clone());
+    let load = tokio::spawn(async move {
+        let mut refreshed = 0;
+        while !asked.load(Ordering::SeqCst) {
+            let (status, body) = refresh(&server, &client, &loaded).await;
+            assert_eq!(status, 200, "{body}");
+            body["refresh_token"].as_str().unwrap().clone_into(&mut loaded);
+            refreshed += 1;
+        }
+        refreshed
+    });
+    let backup = instance.directory.path().join("backup");
+    let (server, to) = (Arc::clone(&instance), backup.display().to_string());
+    let made = tokio::task::spawn_blocking(move || server.json(&["backup", "--to", &to])).await.unwrap();
+    stop.store(true, Ordering::SeqCst);
+    assert!(load.await.unwrap() > 0);
+    assert!(made["records"].as_u64().unwrap() > 10, "{made}");
+    assert_eq!(fs::metadata(&backup).unwrap().mode() & 0o777, 0o700);
+
+    let (status, body) = refresh(&instance, &secret, &rotated).await;
+    assert_eq!(status, 200, "{body}");
+    let newest = body["refresh_token"].as_str().unwrap().to_owned();
+    let mut instance = Arc::into_inner(instance).unwrap();
+    let restore = ["restore", "--from", backup.to_str().unwrap()];
+    let refused = String::from_utf8(instance.try_run(&restore, "").stderr).unwrap();
+    assert!(refused.contains("stop it first"), "{refused}");
+    instance.kill();
+    let refused = String::from_utf8(instance.try_run(&restore, "").stderr).unwrap();
+    assert!(refused.contains("is not empty; move it away first"), "{refused}");
+
+    fs::rename(instance.store(), instance.directory.path().join("lost")).unwrap();
+    let restored: Value = serde_json::from_str(&instance.run(&[&restore[..], &["--json"]].concat())).unwrap();
+    assert!(restored["codes_removed"].as_u64() > Some(0), "{restored}");
+    assert_eq!(restored["grants_ended"], 2, "{restored}");
+    instance.start();
+    for token in [rotated, newest] {
+        let (status, body) = refresh(&instance, &secret, &token).await;
+        assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()));
+    }
+    let (status, body) = redeem(&instance, &secret, &unused).await;
+    assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()));
+    // The person, the client and what the person allowed are there; the browser's session is not.
+    let silent = browser.open(&format!("{}&prompt=none", authorize(&instance))).await;
+    assert_eq!(silent.returned("error").as_deref(), Some("login_required"), "{silent:?}");
+    let new = granted(&instance, &secret, &browser).await;
+    assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
+}
+
+#[test]
+fn a_backup_without_a_server_holds_the_same_and_never_replaces_anything() {
+    let instance = Instance::prepare(&Settings::default());
+    let to = instance.directory.path().join("backup");
+    let to = to.to_str().unwrap();
+    let made = instance.json(&["backup", "--to", to]);
+    assert!(made["records"].as_u64().unwrap() >= 3, "{made}");
+    let again = String::from_utf8(instance.try_run(&["backup", "--to", to], "").stderr).unwrap();
+    assert!(again.contains("File exists"), "{again}");
+    fs::rename(instance.store(), instance.directory.path().join("lost")).unwrap();
+    instance.run(&["restore", "--from", to]);
+    assert!(instance.run(&["user", "list"]).contains("anna@example.test"));
+    assert!(!instance.directory.path().join("store.new").exists());
+}
+
+#[test]
+fn a_directory_that_is_no_backup_is_not_restored() {
+    let instance = Instance::bare(&Settings::default());
+    let from = instance.directory.path().join("empty");
+    fs::create_dir(&from).unwrap();
+    let output = instance.try_run(&["restore", "--from", from.to_str().unwrap()], "");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("holds no backup"));
+    assert!(!instance.store().exists());
+}

@@ -1,0 +1,61 @@
+//! Moving a store by export and import: every token still works, and a file that is not whole changes nothing.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use serde_json::Value;
+
+use crate::backup::{LIMITS, granted, refresh};
+use crate::support::{Browser, Instance, Settings};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_token_works_after_an_export_and_an_import() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    let token = granted(&instance, &secret, &browser).await;
+    let file = instance.directory.path().join("export.ndjson");
+    let export = ["export", "--to", file.to_str().unwrap()];
+    let refused = String::from_utf8(instance.try_run(&export, "").stderr).unwrap();
+    assert!(refused.contains("stop it first") && refused.contains("--backup DIR"), "{refused}");
+
+    // A backup of the server that runs holds the same as the store once it is stopped.
+    let backup = instance.directory.path().join("backup");
+    instance.run(&["backup", "--to", backup.to_str().unwrap()]);
+    let of_backup = instance.run(&["export", "--to", "-", "--backup", backup.to_str().unwrap()]);
+    assert_eq!(instance.stop(), Some(0));
+    let exported: Value = serde_json::from_str(&instance.run(&[&export[..], &["--json"]].concat())).unwrap();
+    assert!(exported["records"].as_u64().unwrap() > 10, "{exported}");
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count(), of_backup.lines().count());
+    let records = |text: &str| {
+        text.lines().skip(1).map(str::to_owned).take_while(|line| !line.contains("sha256")).collect::<Vec<_>>()
+    };
+    assert!(records(&text) == records(&of_backup));
+
+    let import = ["import", "--from", file.to_str().unwrap()];
+    let refused = String::from_utf8(instance.try_run(&import, "").stderr).unwrap();
+    assert!(refused.contains("is not empty; move it away first"), "{refused}");
+    fs::rename(instance.store(), instance.directory.path().join("old")).unwrap();
+
+    for (wrong, said) in [
+        (text[..text.len() / 2].to_owned(), "is cut off"),
+        (text.replacen("Anna", "Enna", 1), "was altered"),
+        (text.replacen("localhost", "elsewhere", 1), "this is an export of"),
+    ] {
+        fs::write(&file, wrong).unwrap();
+        let refused = String::from_utf8(instance.try_run(&import, "").stderr).unwrap();
+        assert!(refused.contains(said), "{refused}");
+        assert!(!instance.store().exists(), "a file that is not whole left something behind");
+    }
+    fs::write(&file, text).unwrap();
+    assert_eq!(instance.json(&import)["records"], exported["records"]);
+    instance.start();
+    let (status, body) = refresh(&instance, &secret, &token).await;
+    assert_eq!(status, 200, "{body}");
+    // The session came along: a code without another sign-in.
+    let new = granted(&instance, &secret, &browser).await;
+    assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
+}
