@@ -39,7 +39,8 @@ impl RedirectUri {
         // The parser also takes `https:rp.test`, which a browser here would read as a path of ours, and `http://2130706433`:
         // what counts is how the URI is written.
         match authority(text) {
-            Some(("https", host)) if !host.is_empty() => Ok(Self(text.to_owned())),
+            Some(("https", host)) if is_host(host) => Ok(Self(text.to_owned())),
+            Some(("https", _)) => Err(RedirectUriFault::Host),
             Some(("http", "localhost" | "127.0.0.1" | "[::1]")) => Ok(Self(text.to_owned())),
             _ => Err(RedirectUriFault::Scheme),
         }
@@ -88,6 +89,17 @@ fn authority(text: &str) -> Option<(&str, &str)> {
     Some((scheme, host))
 }
 
+/// A host name or an address. Stricter than a URL parser, which takes `rp.test;x` too: the host stands in a
+/// Content-Security-Policy, where a semicolon or a comma begins a directive or a policy of the client's own.
+fn is_host(host: &str) -> bool {
+    let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+    match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(inner) => inner.bytes().all(address),
+        None => !host.is_empty() && host.bytes().all(name),
+    }
+}
+
 /// A URI that matched a registered one as the `form-action` of a page whose form ends in a redirect to it: its origin, and
 /// its scheme. Chromium holds the whole chain of redirects after a form against the policy, also those that the client
 /// makes: with its origin alone, a client whose callback sends people on to another host would see every sign-in stop
@@ -122,6 +134,9 @@ pub enum RedirectUriFault {
     /// Holds a user name or password.
     #[error("a redirect URI has no user name")]
     UserName,
+    /// A host with other characters than a name or an address has.
+    #[error("a redirect URI's host has only letters, digits, hyphens, dots and underscores")]
+    Host,
     /// Neither https nor http on this device.
     #[error("a redirect URI is https, or http on localhost, 127.0.0.1 or [::1]")]
     Scheme,
@@ -182,6 +197,12 @@ mod tests {
             "http://127.0.0.1.evil.test/",
             "https://rp.test/\ncb",
             "https:\\\\rp.test/",
+            "https://rp.test;sandbox/cb",
+            "https://rp.test,x/cb",
+            "https://a=b/cb",
+            "https://@rp.test/",
+            "https://:@rp.test/",
+            "https://[::1;x]/",
             "https:rp.test/cb",
             "https:///rp.test/cb",
             "https://:443/cb",
