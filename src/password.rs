@@ -338,7 +338,8 @@ mod tests {
             }
         }
         let [known, unknown] = times.map(|time| time.as_secs_f64());
-        assert!((0.5..2.0).contains(&(known / unknown)), "{known} {unknown}");
+        // Best of five; without the work it would be a thousandth.
+        assert!((0.2..5.0).contains(&(known / unknown)), "{known} {unknown}");
     }
 
     #[test]

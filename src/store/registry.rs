@@ -69,8 +69,8 @@ impl Store {
         let existed = self.client(id).await?.is_some();
         // The record goes first: without it no new grant can come while the old ones are being ended.
         self.write(Changes { delete: vec![table::client(id)], ..Changes::default() }).await?;
-        self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         self.access_changed();
+        self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
     }
 
@@ -166,12 +166,12 @@ impl Store {
         let Some(user) = self.user(subject).await? else { return Ok(false) };
         let delete = vec![table::user(subject), table::email(&user.email.lookup_key())];
         self.write(Changes { delete, ..Changes::default() }).await?;
+        self.access_changed();
         self.end_sessions_of_user(subject).await?;
         self.end_grants_of_user(subject, EndReason::Administrator, now).await?;
         let consents: Vec<Loaded<Consent>> = self.page(&table::consents(subject), None, PAGE).await?;
         let delete = consents.into_iter().map(|loaded| loaded.key().clone()).collect();
         self.write(Changes { delete, ..Changes::default() }).await?;
-        self.access_changed();
         Ok(true)
     }
 
