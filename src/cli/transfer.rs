@@ -38,6 +38,9 @@ pub(super) struct ImportArguments {
     /// The issuer that the export was made under, if it is not the configuration's
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
+    /// The export is not from just now: end what may have ended since, as `restore` does
+    #[arg(long)]
+    old: bool,
 }
 
 pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Output) -> Result<(), Failure> {
@@ -108,7 +111,11 @@ pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Outp
     let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
     let imported = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, usize::MAX).await?;
-        admin::import(&store, instance, &mut file).await
+        let records = admin::import(&store, instance, &mut file).await?;
+        if arguments.old {
+            store.take_back_after_restore(SystemClock.now()).await?;
+        }
+        Ok(records)
     });
     engine.close();
     drop(engine);

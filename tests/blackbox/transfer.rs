@@ -59,3 +59,24 @@ async fn every_token_works_after_an_export_and_an_import() {
     let new = granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_export_brings_no_token_back() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    let token = granted(&instance, &secret, &browser).await;
+    let path = |name: &str| instance.directory.path().join(name).display().to_string();
+    let (backup, file, old) = (path("backup"), path("export.ndjson"), path("old"));
+    instance.run(&["backup", "--to", &backup]);
+    instance.run(&["export", "--backup", &backup, "--to", &file]);
+    instance.kill();
+    fs::rename(instance.store(), old).unwrap();
+    instance.run(&["import", "--old", "--from", &file]);
+    instance.start();
+    let (status, body) = refresh(&instance, &secret, &token).await;
+    assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()));
+    let new = granted(&instance, &secret, &browser).await;
+    assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
+}

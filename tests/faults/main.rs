@@ -7,6 +7,7 @@
 mod chance;
 mod kill;
 mod power;
+mod sharing;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 #[path = "../blackbox/support/mod.rs"]

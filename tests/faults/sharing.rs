@@ -1,0 +1,94 @@
+//! What sharing a disk flush is worth: the same compare-and-commit with one flush a request, in the same run.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sealgate::config::{Store, StoreEngine};
+use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate::store::sled::SledEngine;
+
+/// Callers at once.
+const CALLERS: u8 = 64;
+const LENGTH: Duration = Duration::from_secs(2);
+/// At least so many times the commits of one flush a request.
+const WORTH: f64 = 10.0;
+
+fn value(step: u64) -> Vec<u8> {
+    [&step.to_be_bytes()[..], &[7; 192]].concat()
+}
+
+/// Commits a second when each request decides, writes and flushes by itself.
+fn one_flush_a_request() -> f64 {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let database = sled::Config::new().path(directory.path()).flush_every_ms(None).open().unwrap();
+    // To compare and to write must be one step, so one request at a time has the database.
+    let database = Mutex::new(database);
+    let (stop, commits) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let started = Instant::now();
+    thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let (database, stop, commits) = (&database, &stop, &commits);
+            scope.spawn(move || {
+                let mut step = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let database = database.lock().unwrap();
+                    let found = database.get([caller]).unwrap();
+                    assert_eq!(found.is_some(), step > 0);
+                    step += 1;
+                    database.insert([caller], value(step)).unwrap();
+                    database.flush().unwrap();
+                    commits.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        thread::sleep(LENGTH);
+        stop.store(true, Ordering::Relaxed);
+    });
+    rate(&commits, started)
+}
+
+/// Commits a second through the engine.
+async fn shared() -> f64 {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("store");
+    let settings = Store { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
+    let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
+    let (stop, commits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let started = Instant::now();
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        let (engine, stop, commits) = (Arc::clone(&engine), Arc::clone(&stop), Arc::clone(&commits));
+        callers.spawn(async move {
+            let mut step = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let expect = match step {
+                    0 => Expect::Absent(vec![caller]),
+                    _ => Expect::Value(vec![caller], value(step)),
+                };
+                step += 1;
+                let put = vec![(vec![caller], value(step))];
+                let changes = Changes { expect: vec![expect], put, delete: Vec::new() };
+                assert_eq!(engine.commit(changes).await.unwrap(), Outcome::Committed);
+                commits.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    tokio::time::sleep(LENGTH).await;
+    stop.store(true, Ordering::Relaxed);
+    callers.join_all().await;
+    rate(&commits, started)
+}
+
+fn rate(commits: &AtomicUsize, started: Instant) -> f64 {
+    f64::from(u32::try_from(commits.load(Ordering::Relaxed)).unwrap()) / started.elapsed().as_secs_f64()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sharing_flushes_is_worth_ten_times_the_commits_at_64_callers() {
+    let alone = tokio::task::spawn_blocking(one_flush_a_request).await.unwrap();
+    let shared = shared().await;
+    println!("one flush a request: {alone:.0}/s; shared: {shared:.0}/s; {:.1} times", shared / alone);
+    assert!(shared > WORTH * alone);
+}
