@@ -16,6 +16,7 @@ use sealgate::store::sled::SledEngine;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::MACHINE;
 use crate::chance::Chance;
 use crate::rounds;
 use crate::support::{Browser, Instance, PASSWORD, REDIRECT_URI, Settings};
@@ -282,6 +283,7 @@ async fn signs_in(instance: &Instance, password: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_sigkill_under_load() {
+    let _shared = MACHINE.read().await;
     let mut chance = Chance::seeded("kill");
     let limits = "authorize = 4000\npages = 4000\ntoken = 4000\nrevoke = 4000\nregister = 4000";
     let registration = "[registration]\nmode = \"open\"\nmax_clients = 100000";

@@ -13,6 +13,10 @@ mod softhsm;
 #[path = "../blackbox/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the blackbox tests use the rest")]
 mod support;
+mod turnover;
+
+/// A test that measures has the machine to itself; the others share it.
+static MACHINE: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
 /// How many rounds to run: `FAULT_ROUNDS`, or the short form's number.
 fn rounds(short: usize) -> usize {

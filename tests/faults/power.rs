@@ -14,6 +14,7 @@ use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
 use sealgate::store::sled::SledEngine;
 use tempfile::TempDir;
 
+use crate::MACHINE;
 use crate::chance::Chance;
 use crate::rounds;
 
@@ -255,5 +256,8 @@ fn block_on(test: impl Future<Output = ()>) {
     if let Some(path) = env::var_os(CHILD) {
         write_for_ever(Path::new(&path));
     }
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+        let _shared = MACHINE.read().await;
+        test.await;
+    });
 }

@@ -9,6 +9,8 @@ use sealgate::config::{Store, StoreEngine};
 use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
 use sealgate::store::sled::SledEngine;
 
+use crate::MACHINE;
+
 /// Callers at once.
 const CALLERS: u8 = 64;
 const LENGTH: Duration = Duration::from_secs(2);
@@ -31,13 +33,13 @@ fn one_flush_a_request() -> f64 {
         for caller in 0..CALLERS {
             let (database, stop, commits) = (&database, &stop, &commits);
             scope.spawn(move || {
-                let mut step = 0;
+                let mut done = 0;
                 while !stop.load(Ordering::Relaxed) {
                     let database = database.lock().unwrap();
                     let found = database.get([caller]).unwrap();
-                    assert_eq!(found.is_some(), step > 0);
-                    step += 1;
-                    database.insert([caller], value(step)).unwrap();
+                    assert_eq!(found.is_some(), done > 0);
+                    done += 1;
+                    database.insert([caller], value(done)).unwrap();
                     database.flush().unwrap();
                     commits.fetch_add(1, Ordering::Relaxed);
                 }
@@ -61,14 +63,14 @@ async fn shared() -> f64 {
     for caller in 0..CALLERS {
         let (engine, stop, commits) = (Arc::clone(&engine), Arc::clone(&stop), Arc::clone(&commits));
         callers.spawn(async move {
-            let mut step = 0;
+            let mut done = 0;
             while !stop.load(Ordering::Relaxed) {
-                let expect = match step {
+                let expect = match done {
                     0 => Expect::Absent(vec![caller]),
-                    _ => Expect::Value(vec![caller], value(step)),
+                    _ => Expect::Value(vec![caller], value(done)),
                 };
-                step += 1;
-                let put = vec![(vec![caller], value(step))];
+                done += 1;
+                let put = vec![(vec![caller], value(done))];
                 let changes = Changes { expect: vec![expect], put, delete: Vec::new() };
                 assert_eq!(engine.commit(changes).await.unwrap(), Outcome::Committed);
                 commits.fetch_add(1, Ordering::Relaxed);
@@ -87,6 +89,7 @@ fn rate(commits: &AtomicUsize, started: Instant) -> f64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sharing_flushes_is_worth_ten_times_the_commits_at_64_callers() {
+    let _alone = MACHINE.write().await;
     let alone = tokio::task::spawn_blocking(one_flush_a_request).await.unwrap();
     let shared = shared().await;
     println!("one flush a request: {alone:.0}/s; shared: {shared:.0}/s; {:.1} times", shared / alone);

@@ -1,0 +1,83 @@
+//! A year of sign-ins in short: all records are replaced by new ones again and again, and the store stays as large as what
+//! is alive needs. `TURNOVER_RECORDS` sets how many are alive.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sealgate::config::{Store, StoreEngine};
+use sealgate::store::engine::{Changes, Engine, Outcome};
+use sealgate::store::sled::SledEngine;
+use sha2::{Digest, Sha256};
+
+use crate::MACHINE;
+
+const TURNOVERS: u64 = 10;
+/// Records that come, and as many that go, in one commit.
+const STEP: u64 = 64;
+/// Commits that wait at once.
+const AT_ONCE: u64 = 4;
+
+/// Keys lie as those of codes and grants do: without any order.
+fn key(number: u64) -> Vec<u8> {
+    [&b"g"[..], &Sha256::digest(number.to_be_bytes())].concat()
+}
+
+fn value(number: u64) -> Vec<u8> {
+    number.to_be_bytes().repeat(50)
+}
+
+fn disk_bytes(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| entry.metadata().unwrap().blocks() * 512).sum()
+}
+
+/// This process's resident memory, MiB.
+fn memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_stays_as_large_as_what_is_alive_needs() {
+    let _alone = MACHINE.write().await;
+    let alive = std::env::var("TURNOVER_RECORDS").map_or(20_000, |text| text.parse().expect("a number"));
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("store");
+    let settings =
+        Store { engine: StoreEngine::Sled, path: path.clone(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 64 };
+    let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
+    let mut sizes = Vec::new();
+    for turnover in 0..=TURNOVERS {
+        let started = Instant::now();
+        let mut first = turnover * alive;
+        let end = first + alive;
+        while first < end {
+            let mut commits = tokio::task::JoinSet::new();
+            for _ in 0..AT_ONCE {
+                let last = (first + STEP).min(end);
+                let put = (first..last).map(|number| (key(number), value(number))).collect();
+                let delete = (first..last).filter_map(|number| number.checked_sub(alive)).map(key).collect();
+                let engine = Arc::clone(&engine);
+                commits.spawn(async move { engine.commit(Changes { expect: Vec::new(), put, delete }).await.unwrap() });
+                first = last;
+            }
+            assert!(commits.join_all().await.iter().all(|outcome| *outcome == Outcome::Committed));
+        }
+        let (size, took) = (disk_bytes(&path), started.elapsed());
+        println!(
+            "turnover {turnover}: {alive} records, {} KiB on disk, {} MiB resident, {took:?}",
+            size >> 10,
+            memory()
+        );
+        sizes.push(size);
+    }
+    let last = engine.get(&key((TURNOVERS + 1) * alive - 1)).await.unwrap();
+    assert!(last.is_some() && engine.get(&key(alive)).await.unwrap().is_none());
+    // sled lays new segments down while the share of the old ones that is alive is large enough, and reuses them then.
+    let (after_first, largest) = (sizes[1], sizes[2..].iter().max().unwrap());
+    assert!(*largest < 2 * after_first, "{after_first} bytes after the first turnover, {largest} later");
+}
