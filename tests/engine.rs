@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod engine {
+    mod copies;
     mod model;
     mod sled_only;
     mod suite;

@@ -1,0 +1,93 @@
+//! Copies for backups: one moment of the store, whole or not at all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sealgate::config::Store;
+use sealgate::store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate::store::memory::MemoryEngine;
+use sealgate::store::sled::{NewStore, OpenError, SledEngine};
+
+use crate::{BARRIERS, Place, commit, put, store};
+
+#[tokio::test]
+async fn a_copy_made_under_load_shows_one_moment() {
+    let _shared = BARRIERS.read().await;
+    let place = Place::new();
+    let engine = Arc::new(place.open());
+    let stop = Arc::new(AtomicBool::new(false));
+    let (writing, stopped) = (Arc::clone(&engine), Arc::clone(&stop));
+    // Two records that always change together, far apart in the tree, and one more each time.
+    let writer = tokio::spawn(async move {
+        let mut number = 0_u64;
+        while !stopped.load(Ordering::SeqCst) {
+            number += 1;
+            let bytes = number.to_be_bytes();
+            let pair = [&b"a"[..], b"z"].map(|key| (key.to_vec(), bytes.to_vec()));
+            let put = pair.into_iter().chain([([&b"m"[..], &bytes].concat(), vec![1; 3_000])]).collect();
+            assert_eq!(writing.commit(Changes { put, ..Changes::default() }).await.unwrap(), Outcome::Committed);
+        }
+        number
+    });
+    for copy in 0..3 {
+        tokio::time::sleep(std::time::Duration::from_millis(80)).await;
+        let directory = place.directory.path().join(format!("copy{copy}"));
+        let records = engine.copy_to(&directory).await.unwrap();
+        let copied = SledEngine::open(&store(&directory, 4), Arc::new(())).unwrap();
+        let number = copied.get(b"a").await.unwrap().unwrap();
+        assert_eq!(copied.get(b"z").await.unwrap().unwrap(), number);
+        let number = u64::from_be_bytes(number.try_into().unwrap());
+        assert!(number > 0);
+        let rows = copied.scan(b"m", None, usize::MAX).await.unwrap();
+        assert_eq!((rows.len() as u64, records as u64), (number, number + 2));
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(writer.await.unwrap() > 0);
+}
+
+#[tokio::test]
+async fn a_copy_that_would_fill_the_disk_is_not_made() {
+    let _shared = BARRIERS.read().await;
+    let place = Place::new();
+    commit(&place.open(), put(b"k", b"v")).await;
+    let full = Store { reserve_bytes: u64::MAX, ..store(&place.path(), 4) };
+    let engine = SledEngine::open(&full, Arc::new(())).unwrap();
+    let directory = place.directory.path().join("copy");
+    let refused = engine.copy_to(&directory).await;
+    assert!(matches!(&refused, Err(EngineError::NoCopy(line)) if line.contains("free some space")), "{refused:?}");
+    assert!(!directory.exists());
+    assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
+}
+
+#[tokio::test]
+async fn an_engine_without_files_says_that_it_makes_no_copies() {
+    let place = Place::new();
+    assert!(matches!(MemoryEngine::new().copy_to(&place.path()).await, Err(EngineError::NoCopy(_))));
+}
+
+#[tokio::test]
+async fn a_store_that_is_open_is_not_taken_for_a_backup() {
+    let _shared = BARRIERS.read().await;
+    let place = Place::new();
+    let engine = place.open();
+    let elsewhere = store(&place.directory.path().join("other"), 4);
+    assert!(matches!(NewStore::copy_of(&place.path(), &elsewhere), Err(OpenError::Locked { .. })));
+    drop(engine);
+    NewStore::copy_of(&place.path(), &elsewhere).unwrap().finish().unwrap();
+    assert!(matches!(NewStore::begin(&elsewhere), Err(OpenError::Occupied { .. })));
+}
+
+#[test]
+fn a_new_store_that_is_not_finished_leaves_nothing_and_what_a_killed_process_left_is_no_hindrance() {
+    let _shared = BARRIERS.blocking_read();
+    let place = Place::new();
+    let left = place.directory.path().join("store.new");
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("db"), "half").unwrap();
+    let new = NewStore::begin(&store(&place.path(), 4)).unwrap();
+    assert!(!left.exists());
+    drop(SledEngine::open(new.settings(), Arc::new(())).unwrap());
+    assert!(left.exists());
+    drop(new);
+    assert!(!left.exists() && !place.path().exists());
+}
