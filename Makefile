@@ -8,7 +8,7 @@ help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
-	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (some minutes)"
+	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
