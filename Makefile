@@ -2,13 +2,14 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-faults lint systemd audit clean
+.PHONY: help run test test-rust test-clients test-faults lint systemd fuzz audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
+	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
@@ -37,6 +38,11 @@ test-clients:
 test-faults:
 	@.ci/install test
 	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --test faults -- --nocapture --test-threads=1
+
+# Not a part of `make test`: the first build takes minutes.
+fuzz:
+	@.ci/install fuzz
+	fuzz/run.sh
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -1,0 +1,64 @@
+//! Authorization requests of a known client: the answer goes to a registered URI, whatever else the request says.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sealgate_fuzz::protocol::authorize::{AuthorizationRequest, ReturnTo};
+use sealgate_fuzz::protocol::client::ClientType;
+use sealgate_fuzz::protocol::params::Params;
+use sealgate_fuzz::{REDIRECT_URIS, client};
+use url::Url;
+
+const CODE: &str = "the-code";
+const ISSUER: &str = "https://id.test";
+
+fuzz_target!(|raw: &[u8]| {
+    let Some((&first, query)) = raw.split_first() else { return };
+    let client = client(if first & 1 == 0 { ClientType::Public } else { ClientType::Confidential });
+    // Most inputs begin with a URI that is registered, or nothing behind that check is ever reached.
+    let registered = REDIRECT_URIS.get(usize::from(first >> 1 & 3));
+    let known = registered
+        .map(|uri| url::form_urlencoded::Serializer::new(String::new()).append_pair("redirect_uri", uri).finish());
+    let Ok(params) = Params::parse(&[known.unwrap_or_default().as_bytes(), b"&", query].concat()) else { return };
+    let _ = ReturnTo::client_id(&params);
+    let Ok(way) = ReturnTo::resolve(&params, &client) else { return };
+    assert!(client.redirects_to(way.redirect_uri()));
+    check(&way, &way.with_code(CODE, ISSUER), ("code", CODE), &params);
+    match AuthorizationRequest::parse(&params, &client, way) {
+        Ok(request) => {
+            assert!(request.challenge.is_some() || !client.is_public());
+            assert!(request.scope.is_subset_of(client.scope));
+            // It is kept while the person signs in.
+            let kept = serde_json::to_vec(&request).expect("a request can be written");
+            assert_eq!(serde_json::from_slice::<AuthorizationRequest>(&kept).ok(), Some(request));
+        }
+        Err(refusal) => {
+            let way = ReturnTo::resolve(&params, &client).expect("it was there before");
+            let location = way.with_refusal(&refusal, ISSUER);
+            check(&way, &location, ("error", refusal.code.as_str()), &params);
+        }
+    }
+});
+
+/// The location is the registered URI with our answer behind it, and `state` comes back as it was sent.
+fn check(way: &ReturnTo, location: &str, (name, value): (&str, &str), params: &Params) {
+    assert!(location.starts_with(way.redirect_uri()) && location.bytes().all(|byte| byte.is_ascii_graphic()));
+    let registered =
+        REDIRECT_URIS.iter().any(|uri| location.starts_with(uri)) || location.starts_with("http://127.0.0.1:");
+    assert!(registered, "{location}");
+    let url = Url::parse(location).expect("a URL");
+    assert!(
+        ["rp.test", "127.0.0.1"].contains(&url.host_str().unwrap_or_default()) && url.path() == "/cb",
+        "{location}"
+    );
+    let answer = url.fragment().or(url.query()).unwrap_or_default();
+    let all = |name: &str| -> Vec<String> {
+        url::form_urlencoded::parse(answer.as_bytes())
+            .filter(|(key, _)| key == name)
+            .map(|(_, value)| value.into_owned())
+            .collect()
+    };
+    assert_eq!(all(name), [value], "{location}");
+    assert_eq!(all("iss"), [ISSUER], "{location}");
+    let sent = params.one("state").ok().flatten().filter(|state| state.len() <= 2048);
+    assert_eq!(all("state"), sent.into_iter().collect::<Vec<_>>(), "{location}");
+}

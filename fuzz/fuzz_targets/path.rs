@@ -1,0 +1,26 @@
+//! The gate's reading of a path: what it lets through means the same to a server that reads it otherwise.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use percent_encoding::percent_decode;
+use sealgate_fuzz::canonical;
+use url::Url;
+
+fuzz_target!(|raw: &str| {
+    let Some(path) = canonical(raw) else { return };
+    // A server that decodes reads what the rule was compared with, and one that decodes twice reads the same.
+    let once: Vec<u8> = percent_decode(raw.as_bytes()).collect();
+    assert_eq!(path, once, "{raw}");
+    assert_eq!(percent_decode(&once).collect::<Vec<u8>>(), once, "{raw}");
+    // One that resolves dots, merges slashes, turns backslashes round or cuts parameters off has nothing to do.
+    let segments: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    assert!(segments.iter().all(|segment| *segment != b"." && *segment != b".."), "{raw}");
+    assert!(!path.windows(2).any(|pair| pair == b"//"), "{raw}");
+    assert!(!path.iter().any(|byte| matches!(byte, b'\\' | b';' | 0..0x20 | 0x7f)), "{raw}");
+    // As many slashes as before: no escape became one.
+    assert_eq!(path.iter().filter(|byte| **byte == b'/').count(), raw.matches('/').count(), "{raw}");
+    // And a browser's parser, which resolves dots in every spelling, leaves its segments alone.
+    let url = Url::parse("http://app.test").expect("valid").join(raw).expect("a path");
+    assert_eq!(url.host_str(), Some("app.test"), "{raw}");
+    assert_eq!(percent_decode(url.path().as_bytes()).collect::<Vec<u8>>(), path, "{raw}");
+});

@@ -1,0 +1,46 @@
+//! The program's pure modules, and what the targets share. Nothing here talks to a network, a disk or a token.
+
+#[path = "../../src/protocol/mod.rs"]
+pub mod protocol;
+
+#[path = "../../src/gateway/path.rs"]
+#[allow(dead_code, reason = "the gate's other files use the rest")]
+mod path;
+
+use protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType};
+use protocol::redirect_uri::RedirectUri;
+use protocol::scope::Scope;
+use protocol::time::UnixTime;
+
+/// The redirect URIs of [`client`]: one plain, one with a query, one that matches any port.
+pub const REDIRECT_URIS: [&str; 3] = ["https://rp.test/cb", "https://rp.test/cb?a=b", "http://127.0.0.1/cb"];
+
+/// A client that may do everything.
+pub fn client(client_type: ClientType) -> Client {
+    Client {
+        id: ClientId::parse("c1").expect("a valid id"),
+        name: "Client".into(),
+        client_type,
+        auth_method: if client_type == ClientType::Public { AuthMethod::None } else { AuthMethod::ClientSecretBasic },
+        secrets: Vec::new(),
+        redirect_uris: REDIRECT_URIS.iter().map(|uri| RedirectUri::parse(uri).expect("a valid URI")).collect(),
+        post_logout_redirect_uris: Vec::new(),
+        scope: Scope::all(),
+        grant_types: vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: UnixTime::from_seconds(0),
+        details: ClientDetails::default(),
+        registration: None,
+    }
+}
+
+/// The path of a request as the gate reads it; `None` when it is ambiguous.
+pub fn canonical(raw: &str) -> Option<Vec<u8>> {
+    path::CanonicalPath::parse(raw).ok().map(|path| path.as_bytes().to_vec())
+}
+
+/// Two texts out of one input, cut at its first line break.
+pub fn two(text: &str) -> (&str, &str) {
+    text.split_once('\n').unwrap_or((text, ""))
+}
