@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::{env, fs, thread};
 
 use sealgate::config;
@@ -97,20 +97,15 @@ fn write_for_ever(path: &Path) -> ! {
     })
 }
 
-/// `power.c` as a shared library.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("power-{}.so", std::process::id()));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/power.c");
-        let compiled = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread", "-o"])
-            .args([&library, &source])
-            .status()
-            .expect("a C compiler; install gcc");
-        assert!(compiled.success());
-        library
-    })
+/// Makes a shared library of `power.c`.
+fn compile(library: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/power.c");
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-pthread", "-o"])
+        .args([library, &source])
+        .status()
+        .expect("a C compiler; install gcc");
+    assert!(compiled.success());
 }
 
 /// One database that is carried through power cuts.
@@ -125,6 +120,7 @@ impl Machine {
     fn new(test: &'static str) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let machine = Self { directory, test, chance: Chance::seeded(test), acknowledged: BTreeMap::new() };
+        compile(&machine.library());
         // Born with the power on: the image starts as an empty database that was opened in order.
         drop(SledEngine::open(&store(&machine.disk()), Arc::new(())).unwrap());
         machine
@@ -134,13 +130,17 @@ impl Machine {
         self.directory.path().join("disk")
     }
 
+    fn library(&self) -> PathBuf {
+        self.directory.path().join("power.so")
+    }
+
     /// Writes until the power fails; the disk then holds the image.
     fn run_until_power_fails(&mut self, model: Model, barrier: bool) {
         let image = self.directory.path().join("image");
         copy(&self.disk(), &image);
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", "--nocapture", &format!("power::{}", self.test)]);
-        command.env(CHILD, self.disk()).env("LD_PRELOAD", library());
+        command.env(CHILD, self.disk()).env("LD_PRELOAD", self.library());
         command.env("POWER_ROOT", self.disk()).env("POWER_IMAGE", &image);
         if matches!(model, Model::Scattered) {
             command.env("POWER_SCATTER", self.chance.next().to_string());
