@@ -142,8 +142,12 @@ async fn end(call: &Call<'_>, session: &Loaded<Session>, after: Option<&AfterLog
 /// Sends the browser on, without its session cookie.
 fn leave(call: &Call<'_>, after: Option<&AfterLogout>) -> Response {
     let location = after.map_or_else(|| call.path("/oauth/signed-out"), AfterLogout::location);
-    Response::redirect(StatusCode::FOUND, &location)
-        .with_cookie(cookie::expire(call.cookies.session, call.cookies.secure))
+    let response = Response::redirect(StatusCode::FOUND, &location);
+    // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
+    match call.cookie(call.cookies.session) {
+        Some(_) => response.with_cookie(cookie::expire(call.cookies.session, call.cookies.secure)),
+        None => response,
+    }
 }
 
 /// The token of the page's form, bound to the session's cookie.

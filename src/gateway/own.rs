@@ -69,7 +69,9 @@ async fn logout(visit: &Visit<'_>) -> Result<Answer, StoreError> {
     if visit.sessions == Sessions::OfProvider || navigation::is_cross_site(&visit.head.headers) {
         return Ok(answer);
     }
-    if let Some(cookie) = visit.cookie(visit.cookies.session).and_then(SessionCookie::parse)
+    // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
+    let Some(cookie) = visit.cookie(visit.cookies.session) else { return Ok(answer) };
+    if let Some(cookie) = SessionCookie::parse(cookie)
         && let Some(own) = session::of_app(visit, &cookie).await?
     {
         visit.sealgate.store.end_app_session(own.id).await?;

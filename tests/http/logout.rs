@@ -448,3 +448,15 @@ async fn a_form_of_another_site_ends_the_session_too() {
     assert_eq!(browser.get(&address).await.location(), SIGNED_OUT_URI);
     assert!(!is_signed_in(&provider, &browser).await);
 }
+
+#[tokio::test]
+async fn a_form_of_another_site_takes_no_cookie_away() {
+    let provider = Provider::new().await;
+    // SameSite=Lax keeps the cookie from it, and it is too long to be sent again as a query.
+    let form = format!("x={}", "x".repeat(9000));
+    let fields = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")];
+    for fields in [&fields[..], &fields[..1]] {
+        let reply = provider.request("POST", "/oauth/logout", fields, &form).await;
+        assert_eq!((reply.status, reply.header("set-cookie")), (302, None));
+    }
+}
