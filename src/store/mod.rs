@@ -93,7 +93,11 @@ impl Store {
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
         let store = Self { engine, epoch: AtomicU64::new(1), interactions: AtomicUsize::new(0), most_interactions };
         store.check_format().await?;
-        let open = store.count(table::all(table::Table::Interaction)).await?;
+        // Both count, and the sweeper takes both off again.
+        let mut open = 0;
+        for counted in [table::Table::Interaction, table::Table::SignInAttempt] {
+            open += store.count(table::all(counted)).await?;
+        }
         store.interactions.store(open, Ordering::Relaxed);
         Ok(store)
     }

@@ -1,6 +1,9 @@
 //! People who are sent to sign in, and come back.
 
+use std::sync::Arc;
+
 use sealgate::protocol::user::UserState;
+use sealgate::store::Store;
 
 use crate::browser::{Browser, is_login, link};
 use crate::world::{ANNA, BEN, World};
@@ -371,4 +374,15 @@ async fn a_full_store_lets_those_work_who_are_signed_in() {
     let reply = stranger.visit("https://wiki.test/a").await;
     reply.assert_page(503);
     assert_eq!(reply.header("retry-after"), Some("1"));
+}
+
+#[tokio::test]
+async fn sign_ins_that_are_open_are_still_counted_after_a_restart() {
+    let world = World::new().await;
+    for _ in 0..3 {
+        Browser::new(&world).visit("https://wiki.test/").await;
+    }
+    assert_eq!(world.sealgate.store.open_interactions(), 3);
+    let engine = Arc::clone(&world.engine);
+    assert_eq!(Store::open(engine, 10).await.unwrap().open_interactions(), 3);
 }
