@@ -40,6 +40,19 @@ const OURS: [&str; 14] = [
     "x-request-id",
 ];
 
+/// Names by which some applications let a client say which path it means, after the rules were applied to another one.
+/// And `Proxy`, which CGI turns into the setting of the same name. Nobody has them to say; they only go.
+const NOBODYS: [&str; 8] = [
+    "x-original-url",
+    "x-original-uri",
+    "x-rewrite-url",
+    "x-forwarded-uri",
+    "x-forwarded-path",
+    "x-forwarded-prefix",
+    "x-script-name",
+    "proxy",
+];
+
 /// All names that begin so are ours too.
 const OUR_PREFIX: &str = "x-sealgate-";
 
@@ -140,7 +153,7 @@ pub(super) fn rewrite(
 /// Whether a header of the client might be taken for one of ours.
 fn is_ours(name: &str) -> bool {
     let starts = name.split_at_checked(OUR_PREFIX.len()).is_some_and(|(start, _)| folds_to(start, OUR_PREFIX));
-    starts || OURS.iter().any(|ours| folds_to(name, ours))
+    starts || OURS.iter().chain(&NOBODYS).any(|ours| folds_to(name, ours))
 }
 
 fn folds_to(name: &str, ours: &str) -> bool {

@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
 
-const FORGED: [(&str, &str); 14] = [
+const FORGED: [(&str, &str); 20] = [
     ("x-forwarded-user", "forged"),
     ("x_forwarded_user", "forged"),
     ("x-forwarded_email", "forged"),
@@ -18,6 +18,12 @@ const FORGED: [(&str, &str); 14] = [
     ("x-forwarded-proto", "forged"),
     ("x-real-ip", "forged"),
     ("forwarded", "for=forged"),
+    ("x-original-url", "/forged"),
+    ("X_Rewrite_URL", "/forged"),
+    ("x-forwarded-uri", "/forged"),
+    ("x-forwarded-prefix", "/forged"),
+    ("x-script-name", "/forged"),
+    ("proxy", "http://forged.test"),
 ];
 
 #[tokio::test]
