@@ -45,16 +45,15 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     match person(call, typed, password.clone()).await {
         Ok(Some(user)) => {
             guesses.give_back(call);
+            let Some(signed_in) = sign_in(call, &waiting, &user).await? else {
+                return Ok(wrong(call, &waiting, typed));
+            };
             rehash(call, &user, password).await?;
             call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
             tracing::info!(subject = %user.sub, client = %waiting.client.id, address = %call.origin.address, "signed in");
-            sign_in(call, &waiting, &user).await
+            Ok(signed_in)
         }
-        Ok(None) => {
-            call.sealgate.metrics.signed_in(SignInOutcome::Failed);
-            tracing::info!(address = %call.origin.address, "a sign-in failed");
-            Ok(show(call, &waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials)))
-        }
+        Ok(None) => Ok(wrong(call, &waiting, typed)),
         Err(Failure::Unavailable) => {
             guesses.give_back(call);
             let page = show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy));
@@ -80,6 +79,12 @@ fn show(
     };
     let html = call.with_chrome(|chrome| call.sealgate.pages.login(chrome, &content));
     Response::page(status, html, waiting.then().as_deref())
+}
+
+fn wrong(call: &Call<'_>, waiting: &Waiting, typed: &str) -> Response {
+    call.sealgate.metrics.signed_in(SignInOutcome::Failed);
+    tracing::info!(address = %call.origin.address, "a sign-in failed");
+    show(call, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
 }
 
 /// The person with this address, if the password is theirs and they may come in.
@@ -109,19 +114,27 @@ async fn rehash(call: &Call<'_>, user: &User, password: SecretString) -> Result<
     Ok(())
 }
 
-async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
+/// Signs in whoever has shown this person's password; `None` when it is not theirs any more.
+async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Option<Response>, Failure> {
     let sign_in = SignIn { subject: user.sub, at: call.now, steps: vec![Step::Password] };
     let cookie = match call.session().await? {
         Some(session) => renew(call, &session, sign_in).await?,
         None => begin(call, sign_in).await?,
     };
+    // Whoever disabled the account or set another password while this one was checked has ended the sessions that there
+    // were. This one came after.
+    let same = |now: &User| now.is_enabled() && now.password == user.password;
+    if !call.sealgate.store.user(user.sub).await?.is_some_and(|now| same(&now)) {
+        call.sealgate.store.end_session(cookie.id).await?;
+        return Ok(None);
+    }
     let interaction = waiting.interaction();
     let progress = Progress { account: Some(user.sub), signed_in: true, allowed: None };
     let next = Interaction { progress, ..interaction.clone() };
     // A conflict means that another tab has gone on with the same request: what it did stands.
     let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     let set = cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure);
-    Ok(Response::see_other(&waiting.address(call, RESUME)).with_cookie(set))
+    Ok(Some(Response::see_other(&waiting.address(call, RESUME)).with_cookie(set)))
 }
 
 /// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.

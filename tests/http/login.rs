@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::protocol::user::UserState;
+use sealgate::protocol::user::{PasswordHash, UserState};
 
 use crate::steps::{assert_code, assert_consent, assert_login, with_anna};
 use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
@@ -300,4 +300,24 @@ async fn when_too_many_passwords_wait_the_page_says_so_and_nothing_is_counted() 
         assert_wrong(&browser, &attempt().await);
     }
     assert_throttled(&attempt().await);
+}
+
+#[tokio::test]
+async fn a_password_that_is_replaced_while_it_is_checked_opens_nothing() {
+    let provider = Provider::new().await;
+    let store = &provider.sealgate.store;
+    for sign_in_before in [false, true] {
+        let browser = if sign_in_before { with_anna(&provider).await } else { provider.browser() };
+        let page = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
+        let hash = store.user(provider.anna.sub).await.unwrap().unwrap().password;
+        let replace = async {
+            provider.change_user(provider.anna.sub, |user| user.password = Some(PasswordHash::new("new".into()))).await;
+            store.end_sessions_of_user(provider.anna.sub).await.unwrap();
+        };
+        // Whichever comes first, no session may be left.
+        tokio::join!(browser.submit(&page, &[("email", ANNA), ("password", PASSWORD)]), replace);
+        let open = store.sessions_of_user(provider.anna.sub, None, 10).await.unwrap();
+        assert_eq!(open.sessions, []);
+        provider.change_user(provider.anna.sub, |user| user.password.clone_from(&hash)).await;
+    }
 }
