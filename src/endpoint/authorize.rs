@@ -161,7 +161,8 @@ async fn consents(
 ) -> Result<Vec<(Subject, Scope)>, StoreError> {
     let mut consents = Vec::new();
     for sign_in in session.iter().flat_map(|session| &session.sign_ins) {
-        if let Some(consent) = call.sealgate.store.consent(sign_in.subject, &client.id).await? {
+        let consent = call.sealgate.store.consent(sign_in.subject, &client.id).await?;
+        if let Some(consent) = consent.filter(|consent| consent.is_for(client)) {
             consents.push((sign_in.subject, consent.scope));
         }
     }

@@ -144,7 +144,7 @@ async fn require_consent(call: &Call<'_>, client: &Client, code: &Code) -> Resul
         return Ok(());
     }
     let consent = call.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
-    if consent.is_some_and(|consent| code.scope.is_subset_of(consent.scope)) {
+    if consent.is_some_and(|consent| consent.is_for(client) && code.scope.is_subset_of(consent.scope)) {
         return Ok(());
     }
     Err(Refusal::invalid_grant("The consent was withdrawn.").into())

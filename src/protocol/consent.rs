@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::client::ClientId;
+use crate::protocol::client::{Client, ClientId};
 use crate::protocol::scope::Scope;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
@@ -18,4 +18,11 @@ pub struct Consent {
     pub scope: Scope,
     /// When it was last given.
     pub at: UnixTime,
+}
+
+impl Consent {
+    /// Whether it was given to this client, and not to an earlier one that had the same id.
+    pub fn is_for(&self, client: &Client) -> bool {
+        self.client == client.id && self.at >= client.created_at
+    }
 }

@@ -310,6 +310,20 @@ async fn ref_21_a_deleted_person_or_client_takes_the_tokens_along() {
 }
 
 #[tokio::test]
+async fn a_later_client_of_the_same_id_has_nobodys_consent() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    provider.c1().code_in(&browser, &[]).await;
+    let c1 = ClientId::parse("c1").unwrap();
+    assert!(provider.sealgate.store.delete_client(&c1, provider.clock.now()).await.unwrap());
+    provider.wait(1);
+    provider.add_client(provider.confidential("c1")).await;
+    let reply = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    reply.assert_error_redirect("consent_required");
+    Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
+}
+
+#[tokio::test]
 async fn ref_01_a_family_survives_a_restart_and_so_does_its_end() {
     let provider = Provider::new().await;
     let first = provider.c1().tokens(OFFLINE).await;
