@@ -64,9 +64,7 @@ async fn redeem(
                 return Err(Refusal::invalid_grant("The authorization code was used before.").into());
             }
         }
-        let user = person(call, code.sign_in.subject).await?;
-        require_session(call, code).await?;
-        require_consent(call, client, code).await?;
+        let user = standing(call, client, code).await?;
         let key = GrantKey::from_random(call.random());
         let first =
             code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), call.random()));
@@ -74,6 +72,12 @@ async fn redeem(
         let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
         let tokens = mint(call, &authorization, &user).await?;
         if call.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
+            // Whoever took something of it away while the token device signed has ended the grants that there were. This
+            // one came after, and nobody holds its tokens yet.
+            if let Err(gone) = standing(call, client, code).await {
+                call.sealgate.store.end_grant(grant.id, EndReason::Administrator, call.now).await?;
+                return Err(gone);
+            }
             return Ok(respond(call, tokens, first.as_ref(), grant.scope));
         }
     }
@@ -121,6 +125,18 @@ async fn refresh(
         }
     }
     Err(Failure::Unavailable)
+}
+
+/// The person of a code, while all that the code rests on stands.
+async fn standing(call: &Call<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
+    let user = person(call, code.sign_in.subject).await?;
+    require_session(call, code).await?;
+    require_consent(call, client, code).await?;
+    let client = call.sealgate.store.client(&client.id).await?;
+    if client.is_some_and(|client| client.is_enabled()) {
+        return Ok(user);
+    }
+    Err(Refusal::invalid_grant("The client is no longer active.").into())
 }
 
 /// The person, while they may come in.
