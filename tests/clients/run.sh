@@ -57,7 +57,8 @@ export EMAIL=anna@example.test PASSWORD="correct horse battery staple" NAME="Ann
 sealgate() { target/debug/sealgate "$@" --config "$work/sealgate.toml"; }
 sealgate key generate >/dev/null
 sealgate user add --email "$EMAIL" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
-uris=(--redirect-uri "$REDIRECT_URI"
+# oauth2-proxy has a fixed path of its own.
+uris=(--redirect-uri "$REDIRECT_URI" --redirect-uri "http://localhost:$rp/oauth2/callback"
     --post-logout-redirect-uri "$SIGNED_OUT_URI" --post-logout-redirect-uri "$SIGNED_OUT_PAGE")
 CLIENT_SECRET=$(sealgate client add --id "$CLIENT_ID" --name Web --type confidential "${uris[@]}" --json \
     | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
