@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-faults lint systemd fuzz audit clean
+.PHONY: help run test test-rust test-clients test-faults lint systemd fuzz bench-gate audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
@@ -10,6 +10,7 @@ help:
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
+	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
@@ -44,6 +45,12 @@ test-faults:
 fuzz:
 	@.ci/install fuzz
 	fuzz/run.sh
+
+# Fat LTO: the build takes minutes.
+bench-gate:
+	@.ci/install bench
+	$(CARGO) build --profile bench --bin sealgate --example bare_proxy
+	node benches/gate/run.mjs
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

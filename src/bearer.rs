@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use crate::protocol::claims::AccessTokenClaims;
-use crate::protocol::client::ClientId;
+use crate::protocol::client::{Client, ClientId};
 use crate::protocol::grant::GrantId;
 use crate::protocol::scope::Scope;
 use crate::protocol::secret::SecretHash;
@@ -31,6 +31,10 @@ pub struct Bearer {
     pub scope: Scope,
     /// About whom.
     pub user: Arc<User>,
+    /// To whom it was issued.
+    pub client: ClientId,
+    /// Whether that client came in through the registration endpoint: nobody has vouched for it.
+    pub self_registered: bool,
 }
 
 /// Why a token is not taken.
@@ -105,11 +109,12 @@ async fn standing(sealgate: &Sealgate, claims: AccessTokenClaims) -> Result<Opti
         return Ok(None);
     };
     let grant_stands = store.grant(grant).await?.is_some_and(|grant| grant.value.is_active());
-    let client_stands = sealgate.client(&client).await?.is_some_and(|client| client.is_enabled());
+    let registered = sealgate.client(&client).await?.filter(Client::is_enabled);
     let user = store.user(subject).await?.filter(User::is_enabled);
-    let Some(user) = user.filter(|_| grant_stands && client_stands) else { return Ok(None) };
+    let (Some(user), Some(registered), true) = (user, registered, grant_stands) else { return Ok(None) };
     if store.is_token_revoked(&claims.jti).await? {
         return Ok(None);
     }
-    Ok(Some(Bearer { claims, scope, user: Arc::new(user) }))
+    let self_registered = registered.registration.is_some();
+    Ok(Some(Bearer { claims, scope, user: Arc::new(user), client, self_registered }))
 }

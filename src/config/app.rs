@@ -5,6 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::issuer::{Issuer, authority};
+use crate::protocol::client::ClientId;
 
 /// `[[app]]`: a protected application.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct App {
     pub routes: Vec<Route>,
     /// The audience that a bearer token must name; the issuer unless configured.
     pub audience: Option<String>,
+    /// The clients whose bearer tokens are taken; without a list, those of every client that an operator made.
+    pub clients: Option<Vec<ClientId>>,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
     pub preserve_host: bool,
     /// Longest wait for a connection to an upstream.

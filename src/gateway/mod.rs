@@ -136,7 +136,7 @@ impl Gateway {
         };
         let issuer = visit.sealgate.config.issuer.as_str();
         let audience = gate.app.audience.as_deref().unwrap_or(issuer);
-        let wish = Wish { app: index, audience, rule, path_and_query: target };
+        let wish = Wish { app: index, audience, clients: gate.app.clients.as_deref(), rule, path_and_query: target };
         let visitor = match self.visitor(visit, rule.access).await? {
             Ok(visitor) => visitor,
             Err(halt) => return Ok(Err(halt)),
@@ -240,6 +240,11 @@ async fn refuse(
             return Ok(("signing_in", sign_in(visit, wish.path_and_query).await?));
         }
         (Refused::Audience, _) => return Ok(refuse_token(visit)),
+        // Another token would not help a client, nor another sign-in: it is the client that is refused.
+        (Refused::Client, _) => {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
+            Answer::error(StatusCode::FORBIDDEN, &refusal)
+        }
         (Refused::Scope(scopes), _) => {
             let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
             Answer::challenge(&visit.app.name, Some(&refusal), scopes)

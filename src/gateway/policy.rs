@@ -11,6 +11,7 @@ use crate::config::Access;
 use crate::gateway::headers::{self, Identity, Rewrite, TooManyGroups};
 use crate::gateway::route::Rule;
 use crate::gateway::visit;
+use crate::protocol::client::ClientId;
 use crate::protocol::user::User;
 
 /// Leave to carry one request to one application, with all that the application may learn from it.
@@ -53,6 +54,8 @@ pub(super) enum Refused<'r> {
     Unknown,
     /// The token is for another audience.
     Audience,
+    /// The token was issued to a client that the application does not take.
+    Client,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
     /// The person is in none of the rule's groups.
@@ -67,6 +70,7 @@ impl Refused<'_> {
         match self {
             Self::Unknown => "unauthenticated",
             Self::Audience => "audience",
+            Self::Client => "client",
             Self::Scope(_) => "scope",
             Self::Group => "group",
             Self::TooManyGroups => "too_many_groups",
@@ -80,6 +84,8 @@ pub(super) struct Wish<'a> {
     pub app: usize,
     /// The audience that a token must name to be good there.
     pub audience: &'a str,
+    /// The clients whose tokens are good there, where the application names them.
+    pub clients: Option<&'a [ClientId]>,
     /// The rule that the path falls under.
     pub rule: &'a Rule,
     /// The target that the rule was found for.
@@ -98,6 +104,12 @@ pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, R
         (Access::Bearer | Access::SignedIn, Visitor::Bearer(bearer)) => {
             if !bearer.claims.aud.contains(wish.audience) {
                 return Err(Refused::Audience);
+            }
+            // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
+            // could open the applications in their name.
+            let taken = wish.clients.map_or(!bearer.self_registered, |listed| listed.contains(&bearer.client));
+            if !taken {
+                return Err(Refused::Client);
             }
             let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
             if !rule.scopes.iter().all(has) {
@@ -168,6 +180,8 @@ mod tests {
             },
             scope: Scope::parse(scope).unwrap(),
             user: anna(),
+            client: ClientId::parse("c1").unwrap(),
+            self_registered: false,
         }))
     }
 
@@ -184,7 +198,7 @@ mod tests {
     fn decided(rule: &Rule, visitor: &Visitor) -> Result<Vec<String>, String> {
         let head = Request::get("/a?b").header("authorization", "Bearer x").body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap();
-        let wish = Wish { app: 3, audience: "https://id.test", rule, path_and_query: target };
+        let wish = Wish { app: 3, audience: "https://id.test", clients: None, rule, path_and_query: target };
         let permit = decide(&wish, visitor).map_err(|refused| refused.as_str().to_owned())?;
         assert_eq!(permit.app(), 3);
         let rewrite = permit.rewrite(&head);

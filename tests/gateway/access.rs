@@ -1,5 +1,8 @@
 //! Who is let through: bearer tokens, rules, scripts, paths.
 
+use sealgate::protocol::client::{Client, ClientId, SelfRegistration};
+use sealgate::protocol::secret::Secret;
+
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
 
@@ -235,4 +238,32 @@ async fn the_host_alone_names_the_application() {
     let mut request = crate::world::request("GET", "https://wiki.test/public/", &[], "");
     *request.uri_mut() = "https://shop.test/public/".parse().unwrap();
     assert_eq!(world.send("192.0.2.9", request).await.answered_with(), 400);
+}
+
+#[tokio::test]
+async fn an_application_takes_the_tokens_of_its_clients_only() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid profile email").await);
+    let reply = world.call("GET", "https://mobile.test/", &[("authorization", &token)]).await;
+    reply.assert_refused(403, "access_denied");
+    assert_eq!(world.call("GET", "https://wiki.test/", &[("authorization", &token)]).await.arrived(), ("wiki", "/"));
+    // A browser comes through the gate's own client.
+    let browser = Browser::new(&world);
+    let page = browser.open("https://mobile.test/").await;
+    assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("mobile", "/"));
+}
+
+#[tokio::test]
+async fn a_client_that_registered_itself_opens_no_application() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid profile email").await);
+    let registered = SelfRegistration { access_token: Secret::new("r").hash() };
+    let id = ClientId::parse("api").unwrap();
+    let change = |client: &mut Client| client.registration = Some(registered.clone());
+    assert!(world.sealgate.store.change_client(&id, change).await.unwrap().is_some());
+    for path in ["/", "/api/", "/profiles/1", "/staff/"] {
+        let reply = world.call("GET", &format!("https://wiki.test{path}"), &[("authorization", &token)]).await;
+        reply.assert_refused(403, "access_denied");
+    }
+    assert_eq!(world.call("GET", "https://wiki.test/public/", &[("authorization", &token)]).await.status, 200);
 }

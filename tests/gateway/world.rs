@@ -83,6 +83,15 @@ const SETTINGS: &str = r#"
     access = "signed_in"
 
     [[app]]
+    name = "mobile"
+    host = "mobile.test"
+    upstreams = ["http://127.0.0.1:8084"]
+    clients = ["phone"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+
+    [[app]]
     name = "portal"
     host = "id.test"
     upstreams = ["http://127.0.0.1:8083"]

@@ -7,6 +7,7 @@ use super::address;
 use crate::config::app::split_port;
 use crate::config::file::Section;
 use crate::config::{Access, App, Issuer, Route};
+use crate::protocol::client::ClientId;
 use crate::protocol::scope::ScopeValue;
 
 /// The path under which an application's host is ours.
@@ -59,6 +60,9 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
         Ok(())
     });
     let audience = section.text("audience", "write the audience that tokens must name", address::name);
+    let clients = section.texts("clients", "write a list of client ids", |text| {
+        ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
+    });
     let preserve_host = section.flag("preserve_host", true);
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
@@ -71,6 +75,7 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
         upstreams,
         routes: routes?,
         audience,
+        clients,
         preserve_host,
         connect_timeout,
         read_timeout,

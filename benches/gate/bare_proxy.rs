@@ -1,0 +1,47 @@
+//! The least that Pingora can do: carries every request to one upstream. What the gate is measured against.
+//!
+//!     bare_proxy LISTEN UPSTREAM
+
+use async_trait::async_trait;
+use pingora::Result;
+use pingora::modules::http::HttpModules;
+use pingora::proxy::{ProxyHttp, Session, http_proxy_service};
+use pingora::server::Server;
+use pingora::server::configuration::ServerConf;
+use pingora::upstreams::peer::HttpPeer;
+
+// As in the program: the allocator alone is worth a tenth.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+struct Bare {
+    upstream: String,
+}
+
+#[async_trait]
+impl ProxyHttp for Bare {
+    type CTX = ();
+
+    fn new_ctx(&self) {}
+
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    async fn upstream_peer(&self, _session: &mut Session, (): &mut ()) -> Result<Box<HttpPeer>> {
+        Ok(Box::new(HttpPeer::new(self.upstream.as_str(), false, String::new())))
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(listen), Some(upstream)) = (arguments.next(), arguments.next()) else {
+        panic!("usage: bare_proxy LISTEN UPSTREAM");
+    };
+    let threads = std::thread::available_parallelism().map_or(1, Into::into);
+    let config = ServerConf { threads, upstream_keepalive_pool_size: 1024, ..ServerConf::default() };
+    let mut server = Server::new_with_opt_and_conf(None, config);
+    server.bootstrap();
+    let mut service = http_proxy_service(&server.configuration, Bare { upstream });
+    service.add_tcp(&listen);
+    server.add_service(service);
+    server.run_forever();
+}
