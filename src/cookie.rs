@@ -86,6 +86,13 @@ fn is_ours(pair: &[u8]) -> bool {
     matches!(bare, b"sealgate" | b"sealgate-browser" | b"sealgate-language" | b"sealgate-rounds")
 }
 
+/// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
+/// its value: `=sealgate=x` comes back as `sealgate=x`.
+pub fn sets_ours(line: &[u8]) -> bool {
+    let pair = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(value.trim_ascii()))
+}
+
 /// A Set-Cookie that lives until the browser closes. `value` is of our own making: base64url or a plain word.
 pub fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
     attributes(name, value, secure, "")
@@ -121,6 +128,18 @@ mod tests {
         let headers = headers(&["a=1; xsealgate=2", "sealgate-browser=3; sealgate=4"]);
         assert_eq!(find(&headers, "sealgate"), Some("4"));
         assert_eq!(find(&headers, "b"), None);
+    }
+
+    #[test]
+    fn an_application_may_set_any_cookie_but_ours() {
+        for line in
+            ["sealgate=x", " __Host-sealgate = x; Path=/", "sealgate-browser=", "=sealgate=x", "= __Host-sealgate=x"]
+        {
+            assert!(sets_ours(line.as_bytes()), "{line}");
+        }
+        for line in ["a=sealgate", "sealgate2=x", "a=b; sealgate=x", "", "=", "=a"] {
+            assert!(!sets_ours(line.as_bytes()), "{line}");
+        }
     }
 
     #[test]

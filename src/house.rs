@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, Request, Response, StatusCode, request};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
+use crate::cookie;
 use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
 use crate::endpoint;
 use crate::gateway::{Decision, Gateway};
@@ -166,6 +167,11 @@ impl Front for House {
             request_bytes = exchange.request_bytes,
             response_bytes = exchange.response_bytes,
         );
+    }
+
+    /// An application that is broken into must not sign people in as somebody else, nor take part in a sign-in.
+    fn may_set_cookie(&self, line: &HeaderValue) -> bool {
+        !cookie::sets_ours(line.as_bytes())
     }
 
     fn connection(&self, event: ConnectionEvent) {

@@ -1,6 +1,6 @@
 //! Header fields that must have one form, whatever the client's HTTP version and the upstream's manners.
 
-use http::header::{CONNECTION, COOKIE, HOST, UPGRADE};
+use http::header::{CONNECTION, COOKIE, HOST, SET_COOKIE, UPGRADE};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -38,6 +38,16 @@ pub(super) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
     let joined = cookies.fold([first, second].join(&b"; "[..]), |joined, cookie| [&joined, cookie].join(&b"; "[..]));
     let joined = HeaderValue::from_bytes(&joined).map_err(|_| refused(400, "invalid Cookie"))?;
     request.insert_header(COOKIE, joined)
+}
+
+/// Takes out every `Set-Cookie` that may not pass.
+pub(super) fn sift_cookies(response: &mut ResponseHeader, may_pass: impl Fn(&HeaderValue) -> bool) -> Result<()> {
+    if response.headers.get_all(SET_COOKIE).iter().all(&may_pass) {
+        return Ok(());
+    }
+    let passing: Vec<_> = response.headers.get_all(SET_COOKIE).iter().filter(|line| may_pass(line)).cloned().collect();
+    response.remove_header(&SET_COOKIE);
+    passing.into_iter().try_for_each(|line| response.append_header(SET_COOKIE, line).map(|_| ()))
 }
 
 /// RFC 9110 §7.6.1: what concerns one connection only goes no further. Framing fields stay, whatever `Connection`

@@ -58,6 +58,11 @@ pub trait Front: Send + Sync + 'static {
 
     /// Told what becomes of connections: for metrics. May not block.
     fn connection(&self, _event: ConnectionEvent) {}
+
+    /// Whether an application may set this cookie, the value of a `Set-Cookie`.
+    fn may_set_cookie(&self, _line: &HeaderValue) -> bool {
+        true
+    }
 }
 
 /// What to do with a request.

@@ -18,7 +18,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
-use super::fields::{join_cookies, refused, settle_host, strip_hop_by_hop};
+use super::fields::{join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
@@ -206,6 +206,8 @@ impl ProxyHttp for Proxy {
         response: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        // Also on a 101: browsers take cookies from a WebSocket's handshake.
+        sift_cookies(response, |line| self.front.may_set_cookie(line))?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             session.set_read_timeout(Some(UPGRADED_SILENCE));
         } else {

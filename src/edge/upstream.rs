@@ -149,6 +149,7 @@ mod tests {
             upstreams: urls.iter().map(|url| Upstream { url: url.parse().unwrap() }).collect(),
             routes: Vec::new(),
             audience: None,
+            clients: None,
             preserve_host: false,
             connect_timeout: Duration::from_secs(1),
             read_timeout: Duration::from_secs(1),

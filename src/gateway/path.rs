@@ -31,9 +31,9 @@ pub(super) enum Ambiguous {
     EmptySegment,
     /// A segment `.` or `..`.
     DotSegment,
-    /// It differs from the path of another rule in the case of its letters only, and to some servers that is no
-    /// difference.
-    LetterCase,
+    /// It differs from the path of another rule in what is no difference to some servers: the case of letters, dots and
+    /// spaces at the end of a name.
+    Spelling,
 }
 
 impl Ambiguous {
@@ -48,7 +48,7 @@ impl Ambiguous {
             Self::Overlong => "overlong_utf8",
             Self::EmptySegment => "empty_segment",
             Self::DotSegment => "dot_segment",
-            Self::LetterCase => "letter_case",
+            Self::Spelling => "spelling",
         }
     }
 }

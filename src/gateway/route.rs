@@ -1,5 +1,6 @@
 //! An application's rules, and which of them a path falls under. Pure.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::config::{Access, App, Route};
@@ -72,13 +73,14 @@ impl Routes {
     /// is for it: then nobody may.
     ///
     /// # Errors
-    /// [`Ambiguous::LetterCase`] when a server that is blind to case would serve what another rule asks more or less for.
+    /// [`Ambiguous::Spelling`] when a server that is blind to case, or takes names as Windows does, would serve what another
+    /// rule asks more or less for.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&Rule>, Ambiguous> {
         let path = path.as_bytes();
         let Some(found) = self.longest(path, |one, other| one == other) else { return Ok(None) };
-        match self.longest(path, <[u8]>::eq_ignore_ascii_case) {
+        match self.longest(&as_windows_reads(path), <[u8]>::eq_ignore_ascii_case) {
             Some(blind) if !blind.asks_the_same_as(found) && !blind.path.eq_ignore_ascii_case(&found.path) => {
-                Err(Ambiguous::LetterCase)
+                Err(Ambiguous::Spelling)
             }
             _ => Ok(Some(found)),
         }
@@ -88,6 +90,25 @@ impl Routes {
         let named = self.rules.iter().find(|rule| rule.names(path, same));
         named.or_else(|| self.rules.iter().find(|rule| rule.covers(path, same)))
     }
+}
+
+/// The path as a server on Windows may open it: dots and spaces at the end of a name count for nothing, and what follows a
+/// colon names a stream of the same file. So `/admin./` is `/admin/` there.
+fn as_windows_reads(path: &[u8]) -> Cow<'_, [u8]> {
+    let ends_oddly = |name: &[u8]| matches!(name.last(), Some(b'.' | b' ')) || name.contains(&b':');
+    if !path.split(|byte| *byte == b'/').any(ends_oddly) {
+        return Cow::Borrowed(path);
+    }
+    let mut read = Vec::with_capacity(path.len());
+    for (index, name) in path.split(|byte| *byte == b'/').enumerate() {
+        if index > 0 {
+            read.push(b'/');
+        }
+        let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
+        let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
+        read.extend_from_slice(name.get(..end).unwrap_or_default());
+    }
+    Cow::Owned(read)
 }
 
 #[cfg(test)]
@@ -173,7 +194,7 @@ mod tests {
     #[test]
     fn letter_case_does_not_lead_around_a_rule() {
         for raw in ["/API/x", "/Api", "/Public/x", "/HEALTH", "/public/Private/x", "/%41pi/x"] {
-            assert_eq!(found(&wiki(), raw), Err(Ambiguous::LetterCase), "{raw}");
+            assert_eq!(found(&wiki(), raw), Err(Ambiguous::Spelling), "{raw}");
         }
         assert_eq!(found(&wiki(), "/Wiki/Main_Page"), Ok(Some("/")));
         let same = routes(&[("/", Access::SignedIn), ("/docs/", Access::SignedIn)]);
@@ -181,6 +202,26 @@ mod tests {
         let spelled = routes(&[("/", Access::SignedIn), ("/a/", Access::Public), ("/A/", Access::Bearer)]);
         assert_eq!(found(&spelled, "/a/x"), Ok(Some("/a/")));
         assert_eq!(found(&spelled, "/A/x"), Ok(Some("/A/")));
+    }
+
+    #[test]
+    fn what_windows_leaves_out_of_a_name_does_not_lead_around_a_rule() {
+        for raw in [
+            "/api./x",
+            "/api.",
+            "/api.../x",
+            "/api%20/x",
+            "/api.%20.",
+            "/API./",
+            "/api:$DATA",
+            "/api::$INDEX_ALLOCATION/x",
+        ] {
+            assert_eq!(found(&wiki(), raw), Err(Ambiguous::Spelling), "{raw}");
+        }
+        for raw in ["/a.b", "/wiki./x", "/Talk:Main_Page", "/mailto:anna", "/.api/"] {
+            assert_eq!(found(&wiki(), raw), Ok(Some("/")), "{raw}");
+        }
+        assert_eq!(found(&wiki(), "/api/x."), Ok(Some("/api/")));
     }
 
     proptest! {

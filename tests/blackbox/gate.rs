@@ -131,6 +131,31 @@ async fn scripts_get_a_401_that_they_can_read_and_public_paths_are_open() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_sets_its_own_cookies_and_none_of_ours() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut head = [0; 4096];
+                if stream.read(&mut head).is_ok_and(|length| length > 0) {
+                    let _ = stream.write_all(
+                        b"HTTP/1.1 200 OK\r\nSet-Cookie: own=1\r\nSet-Cookie: sealgate=x; Path=/\r\n\
+                          set-cookie:  sealgate-browser =x\r\nSet-Cookie: =__Host-sealgate=x\r\n\
+                          Set-Cookie: sealgate-theme=dark\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                    );
+                }
+            });
+        }
+    });
+    let instance = Instance::started(&Settings { upstream: Some(upstream), ..Settings::default() });
+    let answer = raw_get(instance.port, "/public/x");
+    let cookies: Vec<_> = answer.lines().filter(|line| line.to_ascii_lowercase().starts_with("set-cookie:")).collect();
+    assert_eq!(cookies, ["Set-Cookie: own=1", "Set-Cookie: sealgate-theme=dark"], "{answer}");
+}
+
 /// A request whose path no URL library has tidied.
 fn raw_get(port: u16, path: &str) -> String {
     use std::io::{Read, Write};
