@@ -17,11 +17,13 @@ use tracing_subscriber::EnvFilter;
 use super::disk::{self, Files, Mismatch};
 use super::fault::Fault;
 use super::file::{Reading, Section};
+use super::look;
 use super::{
-    Admin, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
-    RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
+    Accent, Admin, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits,
+    Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
 use crate::protocol::key_life::KeyTimes;
+use crate::protocol::profile::is_group;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -71,7 +73,8 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let rate_limits = rate_limits(root.section("rate_limits"));
     let login = login(root.section("login"));
     let registration = registration(root.section("registration"));
-    let pages = pages(root.section("pages"));
+    let pages = pages(root.section("pages"), files);
+    let console = console(root.section("console"));
     let log = log(root.section("log"));
     let apps = apps::apps(root.sections("app"), issuer.as_ref(), &server.listen);
     Some(Config {
@@ -87,6 +90,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         login,
         registration,
         pages,
+        console,
         log,
         apps: apps?,
     })
@@ -257,12 +261,34 @@ fn registration(mut section: Section<'_, '_>) -> Registration {
     }
 }
 
-fn pages(mut section: Section<'_, '_>) -> Pages {
+fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
     let languages = [("en", Language::English), ("tr", Language::Turkish)];
     let operator = section.text("operator", "write the name that people know you by", address::name);
+    let default_language = section.choice("default_language", &languages);
+    let logo = section.text("logo", "write the file of a PNG or SVG picture", |text| files.logo(text));
+    let light = section.text("accent", "write a colour such as \"#0a5c53\"", look::light);
+    let dark = section.text("accent_dark", "write a colour such as \"#7fd6c6\"", look::dark);
+    if section.has("accent_dark") && !section.has("accent") {
+        section.fault("accent_dark", "stands alone; write accent too, the colour for light pages");
+    }
     Pages {
         operator: operator.unwrap_or_else(|| "Sealgate".to_owned()),
-        default_language: section.choice("default_language", &languages).unwrap_or(Language::English),
+        default_language: default_language.unwrap_or(Language::English),
+        logo: logo.flatten(),
+        accent: light.map(|light| Accent::new(light, dark)),
+    }
+}
+
+fn console(mut section: Section<'_, '_>) -> Console {
+    let group = |text: &str| {
+        let problem = || format!("{text:?} is not a group; write 1 to 100 characters without a comma");
+        is_group(text).then(|| text.to_owned()).ok_or_else(problem)
+    };
+    Console {
+        enabled: section.flag("enabled", false),
+        developers: section.text("developers", "write the name of a group", group),
+        admins: section.text("admins", "write the name of a group", group),
+        sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
     }
 }
 

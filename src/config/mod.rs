@@ -8,6 +8,7 @@ mod disk;
 mod fault;
 mod file;
 mod issuer;
+mod look;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use crate::protocol::key_life::KeyTimes;
 pub use app::{Access, App, Route, Upstream};
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
+pub use look::{Accent, Colour, Logo, Picture};
 
 /// Everything that the configuration file says, checked.
 #[derive(Debug, Clone)]
@@ -50,6 +52,8 @@ pub struct Config {
     pub registration: Registration,
     /// What people see on the pages.
     pub pages: Pages,
+    /// The developer console.
+    pub console: Console,
     /// How the program logs.
     pub log: Log,
     /// The protected applications, in the file's order.
@@ -276,6 +280,23 @@ pub struct Pages {
     pub operator: String,
     /// The language of a page when neither the request nor the browser names one we have.
     pub default_language: Language,
+    /// The operator's logo; none when absent.
+    pub logo: Option<Logo>,
+    /// The colour of links and buttons; our own when absent.
+    pub accent: Option<Accent>,
+}
+
+/// `[console]`: the developer console.
+#[derive(Debug, Clone)]
+pub struct Console {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// People in this group are developers, beside those who have the role.
+    pub developers: Option<String>,
+    /// People in this group are administrators, beside those who have the role.
+    pub admins: Option<String>,
+    /// How old a sign-in may be to work in the console.
+    pub sign_in: Duration,
 }
 
 /// The languages of the pages.

@@ -9,6 +9,7 @@ mod support;
 
 mod flow;
 
+mod account;
 mod authorize;
 mod authorize_by_post;
 mod client_auth;

@@ -124,6 +124,7 @@ impl Provider {
             state: client::ClientState::Enabled,
             created_at: self.clock.now(),
             details: client::ClientDetails::default(),
+            owner: None,
             registration: None,
         }
     }
