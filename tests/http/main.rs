@@ -20,6 +20,7 @@ mod jwt;
 mod keys;
 mod login;
 mod logout;
+mod looks;
 mod pages;
 mod pkce;
 mod rate_limit;
