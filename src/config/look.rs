@@ -86,6 +86,7 @@ impl Accent {
     }
 
     /// The colours under a pointer: farther from the page.
+    #[must_use]
     pub fn strong(self) -> Self {
         Self { light: self.light.mixed(BLACK, 28), dark: self.dark.mixed(WHITE, 30) }
     }

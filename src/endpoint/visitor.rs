@@ -28,7 +28,7 @@ impl Visitor {
             for sign_in in &session.value.sign_ins {
                 if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
                     call.sealgate.store.touch_session(&session, call.now).await;
-                    return Ok(Self { user, session });
+                    return Ok(Self { session, user });
                 }
             }
         }
