@@ -17,10 +17,11 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use crate::config;
+use crate::protocol::profile::LONGEST_PASSWORD;
 use crate::protocol::user::PasswordHash;
 
 /// The longest password, bytes. A longer one is never anybody's.
-pub const MAX_PASSWORD_BYTES: usize = 1024;
+pub const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;
 
 /// Memory of a new hash, KiB (OWASP's second set: 19 MiB, two passes, one lane).
 const MEMORY_KIB: u32 = 19_456;

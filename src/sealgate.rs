@@ -25,6 +25,13 @@ use crate::store::{Store, StoreError};
 /// The prefix of the client ids that belong to protected applications; nobody can register one.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 
+/// The client through which people sign in to our own pages. The name after the prefix is none that an application can
+/// have.
+pub const OWN_CLIENT: &str = "sealgate-app-~own";
+
+/// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
+pub const OWN_PAGES: &[&str] = &["/account", "/account/password", "/account/sessions", "/account/applications"];
+
 /// Where a protected application's sign-in comes back to, on its own host.
 pub const CALLBACK: &str = "/.sealgate/callback";
 
@@ -132,30 +139,46 @@ impl Sealgate {
     /// When the store fails.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         match id.as_str().strip_prefix(INTERNAL_CLIENT) {
+            Some(_) if id.as_str() == OWN_CLIENT => Ok(self.own_client()),
             Some(name) => Ok(self.config.apps.iter().find(|app| app.name == name).and_then(|app| self.of_app(app))),
             None => self.store.client(id).await,
         }
+    }
+
+    /// The client of our own pages. It never gets a code: the browser's session is all that they need.
+    fn own_client(&self) -> Option<Client> {
+        let uri = |page: &&str| RedirectUri::of_application(&format!("{}{page}", self.config.issuer.as_str()));
+        let uris = OWN_PAGES.iter().map(uri).collect();
+        let client = first_party(ClientId::parse(OWN_CLIENT)?, self.config.pages.operator.clone(), uris);
+        // Without a code there is nothing that PKCE could bind; without a secret it is nobody at the token endpoint.
+        Some(Client { client_type: ClientType::Confidential, ..client })
     }
 
     /// The client through which people sign in to a protected application: first-party, so nobody is asked for consent,
     /// and known to the authorization endpoint only.
     fn of_app(&self, app: &App) -> Option<Client> {
         let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&self.config.issuer)));
-        Some(Client {
-            id: ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?,
-            name: app.name.clone(),
-            client_type: ClientType::Public,
-            auth_method: AuthMethod::None,
-            secrets: Vec::new(),
-            redirect_uris: vec![redirect_uri],
-            post_logout_redirect_uris: Vec::new(),
-            scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
-            grant_types: vec![GrantType::AuthorizationCode],
-            consent: ConsentRule::Implied,
-            state: ClientState::Enabled,
-            created_at: UnixTime::from_seconds(0),
-            details: ClientDetails::default(),
-            registration: None,
-        })
+        let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;
+        Some(first_party(id, app.name.clone(), vec![redirect_uri]))
+    }
+}
+
+fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> Client {
+    Client {
+        id,
+        name,
+        client_type: ClientType::Public,
+        auth_method: AuthMethod::None,
+        secrets: Vec::new(),
+        redirect_uris,
+        post_logout_redirect_uris: Vec::new(),
+        scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
+        grant_types: vec![GrantType::AuthorizationCode],
+        consent: ConsentRule::Implied,
+        state: ClientState::Enabled,
+        created_at: UnixTime::from_seconds(0),
+        details: ClientDetails::default(),
+        owner: None,
+        registration: None,
     }
 }

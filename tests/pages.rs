@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use sealgate::config::{self, Language};
 use sealgate::page::{
-    AccountChooser, AccountLine, CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden,
-    LanguageSwitch, Login, LoginProblem, Pages, Problem, STYLESHEET, STYLESHEET_VERSION, ScopeLine, SignedOut,
+    AccountChooser, AccountLine, ApplicationLine, Applications, CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout,
+    Consent, Done, ErrorPage, Forbidden, LanguageSwitch, Login, LoginProblem, Pages, PasswordChange, PasswordProblem,
+    Problem, Profile, ProfileField, SCRIPT, STYLESHEET, ScopeLine, SessionLine, Sessions, Shell, SignedOut,
     language_tag,
 };
 
@@ -76,11 +77,13 @@ impl Sample {
 }
 
 fn pages(operator: &str, default_language: Language) -> Pages {
-    Pages::new(&config::Pages { operator: operator.into(), default_language }).expect("the message files are whole")
+    let settings = config::Pages { operator: operator.into(), default_language, logo: None, accent: None };
+    Pages::new(&settings).expect("the message files are whole")
 }
 
 fn chrome(language: Language, switch: &str) -> Chrome<'_> {
-    Chrome { language, stylesheet: "sealgate.css", switch: LanguageSwitch { turkish: switch, english: switch } }
+    let switch = LanguageSwitch { turkish: switch, english: switch };
+    Chrome { language, stylesheet: "sealgate.css", script: "sealgate.js", logo: None, switch }
 }
 
 /// Every page in every state, by name.
@@ -120,7 +123,9 @@ fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
         AccountLine { subject, name: Some(sample.person), email: account },
         AccountLine { subject: "another", name: None, email: account },
     ];
-    add("chooser", pages.account_chooser(&chrome, &AccountChooser { action, csrf, client, accounts: &accounts }));
+    let chooser = AccountChooser { action, csrf, client: Some(client), accounts: &accounts };
+    add("chooser", pages.account_chooser(&chrome, &chooser));
+    add("chooser-own", pages.account_chooser(&chrome, &AccountChooser { client: None, ..chooser }));
 
     let hidden = [("state", client), (request_id, "x")];
     let logout = ConfirmLogout { action, csrf, client: Some(client), account: Some(account), hidden: &hidden };
@@ -133,6 +138,70 @@ fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
         add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id }));
     }
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
+    all.extend(account_pages(&pages, &chrome, sample));
+    all
+}
+
+/// The account pages in every state.
+fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, action, csrf, subject, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
+    let shell = Shell { prefix: "", account, done: None };
+
+    let picture = "https://example.com/people/ayse.png";
+    let profile = Profile {
+        csrf,
+        email: account,
+        name: person,
+        phone_number: "+90 212 555 01 01",
+        picture,
+        faults: &[],
+        updated_at: 1_800_000_000,
+    };
+    add("account-profile", pages.profile(chrome, &shell, &profile));
+    let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];
+    add("account-profile-wrong", pages.profile(chrome, &shell, &Profile { faults: &faults, ..profile }));
+    for done in [Done::Profile, Done::Password, Done::Session, Done::OtherSessions, Done::Withdrawn] {
+        assert_eq!(Done::parse(done.as_str()), Some(done));
+        let shell = Shell { done: Some(done), ..shell };
+        add(&format!("account-done-{}", done.as_str()), pages.profile(chrome, &shell, &profile));
+    }
+
+    let password = PasswordChange { csrf, email: account, problem: None };
+    add("account-password", pages.password_change(chrome, &shell, &password));
+    for (name, problem) in [
+        ("current", PasswordProblem::WrongCurrent),
+        ("short", PasswordProblem::TooShort),
+        ("long", PasswordProblem::TooLong),
+        ("unchanged", PasswordProblem::Unchanged),
+        ("different", PasswordProblem::Different),
+        ("throttled", PasswordProblem::Throttled { seconds: 30 }),
+        ("throttled-minutes", PasswordProblem::Throttled { seconds: 900 }),
+        ("busy", PasswordProblem::Busy),
+    ] {
+        let page = PasswordChange { problem: Some(problem), ..password };
+        add(&format!("account-password-{name}"), pages.password_change(chrome, &shell, &page));
+    }
+
+    let session = SessionLine {
+        id: subject,
+        current: true,
+        user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0",
+        address: "192.0.2.7",
+        signed_in_at: 1_800_000_000,
+        last_seen_at: 1_800_003_600,
+    };
+    let sessions = [session, SessionLine { current: false, user_agent: person, address: client, ..session }];
+    let page = Sessions { csrf, sessions: &sessions, switch_account: action };
+    add("account-sessions", pages.sessions(chrome, &shell, &page));
+    add("account-sessions-one", pages.sessions(chrome, &shell, &Sessions { sessions: &sessions[..1], ..page }));
+
+    let scopes = ["openid", "profile", "email", "phone", "offline_access"];
+    let line = ApplicationLine { client: subject, name: client, scopes: &scopes, since: 1_799_000_000 };
+    let page = Applications { csrf, applications: &[line, ApplicationLine { scopes: &scopes[..1], ..line }] };
+    add("account-applications", pages.applications(chrome, &shell, &page));
+    add("account-applications-none", pages.applications(chrome, &shell, &Applications { applications: &[], ..page }));
     all
 }
 
@@ -212,30 +281,52 @@ fn source(file: &str) -> PathBuf {
 }
 
 fn templates() -> Vec<(PathBuf, String)> {
-    let folder = fs::read_dir(source("templates")).expect("the templates are there");
-    let paths = folder.map(|entry| entry.expect("a template").path());
-    paths.map(|path| (path.clone(), fs::read_to_string(path).expect("a template is text"))).collect()
+    let (mut found, mut folders) = (Vec::new(), vec![source("templates")]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the templates are there") {
+            let path = entry.expect("a template").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push((path.clone(), fs::read_to_string(path).expect("a template is text")));
+            }
+        }
+    }
+    found
 }
 
 #[test]
-fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet() {
+fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pages");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("sealgate.css"), STYLESHEET).unwrap();
+    fs::write(folder.join("sealgate.js"), SCRIPT).unwrap();
     for (name, html) in all_pages() {
         fs::write(folder.join(format!("{name}.html")), &html).unwrap();
         assert!(html.len() < 30_000, "{name} has {} bytes", html.len());
         for tag in tags(&html) {
-            assert!(!["script", "style", "img", "iframe", "object", "base"].contains(&tag.name.as_str()), "{name}");
+            assert!(!["style", "img", "iframe", "object", "base"].contains(&tag.name.as_str()), "{name}");
+            if tag.name == "script" {
+                assert_eq!((tag.attribute("src"), tag.attribute("defer")), (Some("sealgate.js"), Some("")), "{name}");
+            }
             for (attribute, value) in &tag.attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
                 if ["href", "src", "action"].contains(&attribute.as_str()) {
-                    assert!(["sealgate.css", "/oauth/login", "data:,"].contains(&value.as_str()), "{name}: {value}");
+                    let known = ["sealgate.css", "sealgate.js", "/oauth/login", "/oauth/logout", "data:,", "#content"];
+                    assert!(known.contains(&value.as_str()) || value.starts_with("/account"), "{name}: {value}");
                 }
             }
         }
     }
     assert!(!CONTENT_SECURITY_POLICY.contains("unsafe"));
+}
+
+#[test]
+fn the_script_fetches_nothing_and_builds_no_markup() {
+    assert!(SCRIPT.len() < 10_000);
+    for word in ["fetch(", "XMLHttpRequest", "innerHTML", "insertAdjacent", "document.write", "eval(", "import("] {
+        assert!(!SCRIPT.contains(word), "{word}");
+    }
 }
 
 #[test]
@@ -245,7 +336,7 @@ fn elements_are_closed_in_the_order_in_which_they_were_opened() {
         for tag in tags(&html) {
             match tag.name.strip_prefix('/') {
                 Some(closed) => assert_eq!(open.pop().as_deref(), Some(closed), "{name}"),
-                None if ["!doctype", "meta", "link", "input"].contains(&tag.name.as_str()) => {}
+                None if ["!doctype", "meta", "link", "input", "img"].contains(&tag.name.as_str()) => {}
                 None => open.push(tag.name),
             }
         }
@@ -264,7 +355,7 @@ fn every_page_names_its_language_title_heading_and_main_content() {
         assert_eq!((count("title"), count("h1"), count("main")), (1, 1, 1), "{name}");
         let links: Vec<_> = tags.iter().filter_map(|tag| tag.attribute("hreflang")).collect();
         assert_eq!(links, ["tr", "en"], "{name}");
-        let current: Vec<_> = tags.iter().filter(|tag| tag.attribute("aria-current").is_some()).collect();
+        let current: Vec<_> = tags.iter().filter(|tag| tag.attribute("aria-current") == Some("true")).collect();
         assert_eq!(current.len(), 1, "{name}");
         assert_eq!(current[0].attribute("hreflang"), Some(language), "{name}");
     }
@@ -278,13 +369,14 @@ fn every_field_has_a_label_and_every_reference_a_target() {
         assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "{name}: an id stands twice");
         let labelled: Vec<&str> = tags.iter().filter_map(|tag| tag.attribute("for")).collect();
         for tag in &tags {
-            if tag.name == "input" && tag.attribute("type") != Some("hidden") {
+            let shown = tag.attribute("type") != Some("hidden") && tag.attribute("hidden").is_none();
+            if tag.name == "input" && shown {
                 let id = tag.attribute("id").unwrap_or_else(|| panic!("{name}: {tag:?} has no id"));
                 assert_eq!(tag.attribute("name"), Some(id), "{name}");
                 assert!(labelled.contains(&id), "{name}: {id} has no label");
             }
             for reference in ["for", "aria-describedby", "aria-labelledby"] {
-                if let Some(target) = tag.attribute(reference) {
+                for target in tag.attribute(reference).into_iter().flat_map(str::split_whitespace) {
                     assert!(ids.contains(&target), "{name}: {reference}={target} leads nowhere");
                 }
             }
@@ -388,7 +480,7 @@ fn markup_in_any_value_stays_text() {
     for language in LANGUAGES {
         let plain = every_page(&Sample::plain(), language);
         for ((name, html), (_, plain)) in every_page(&Sample::filled_with(hostile), language).into_iter().zip(plain) {
-            assert!(!html.contains("<script") && !html.contains("<b ") && !html.contains("'\">"), "{name}:\n{html}");
+            assert!(!html.contains("<script>") && !html.contains("<b ") && !html.contains("'\">"), "{name}:\n{html}");
             assert_eq!(shape(&html), shape(&plain), "{name}: a value changed the structure of the page");
             // Escaped once, not twice: a person reads exactly what was given.
             assert!(text(&html).contains(hostile), "{name}:\n{html}");
@@ -455,17 +547,20 @@ fn ui_locales_comes_before_the_saved_choice_and_that_before_the_browser() {
 
 #[test]
 fn the_stylesheet_fetches_nothing_and_changes_no_letters() {
-    let css = str::from_utf8(STYLESHEET).unwrap();
+    let css = STYLESHEET;
     assert!(css.len() < 30_000 && !css.contains("url(") && !css.contains("@import"));
     // Upper case depends on the language: it would spoil codes, ids and Turkish words.
     assert!(!css.contains("text-transform"));
-    assert_eq!(STYLESHEET_VERSION.len(), 16);
-    assert!(STYLESHEET_VERSION.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let pages = pages("Acme", Language::English);
+    for asset in [pages.stylesheet(), pages.script()] {
+        assert_eq!(asset.version.len(), 16);
+        assert!(asset.version.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
 }
 
 #[test]
 fn colours_have_the_contrast_of_wcag_aa_in_light_and_dark() {
-    let css = str::from_utf8(STYLESHEET).unwrap();
+    let css = STYLESHEET;
     let (light, dark) = css.split_once("@media (prefers-color-scheme: dark)").unwrap();
     for (scheme, part) in [("light", light), ("dark", dark)] {
         let luminance = |name: &str| {

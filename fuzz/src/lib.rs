@@ -31,6 +31,7 @@ pub fn client(client_type: ClientType) -> Client {
         state: ClientState::Enabled,
         created_at: UnixTime::from_seconds(0),
         details: ClientDetails::default(),
+        owner: None,
         registration: None,
     }
 }

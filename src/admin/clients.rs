@@ -7,13 +7,13 @@ use serde_json::json;
 use super::answer::Answer;
 use super::command::{ClientCommand, NewClient};
 use super::execute::{CommandError, Directory, PAGE};
-use super::users::is_line;
 use super::view;
 use crate::ambient::random;
 use crate::protocol::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
 };
 use crate::protocol::grant::EndReason;
+use crate::protocol::profile::is_line;
 use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::Scope;
 use crate::protocol::secret::Secret;
@@ -58,6 +58,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         state: ClientState::Enabled,
         created_at: now,
         details: ClientDetails::default(),
+        owner: None,
         registration: None,
     };
     match directory.store.add_client(&client).await? {
@@ -257,6 +258,7 @@ mod tests {
             state: ClientState::Enabled,
             created_at: UnixTime::from_seconds(0),
             details: ClientDetails::default(),
+            owner: None,
             registration: None,
         }
     }

@@ -1,25 +1,16 @@
 //! Commands about people.
 
-use url::Url;
-
 use super::answer::Answer;
 use super::command::{NewUser, Person, UserCommand};
 use super::execute::{CommandError, Directory, PAGE};
 use super::view;
 use crate::ambient::random;
-use crate::password::MAX_PASSWORD_BYTES;
 use crate::protocol::grant::EndReason;
+use crate::protocol::profile::{LONGEST_NAME, check_password, is_group, is_line, is_phone_number, is_picture};
 use crate::protocol::secret::Secret;
 use crate::protocol::user::{Subject, User, UserState};
 use crate::store::AddOutcome;
 
-/// The shortest password, characters (NIST SP 800-63B §5.1.1.2).
-const SHORTEST_PASSWORD: usize = 8;
-/// The longest name, phone number, address of an image, and group, characters.
-const LONGEST_NAME: usize = 200;
-const LONGEST_PHONE_NUMBER: usize = 32;
-const LONGEST_PICTURE: usize = 2000;
-const LONGEST_GROUP: usize = 100;
 /// Groups that a person may be in: they travel in one header to applications.
 const MOST_GROUPS: usize = 100;
 
@@ -78,7 +69,7 @@ fn exists(new: &NewUser) -> CommandError {
 fn faults(new: &NewUser) -> Vec<String> {
     let mut faults = Vec::new();
     if let Err(fault) = check_password(&new.password) {
-        faults.push(fault);
+        faults.push(fault.to_string());
     }
     if !is_line(&new.name, LONGEST_NAME) {
         faults.push(format!("a name has 1 to {LONGEST_NAME} characters and no line breaks"));
@@ -93,44 +84,13 @@ fn faults(new: &NewUser) -> Vec<String> {
         faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
     }
     for group in &new.groups {
-        // A comma separates groups in the header that applications see: one inside a name would give another group away.
-        if !is_line(group, LONGEST_GROUP) || group.contains(',') || group.trim() != group {
+        if !is_group(group) {
             faults.push(format!(
-                "the group {group:?} is refused: a group has 1 to {LONGEST_GROUP} characters, no commas, and no spaces \
-                 around it"
+                "the group {group:?} is refused: a group has 1 to 100 characters, no commas, and no spaces around it"
             ));
         }
     }
     faults
-}
-
-fn check_password(password: &Secret) -> Result<(), String> {
-    let password = password.expose();
-    if password.chars().count() < SHORTEST_PASSWORD {
-        return Err(format!("a password has at least {SHORTEST_PASSWORD} characters"));
-    }
-    if password.len() > MAX_PASSWORD_BYTES {
-        return Err(format!("a password has at most {MAX_PASSWORD_BYTES} bytes"));
-    }
-    Ok(())
-}
-
-/// Whether a text is something to show on one line.
-pub(super) fn is_line(text: &str, longest: usize) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= longest && !text.chars().any(char::is_control)
-}
-
-/// International format: a plus sign and 6 to 15 digits (E.164), grouped in whatever way people write them.
-fn is_phone_number(text: &str) -> bool {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    let allowed = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')');
-    text.len() <= LONGEST_PHONE_NUMBER
-        && (6..=15).contains(&digits)
-        && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
-}
-
-fn is_picture(text: &str) -> bool {
-    is_line(text, LONGEST_PICTURE) && Url::parse(text).is_ok_and(|url| url.scheme() == "https" && url.has_host())
 }
 
 async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
@@ -156,7 +116,7 @@ fn absent(person: &Person) -> CommandError {
 }
 
 async fn set_password(directory: &Directory<'_>, person: &Person, password: &Secret) -> Result<Answer, CommandError> {
-    check_password(password).map_err(CommandError::invalid)?;
+    check_password(password).map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = find(directory, person).await?.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
     let changed = directory.store.change_user(sub, |user| user.password = Some(hash.clone())).await?;
@@ -198,27 +158,4 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     let grants = directory.store.end_grants_of_user(sub, EndReason::Administrator, now).await?;
     tracing::info!(%sub, sessions_ended = sessions, grants_ended = grants, "an operator revoked a person everywhere");
     Ok(view::object(serde_json::json!({ "sub": sub, "sessions_ended": sessions, "grants_ended": grants })))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phone_numbers_are_international() {
-        assert!(is_phone_number("+905551112233") && is_phone_number("+1 (425) 555-1212"));
-        for wrong in ["", "+", "905551112233", "+90 555", "+1234567890123456", "+٠١٢٣٤٥٦", "+90 555 111\n22 33"]
-        {
-            assert!(!is_phone_number(wrong), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_password_is_measured_in_characters_below_and_bytes_above() {
-        let check = |text: &str| check_password(&Secret::new(text)).is_ok();
-        assert!(check("şifreleri"));
-        assert!(!check("şşşşşşş"));
-        assert!(check(&"x".repeat(1024)));
-        assert!(!check(&"x".repeat(1025)));
-    }
 }

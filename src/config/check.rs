@@ -17,8 +17,9 @@ use tracing_subscriber::EnvFilter;
 use super::disk::{self, Files, Mismatch};
 use super::fault::Fault;
 use super::file::{Reading, Section};
+use super::look;
 use super::{
-    Admin, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
+    Accent, Admin, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
     RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
 use crate::protocol::key_life::KeyTimes;
@@ -71,7 +72,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let rate_limits = rate_limits(root.section("rate_limits"));
     let login = login(root.section("login"));
     let registration = registration(root.section("registration"));
-    let pages = pages(root.section("pages"));
+    let pages = pages(root.section("pages"), files);
     let log = log(root.section("log"));
     let apps = apps::apps(root.sections("app"), issuer.as_ref(), &server.listen);
     Some(Config {
@@ -257,12 +258,21 @@ fn registration(mut section: Section<'_, '_>) -> Registration {
     }
 }
 
-fn pages(mut section: Section<'_, '_>) -> Pages {
+fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
     let languages = [("en", Language::English), ("tr", Language::Turkish)];
     let operator = section.text("operator", "write the name that people know you by", address::name);
+    let default_language = section.choice("default_language", &languages);
+    let logo = section.text("logo", "write the file of a PNG or SVG picture", |text| files.logo(text));
+    let light = section.text("accent", "write a colour such as \"#0a5c53\"", look::light);
+    let dark = section.text("accent_dark", "write a colour such as \"#7fd6c6\"", look::dark);
+    if section.has("accent_dark") && !section.has("accent") {
+        section.fault("accent_dark", "stands alone; write accent too, the colour for light pages");
+    }
     Pages {
         operator: operator.unwrap_or_else(|| "Sealgate".to_owned()),
-        default_language: section.choice("default_language", &languages).unwrap_or(Language::English),
+        default_language: default_language.unwrap_or(Language::English),
+        logo: logo.flatten(),
+        accent: light.map(|light| Accent::new(light, dark)),
     }
 }
 

@@ -12,6 +12,8 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 use zeroize::Zeroizing;
 
+use super::look::{LARGEST_LOGO, Logo};
+
 /// Stands for the directory in which systemd puts a unit's credentials; each unit has another one.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
 
@@ -130,6 +132,19 @@ impl Files {
             return Err(format!("{name} holds no certificate; write a PEM file with the chain, leaf first"));
         }
         Ok(Chain { path, certificates })
+    }
+
+    /// The operator's logo; none where no file is looked at.
+    pub(super) fn logo(&self, text: &str) -> Result<Option<Logo>, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(None) };
+        let size = readable(&path)?.len();
+        let name = path.display();
+        if size > LARGEST_LOGO {
+            return Err(format!("{name} has {size} bytes; a logo has at most {LARGEST_LOGO}, write a smaller one"));
+        }
+        let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
+        Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
     }
 
     /// A directory that is there.

@@ -8,6 +8,7 @@ mod disk;
 mod fault;
 mod file;
 mod issuer;
+mod look;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use crate::protocol::key_life::KeyTimes;
 pub use app::{Access, App, Route, Upstream};
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
+pub use look::{Accent, Colour, Logo, Picture};
 
 /// Everything that the configuration file says, checked.
 #[derive(Debug, Clone)]
@@ -276,6 +278,10 @@ pub struct Pages {
     pub operator: String,
     /// The language of a page when neither the request nor the browser names one we have.
     pub default_language: Language,
+    /// The operator's logo; none when absent.
+    pub logo: Option<Logo>,
+    /// The colour of links and buttons; our own when absent.
+    pub accent: Option<Accent>,
 }
 
 /// The languages of the pages.

@@ -50,7 +50,7 @@ async fn show(call: &Call<'_>, waiting: &Waiting, session: &Session) -> Result<R
     let content = AccountChooser {
         action: &waiting.address(call, PAGE),
         csrf: &waiting.csrf(PAGE),
-        client: &waiting.client.name,
+        client: waiting.client_name(),
         accounts: &accounts,
     };
     let html = call.with_chrome(|chrome| call.sealgate.pages.account_chooser(chrome, &content));

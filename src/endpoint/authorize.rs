@@ -19,6 +19,7 @@ use crate::protocol::scope::Scope;
 use crate::protocol::secret::{Secret, SecretHash};
 use crate::protocol::session::{Session, SignIn};
 use crate::protocol::user::{Subject, User};
+use crate::sealgate::OWN_CLIENT;
 use crate::store::{Committed, StoreError};
 
 /// Where the pages come back to.
@@ -133,6 +134,12 @@ async fn decide(call: &Call<'_>, interaction: &Interaction, client: &Client) -> 
         (NextStep::Consent(_), _) => Decision::Page("consent"),
         (NextStep::Refuse(refusal), _) => {
             return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
+        }
+        // Our own pages need no code: the session is there, and the way back is one of ours.
+        (NextStep::Issue { .. }, Some(_)) if client.id.as_str() == OWN_CLIENT => {
+            let page = interaction.request.return_to.redirect_uri();
+            let path = page.strip_prefix(call.sealgate.config.issuer.as_str()).ok_or(Failure::Internal)?;
+            Decision::Answered(Response::see_other(&call.path(path)))
         }
         (NextStep::Issue { sign_in, scope }, Some(session)) => {
             let before = consented(sign_in.subject);

@@ -15,7 +15,7 @@ use crate::endpoint::Style;
 use crate::endpoint::failure::Failure;
 use crate::limiter::{Key, Reading, Rule};
 use crate::origin::Origin;
-use crate::page::{Chrome, LanguageSwitch, STYLESHEET_VERSION, language_from_tag, language_tag};
+use crate::page::{Chrome, LanguageSwitch, language_from_tag, language_tag};
 use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
@@ -282,11 +282,17 @@ impl<'a> Call<'a> {
 
     /// What frames every page: language, stylesheet, and the same page in the other language.
     pub fn with_chrome<T>(&self, build: impl FnOnce(&Chrome<'_>) -> T) -> T {
-        let stylesheet = self.path(&format!("/oauth/style.css?v={STYLESHEET_VERSION}"));
+        let pages = &self.sealgate.pages;
+        let address = |name: &str, version: &str| self.path(&format!("/oauth/{name}?v={version}"));
+        let stylesheet = address("style.css", &pages.stylesheet().version);
+        let script = address("script.js", &pages.script().version);
+        let logo = pages.logo().map(|logo| address("logo", &logo.version));
         let (turkish, english) = (self.in_language("tr"), self.in_language("en"));
         build(&Chrome {
             language: self.language(),
             stylesheet: &stylesheet,
+            script: &script,
+            logo: logo.as_deref(),
             switch: LanguageSwitch { turkish: &turkish, english: &english },
         })
     }

@@ -29,6 +29,8 @@ pub enum Failure {
     Bearer(Option<Refusal>),
     /// A page that says what went wrong.
     Page(StatusCode, Problem),
+    /// The browser has to go to another of our pages first.
+    Elsewhere(String),
     /// A refusal that travels back to the client.
     Return(Box<ReturnTo>, Refusal),
     /// The path exists, the method does not; these do.
@@ -90,6 +92,7 @@ impl Failure {
             }
             Self::Bearer(refusal) => bearer(refusal),
             Self::Page(status, problem) => page(call, status, problem),
+            Self::Elsewhere(address) => Response::see_other(&address),
             Self::Return(return_to, refusal) => Response::redirect(
                 StatusCode::FOUND,
                 &return_to.with_refusal(&refusal, call.sealgate.config.issuer.as_str()),

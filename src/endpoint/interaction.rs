@@ -9,6 +9,7 @@ use crate::protocol::next_step::Interaction;
 use crate::protocol::params::Params;
 use crate::protocol::redirect_uri;
 use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
+use crate::sealgate::OWN_CLIENT;
 use crate::store::Loaded;
 
 /// The parameter that names the waiting request. It opens nothing without the browser's cookie.
@@ -55,6 +56,11 @@ impl Waiting {
     /// What was asked and done.
     pub(super) fn interaction(&self) -> &Interaction {
         &self.loaded.value
+    }
+
+    /// What the pages call the client; nothing where it is our own pages that ask.
+    pub(super) fn client_name(&self) -> Option<&str> {
+        (self.client.id.as_str() != OWN_CLIENT).then_some(self.client.name.as_str())
     }
 
     /// The address of one of the pages for this request.

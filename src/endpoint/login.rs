@@ -3,8 +3,6 @@
 //! A wrong password and an unknown address look and take the same. Guesses are counted by account and by address before
 //! any hashing, so that a flood of them costs us nothing and a guesser little but time.
 
-use std::time::Duration;
-
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
@@ -13,9 +11,9 @@ use crate::cookie;
 use crate::endpoint::authorize::RESUME;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
+use crate::endpoint::guesses::Guesses;
 use crate::endpoint::interaction::Waiting;
 use crate::endpoint::response::Response;
-use crate::limiter::{Key, Rule};
 use crate::metrics::SignInOutcome;
 use crate::page::{Login, LoginProblem};
 use crate::password;
@@ -73,7 +71,7 @@ fn show(
     let content = Login {
         action: &waiting.address(call, PAGE),
         csrf: &waiting.csrf(PAGE),
-        client: Some(&waiting.client.name),
+        client: waiting.client_name(),
         email,
         problem,
     };
@@ -168,52 +166,4 @@ async fn begin(call: &Call<'_>, sign_in: SignIn) -> Result<SessionCookie, Failur
     };
     call.sealgate.store.begin_session(&session).await?;
     Ok(cookie)
-}
-
-/// What a guess is counted under: the account that was typed, whether or not it exists, and the sender's address.
-struct Guesses {
-    account: [u8; 32],
-    per_account: Rule,
-    per_address: Rule,
-}
-
-impl Guesses {
-    fn of(call: &Call<'_>, typed: &str) -> Self {
-        let settings = &call.sealgate.config.login;
-        let account = crate::protocol::secret::SecretHash::of(typed.to_ascii_lowercase().as_bytes());
-        let rule = |limit| Rule { limit, window: Duration::from_secs(settings.window.as_secs().max(1)) };
-        Self {
-            account: *account.as_bytes(),
-            per_account: rule(settings.failures_per_account),
-            per_address: rule(settings.failures_per_address),
-        }
-    }
-
-    fn keys<'a>(&'a self, call: &Call<'_>) -> [(Key<'a>, Rule); 2] {
-        [
-            (Key::text("login_account", &self.account), self.per_account),
-            (Key::address("login_address", call.origin.address), self.per_address),
-        ]
-    }
-
-    /// Counts a guess before it is judged: were it counted afterwards, guesses made at the same moment would all pass.
-    ///
-    /// # Errors
-    /// Seconds to wait before the next guess; nothing is counted then.
-    fn count(&self, call: &Call<'_>) -> Result<(), u64> {
-        let [account, address] = self.keys(call);
-        let take = |(key, rule): &(Key<'_>, Rule)| {
-            let reading = call.sealgate.limiter.take(key, *rule, call.now);
-            if reading.allowed { Ok(()) } else { Err(reading.retry_after.unwrap_or(1)) }
-        };
-        take(&account)?;
-        take(&address).inspect_err(|_| call.sealgate.limiter.give_back(&account.0, account.1, call.now))
-    }
-
-    /// Takes the count of a guess back: it was right, or could not be judged.
-    fn give_back(&self, call: &Call<'_>) {
-        for (key, rule) in self.keys(call) {
-            call.sealgate.limiter.give_back(&key, rule, call.now);
-        }
-    }
 }

@@ -4,13 +4,16 @@
 //! is decided in `failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
 //! that count by client or token are charged by the endpoint once it knows who that is, with [`Call::charge`].
 
+mod account;
 mod account_chooser;
+mod asset;
 mod authorize;
 mod call;
 mod client_auth;
 mod consent;
 mod discovery;
 mod failure;
+mod guesses;
 mod interaction;
 mod jwks;
 mod keys;
@@ -19,9 +22,9 @@ mod logout;
 mod register;
 mod response;
 mod revoke;
-mod stylesheet;
 mod token;
 mod userinfo;
+mod visitor;
 
 use std::time::Instant;
 
@@ -33,6 +36,7 @@ pub use failure::Failure;
 pub use response::Response;
 
 use crate::config::Config;
+use crate::endpoint::account::Section;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
 
@@ -56,6 +60,9 @@ enum Endpoint {
     Register,
     Registration,
     Stylesheet,
+    Script,
+    Logo,
+    Account(Section),
 }
 
 /// How an endpoint shows that something went wrong.
@@ -110,6 +117,12 @@ const ROUTES: &[Route] = &[
     page("/oauth/logout/confirm",                   Endpoint::ConfirmLogout, "confirm_logout", GET_POST, Bucket::Pages),
     page("/oauth/signed-out",                       Endpoint::SignedOut,    "signed_out",   GET,      Bucket::Pages),
     page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
+    page("/oauth/script.js",                        Endpoint::Script,       "script",       GET,      Bucket::Pages),
+    page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
+    page("/account",                Endpoint::Account(Section::Profile),      "account",    GET_POST, Bucket::Pages),
+    page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
+    page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
+    page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
 ];
 
 const fn json(
@@ -256,6 +269,9 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
         Endpoint::SignedOut => logout::signed_out(call),
         Endpoint::Register => register::answer(call).await,
         Endpoint::Registration => register::manage(call).await,
-        Endpoint::Stylesheet => Ok(stylesheet::answer()),
+        Endpoint::Stylesheet => Ok(asset::stylesheet(call)),
+        Endpoint::Script => Ok(asset::script(call)),
+        Endpoint::Logo => asset::logo(call),
+        Endpoint::Account(section) => account::answer(call, section).await,
     }
 }

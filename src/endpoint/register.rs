@@ -94,6 +94,7 @@ fn client(
         state: ClientState::Enabled,
         created_at: call.now,
         details: ClientDetails::default(),
+        owner: None,
         registration: Some(SelfRegistration { access_token: access_token.hash() }),
     };
     metadata.replace(&mut client);

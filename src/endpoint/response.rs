@@ -58,6 +58,13 @@ impl Response {
             .with(X_FRAME_OPTIONS, "DENY")
     }
 
+    /// A file that may be kept for ever: its address changes with it.
+    pub fn kept(bytes: Bytes) -> Self {
+        let mut response = Self::empty(StatusCode::OK).body(bytes);
+        response.0.headers_mut().remove(PRAGMA);
+        response
+    }
+
     /// A redirect: 302 to a client, 303 between our own pages (after a POST the browser must come with a GET). Never
     /// 307 or 308, which would send a password on (RFC 9700 §4.12).
     pub fn redirect(status: StatusCode, location: &str) -> Self {

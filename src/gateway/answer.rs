@@ -1,4 +1,4 @@
-//! The gate's own answers, and the headers that each kind always carries. Nobody may keep any of them but the stylesheet.
+//! The gate's own answers, and the headers that each kind always carries. Nobody may keep any of them but stylesheet and logo.
 
 use bytes::Bytes;
 use http::header::{
@@ -8,7 +8,7 @@ use http::header::{
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
-use crate::page;
+use crate::page::{self, Asset};
 use crate::protocol::error::{ErrorCode, Refusal};
 
 /// An answer that is being put together.
@@ -75,11 +75,11 @@ impl Answer {
             .with(X_FRAME_OPTIONS, "DENY")
     }
 
-    /// The stylesheet of the pages. Its address changes with its text, so it may be kept for ever.
-    pub(super) fn stylesheet() -> Self {
+    /// A file that the pages load. Its address changes with its bytes, so it may be kept for ever.
+    pub(super) fn kept(asset: &Asset) -> Self {
         let mut answer = Self::empty(StatusCode::OK)
-            .body(page::STYLESHEET)
-            .with(CONTENT_TYPE, "text/css; charset=utf-8")
+            .body(asset.bytes.clone())
+            .with(CONTENT_TYPE, asset.media_type)
             .with(CACHE_CONTROL, "public, max-age=31536000, immutable");
         answer.0.headers_mut().remove(PRAGMA);
         answer

@@ -1,6 +1,6 @@
 //! The few paths below `/.sealgate/` that are ours on every application's host.
 
-use http::header::ALLOW;
+use http::header::{ALLOW, CONTENT_SECURITY_POLICY};
 use http::{Method, StatusCode};
 
 use crate::cookie;
@@ -11,7 +11,7 @@ use crate::gateway::path::CanonicalPath;
 use crate::gateway::session;
 use crate::gateway::visit::{Sessions, Visit};
 use crate::gateway::wanted::Wanted;
-use crate::page::{language_from_tag, language_tag};
+use crate::page::{LOGO_POLICY, language_from_tag, language_tag};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::session::SessionCookie;
@@ -32,6 +32,7 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
         b"/.sealgate/switch-account" => (&[Method::GET], Own::SwitchAccount),
         b"/.sealgate/language" => (&[Method::GET], Own::Language),
         b"/.sealgate/style.css" => (&[Method::GET, Method::HEAD], Own::Stylesheet),
+        b"/.sealgate/logo" if visit.sealgate.pages.logo().is_some() => (&[Method::GET, Method::HEAD], Own::Logo),
         _ => {
             let refusal = Refusal::new(ErrorCode::NotFound, "There is nothing here.");
             return Ok(Answer::error(StatusCode::NOT_FOUND, &refusal));
@@ -47,7 +48,11 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
         Own::Logout => logout(visit).await,
         Own::SwitchAccount => browser_login::begin(visit, &then(visit), First::Chooser).await,
         Own::Language => Ok(language(visit)),
-        Own::Stylesheet => Ok(Answer::stylesheet()),
+        Own::Stylesheet => Ok(Answer::kept(visit.sealgate.pages.stylesheet())),
+        Own::Logo => Ok(match visit.sealgate.pages.logo() {
+            Some(logo) => Answer::kept(logo).with(CONTENT_SECURITY_POLICY, LOGO_POLICY),
+            None => Answer::empty(StatusCode::NOT_FOUND),
+        }),
     }
 }
 
@@ -57,6 +62,7 @@ enum Own {
     SwitchAccount,
     Language,
     Stylesheet,
+    Logo,
 }
 
 /// Ends the application's session and goes on to the provider, which ends the rest. A link on a stranger's page ends

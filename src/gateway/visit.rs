@@ -14,7 +14,7 @@ use crate::gateway::answer::Answer;
 use crate::gateway::navigation;
 use crate::gateway::wanted::Wanted;
 use crate::origin::Origin;
-use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Problem, STYLESHEET_VERSION};
+use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Problem};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::time::UnixTime;
@@ -140,9 +140,14 @@ impl<'a> Visit<'a> {
     fn with_chrome<T>(&self, build: impl FnOnce(&Chrome<'_>) -> T) -> T {
         let here = self.here();
         let switched = |tag| own_path("language", &[("lang", tag), ("then", here.as_str())]);
+        let pages = &self.sealgate.pages;
+        let logo = pages.logo().map(|logo| own_path("logo", &[("v", &logo.version)]));
         build(&Chrome {
             language: self.language(),
-            stylesheet: &own_path("style.css", &[("v", STYLESHEET_VERSION)]),
+            stylesheet: &own_path("style.css", &[("v", &pages.stylesheet().version)]),
+            // The gate's pages have no fields, and so no script.
+            script: "",
+            logo: logo.as_deref(),
             switch: LanguageSwitch { turkish: &switched("tr"), english: &switched("en") },
         })
     }

@@ -8,8 +8,12 @@ use crate::config::Language;
 pub struct Chrome<'a> {
     /// The language of the page.
     pub language: Language,
-    /// Address of the stylesheet, such as `/.sealgate/style.css?v=…` (see [`super::STYLESHEET_VERSION`]).
+    /// Address of the stylesheet, such as `/.sealgate/style.css?v=…` (see [`super::Pages::stylesheet`]).
     pub stylesheet: &'a str,
+    /// Address of the script, for the pages that have one.
+    pub script: &'a str,
+    /// Address of the operator's logo, if there is one.
+    pub logo: Option<&'a str>,
     /// Where the language links lead.
     pub switch: LanguageSwitch<'a>,
 }
@@ -87,8 +91,8 @@ pub struct AccountChooser<'a> {
     pub action: &'a str,
     /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// Name of the client that asks.
-    pub client: &'a str,
+    /// Name of the client that asks; none where it is for our own pages.
+    pub client: Option<&'a str>,
     /// The accounts that are signed in in this browser.
     pub accounts: &'a [AccountLine<'a>],
 }

@@ -21,8 +21,8 @@ pub(super) struct Messages {
 
 /// Declares the messages: `plain` yields text, which templates escape; `rich` yields markup, its arguments escaped.
 macro_rules! messages {
-    ($($kind:ident $method:ident = $id:literal ($($argument:ident),*);)+) => {
-        const DECLARED: &[Declared] =
+    ($declared:ident; $($kind:ident $method:ident = $id:literal ($($argument:ident),*);)+) => {
+        pub(in crate::page) const $declared: &[Declared] =
             &[$(Declared { id: $id, arguments: &[$(stringify!($argument)),*] }),+];
 
         impl Messages {
@@ -30,18 +30,21 @@ macro_rules! messages {
         }
     };
     (@plain $method:ident $id:literal $($argument:ident)*) => {
-        pub(super) fn $method(&self, $($argument: impl Argument),*) -> String {
+        pub(in crate::page) fn $method(&self, $($argument: impl Argument),*) -> String {
             self.format($id, &[$((stringify!($argument), $argument.value())),*])
         }
     };
     (@rich $method:ident $id:literal $($argument:ident)*) => {
-        pub(super) fn $method(&self, $($argument: impl Argument),*) -> Markup {
-            Safe(self.format($id, &[$((stringify!($argument), escaped($argument.value()))),*]))
+        pub(in crate::page) fn $method(&self, $($argument: impl Argument),*) -> Markup {
+            Safe(self.format($id, &[$((stringify!($argument), $argument.markup())),*]))
         }
     };
 }
 
+mod account;
+
 messages! {
+    SIGN_IN;
     plain document_title = "document-title" (page, operator);
     plain document_title_problem = "document-title-problem" (page, operator);
     plain language_switch = "language-switch" ();
@@ -53,6 +56,8 @@ messages! {
     rich login_lead_client = "login-lead-client" (client, operator);
     plain login_email = "login-email" ();
     plain login_password = "login-password" ();
+    plain login_show_password = "login-show-password" ();
+    plain login_caps_lock = "login-caps-lock" ();
     plain login_submit = "login-submit" ();
     plain login_wrong_credentials = "login-wrong-credentials" ();
     plain login_throttled_seconds = "login-throttled-seconds" (seconds);
@@ -67,6 +72,7 @@ messages! {
     rich consent_scope_profile = "consent-scope-profile" ();
     rich consent_scope_email = "consent-scope-email" ();
     rich consent_scope_phone = "consent-scope-phone" ();
+    rich consent_scope_offline_access = "consent-scope-offline-access" ();
     rich consent_scope_other = "consent-scope-other" (scope);
     plain consent_nothing_stored = "consent-nothing-stored" ();
     plain consent_offline = "consent-offline" ();
@@ -77,6 +83,7 @@ messages! {
 
     plain chooser_title = "chooser-title" ();
     rich chooser_lead = "chooser-lead" (client);
+    plain chooser_lead_own = "chooser-lead-own" ();
     plain chooser_other = "chooser-other" ();
 
     plain logout_title = "logout-title" ();
@@ -125,8 +132,13 @@ messages! {
     plain error_reference = "error-reference" ();
 }
 
+/// Every message.
+fn declared() -> impl Iterator<Item = &'static Declared> {
+    [SIGN_IN, account::ACCOUNT].into_iter().flatten()
+}
+
 /// A message and the arguments that it takes.
-struct Declared {
+pub(super) struct Declared {
     id: &'static str,
     arguments: &'static [&'static str],
 }
@@ -150,7 +162,7 @@ impl Messages {
             .add_resource(resource)
             .map_err(|errors| PagesError::Syntax { language: tag, detail: format!("{errors:?}") })?;
         let messages = Self { bundle };
-        for declared in DECLARED {
+        for declared in declared() {
             messages.check(tag, declared)?;
         }
         Ok(messages)
@@ -186,6 +198,22 @@ impl Messages {
 pub(super) trait Argument {
     /// The argument as Fluent sees it.
     fn value(&self) -> FluentValue<'_>;
+
+    /// The argument as it goes into markup.
+    fn markup(&self) -> FluentValue<'_> {
+        escaped(self.value())
+    }
+}
+
+/// Markup of our own, made elsewhere: it goes into other markup as it is.
+impl Argument for Markup {
+    fn value(&self) -> FluentValue<'_> {
+        self.0.as_str().into()
+    }
+
+    fn markup(&self) -> FluentValue<'_> {
+        self.value()
+    }
 }
 
 impl Argument for str {
@@ -210,6 +238,10 @@ impl<T: Argument + ?Sized> Argument for &T {
     fn value(&self) -> FluentValue<'_> {
         (**self).value()
     }
+
+    fn markup(&self) -> FluentValue<'_> {
+        (**self).markup()
+    }
 }
 
 fn escaped(value: FluentValue<'_>) -> FluentValue<'_> {
@@ -233,8 +265,8 @@ mod tests {
     /// Message ids with the names of the arguments of each.
     type Signatures<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-    fn declared() -> Signatures<'static> {
-        DECLARED.iter().map(|message| (message.id, message.arguments.iter().copied().collect())).collect()
+    fn signatures() -> Signatures<'static> {
+        declared().map(|message| (message.id, message.arguments.iter().copied().collect())).collect()
     }
 
     fn written(file: &str) -> Signatures<'_> {
@@ -255,21 +287,25 @@ mod tests {
 
     #[test]
     fn no_message_is_missing_or_left_over_in_either_language() {
-        assert!(DECLARED.len() > 60);
-        assert_eq!(written(include_str!("messages/en.ftl")), declared());
-        assert_eq!(written(include_str!("messages/tr.ftl")), declared());
+        assert!(declared().count() > 60);
+        assert_eq!(written(include_str!("messages/en.ftl")), signatures());
+        assert_eq!(written(include_str!("messages/tr.ftl")), signatures());
     }
 
     #[test]
     fn every_message_is_used() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page");
         let mut code = String::new();
-        for file in fs::read_dir(folder.join("templates")).unwrap() {
-            code += &fs::read_to_string(file.unwrap().path()).unwrap();
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page")];
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("messages")) {
+                    code += &fs::read_to_string(path).unwrap();
+                }
+            }
         }
-        code += include_str!("mod.rs");
-        code += include_str!("template.rs");
-        for message in DECLARED {
+        for message in declared() {
             let call = format!(".{}(", message.id.replace('-', "_"));
             assert!(code.contains(&call), "nothing uses {}", message.id);
         }

@@ -2,9 +2,14 @@
 //! in Turkish and English, with one stylesheet. Knows no HTTP, no store and no protocol: it is told values and yields
 //! text. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
 
+mod account;
 mod content;
+mod device;
 mod language;
+mod look;
 mod messages;
+mod moment;
+mod shell;
 mod template;
 
 use askama::Template;
@@ -16,27 +21,26 @@ use template::{
     SignedOutPage,
 };
 
+pub use account::{
+    ApplicationLine, Applications, PasswordChange, PasswordProblem, Profile, ProfileField, SessionLine, Sessions,
+};
 pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
     LoginProblem, Problem, ScopeLine, SignedOut,
 };
 pub use language::{language_from_tag, language_tag};
+pub use look::{Asset, SCRIPT, STYLESHEET};
+pub use shell::{Done, Shell};
 
-/// The stylesheet of all pages, `text/css; charset=utf-8`.
-pub const STYLESHEET: &[u8] = include_bytes!("sealgate.css");
-
-/// Changes with [`STYLESHEET`]: 16 hexadecimal digits for its address, so that a browser may keep it for ever.
-pub const STYLESHEET_VERSION: &str = match str::from_utf8(&VERSION_DIGITS) {
-    Ok(digits) => digits,
-    Err(_) => "0",
-};
-
-/// The policy (CSP Level 3) under which every page works: the stylesheet from its own origin, and nothing else.
+/// The policy (CSP Level 3) under which every page works: stylesheet, script and logo from its own origin, nothing inline,
+/// and nothing else.
 ///
 /// It names no `form-action` on purpose: browsers apply that also to the redirect that answers a form, and the consent
 /// form is answered with a redirect to the client.
-pub const CONTENT_SECURITY_POLICY: &str =
-    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'";
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
+
+/// The policy under which the logo is served: nothing runs in it, nor comes from elsewhere.
+pub const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /// Renders the pages. Immutable; built once and shared.
 pub struct Pages {
@@ -44,6 +48,9 @@ pub struct Pages {
     default_language: Language,
     turkish: Messages,
     english: Messages,
+    stylesheet: Asset,
+    script: Asset,
+    logo: Option<Asset>,
 }
 
 /// The pages cannot be built: a fault in the program's own message files.
@@ -88,7 +95,25 @@ impl Pages {
             default_language: settings.default_language,
             turkish: Messages::load(Language::Turkish)?,
             english: Messages::load(Language::English)?,
+            stylesheet: Asset::stylesheet(settings.accent),
+            script: Asset::script(),
+            logo: settings.logo.as_ref().map(Asset::logo),
         })
+    }
+
+    /// The stylesheet of all pages, in the operator's colours.
+    pub fn stylesheet(&self) -> &Asset {
+        &self.stylesheet
+    }
+
+    /// The script of those pages that have one.
+    pub fn script(&self) -> &Asset {
+        &self.script
+    }
+
+    /// The operator's logo.
+    pub fn logo(&self) -> Option<&Asset> {
+        self.logo.as_ref()
     }
 
     /// The language of a page: of `ui_locales` (OpenID Connect Core §3.1.2.1), else the saved choice (a language tag),
@@ -171,30 +196,4 @@ impl Pages {
 fn rendered(template: &impl Template) -> String {
     // The templates write text and numbers into a String; neither can fail.
     template.render().unwrap_or_default()
-}
-
-const VERSION_DIGITS: [u8; 16] = hexadecimal(fnv1a(STYLESHEET));
-
-/// FNV-1a, 64 bits: tells one build's stylesheet from another's, no more.
-const fn fnv1a(bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut rest = bytes;
-    while let [byte, tail @ ..] = rest {
-        hash = (hash ^ *byte as u64).wrapping_mul(0x0100_0000_01b3);
-        rest = tail;
-    }
-    hash
-}
-
-const fn hexadecimal(number: u64) -> [u8; 16] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let bytes = number.to_be_bytes();
-    let mut digits = [0; 16];
-    let mut at = 0;
-    while at < bytes.len() {
-        digits[2 * at] = DIGITS[(bytes[at] >> 4) as usize];
-        digits[2 * at + 1] = DIGITS[(bytes[at] & 15) as usize];
-        at += 1;
-    }
-    digits
 }

@@ -19,11 +19,11 @@ pub(super) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    fn tag(&self) -> &'static str {
+    pub(super) fn tag(&self) -> &'static str {
         language_tag(self.chrome.language)
     }
 
-    fn seal(&self) -> String {
+    pub(super) fn seal(&self) -> String {
         initial(self.operator)
     }
 }
@@ -42,6 +42,13 @@ pub(super) struct LoginPage<'a> {
     pub(super) problem: Option<String>,
     /// Whether the fields hold what was refused.
     pub(super) rejected: bool,
+}
+
+impl LoginPage<'_> {
+    /// What describes the fields.
+    fn described(&self) -> &'static str {
+        if self.problem.is_some() { "login-problem" } else { "" }
+    }
 }
 
 /// The problem in words.
@@ -76,18 +83,24 @@ pub(super) struct ConsentLine<'a> {
 
 impl<'a> ConsentLine<'a> {
     pub(super) fn new(t: &Messages, line: &ScopeLine<'a>) -> Self {
-        let (title, personal) = match line.scope {
-            "openid" => (t.consent_scope_openid(), true),
-            "profile" => (t.consent_scope_profile(), true),
-            "email" => (t.consent_scope_email(), true),
-            "phone" => (t.consent_scope_phone(), true),
-            other => (t.consent_scope_other(other), false),
-        };
-        Self { title, values: line.values, personal }
+        let personal = matches!(line.scope, "openid" | "profile" | "email" | "phone");
+        Self { title: scope_title(t, line.scope), values: line.values, personal }
     }
 
     fn lacks_values(&self) -> bool {
         self.personal && self.values.is_empty()
+    }
+}
+
+/// What a scope stands for.
+pub(super) fn scope_title(t: &Messages, scope: &str) -> Markup {
+    match scope {
+        "openid" => t.consent_scope_openid(),
+        "profile" => t.consent_scope_profile(),
+        "email" => t.consent_scope_email(),
+        "phone" => t.consent_scope_phone(),
+        "offline_access" => t.consent_scope_offline_access(),
+        other => t.consent_scope_other(other),
     }
 }
 
@@ -154,13 +167,13 @@ pub(super) struct ForbiddenPage<'a> {
 }
 
 /// A wait in the unit that a person would use, rounded up so that nobody comes back too early.
-enum Wait {
+pub(super) enum Wait {
     Seconds(u64),
     Minutes(u64),
 }
 
 impl Wait {
-    fn from_seconds(seconds: u64) -> Self {
+    pub(super) fn from_seconds(seconds: u64) -> Self {
         if seconds <= 90 { Self::Seconds(seconds.max(1)) } else { Self::Minutes(seconds.div_ceil(60)) }
     }
 }

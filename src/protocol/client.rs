@@ -8,6 +8,7 @@ use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::Scope;
 use crate::protocol::secret::{Secret, SecretHash};
 use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
 
 /// A client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`, so that it is the same in every encoding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,6 +180,9 @@ pub struct Client {
     /// Optional metadata.
     #[serde(default)]
     pub details: ClientDetails,
+    /// The developer whose client it is, in the console; administrators see all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Subject>,
     /// Set when it came in through the registration endpoint.
     #[serde(default)]
     pub registration: Option<SelfRegistration>,

@@ -159,6 +159,8 @@ pub enum EndReason {
     ConsentWithdrawn,
     /// An operator ended it.
     Administrator,
+    /// The person changed their password.
+    PasswordChanged,
     /// A backup was restored that does not know what became of it since.
     Restored,
 }

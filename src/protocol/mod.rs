@@ -17,6 +17,7 @@ pub mod metadata;
 pub mod next_step;
 pub mod params;
 pub mod pkce;
+pub mod profile;
 pub mod redirect_uri;
 pub mod registration;
 pub mod scope;

@@ -4,6 +4,7 @@
 //! A rule that must hold under races (a code is used once, a refresh token rotates once) is one commit that expects the
 //! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
+mod account;
 pub mod barrier;
 pub mod engine;
 mod grants;

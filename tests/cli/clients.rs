@@ -228,6 +228,7 @@ pub(crate) fn client(id: &str) -> Client {
         state: ClientState::Enabled,
         created_at: UnixTime::from_seconds(1_700_000_000),
         details: ClientDetails::default(),
+        owner: None,
         registration: None,
     }
 }

@@ -271,3 +271,21 @@ fn established_names_are_read() {
     assert_eq!((limits.jwks, limits.revoke, limits.logout, limits.register), (1002, 52, 102, 21));
     assert_eq!(config.apps[0].routes.len(), 3);
 }
+
+#[test]
+fn colours_that_cannot_be_read_are_faults_that_say_what_to_do() {
+    let accent = |lines: &str| format!("{REQUIRED}\n[pages]\n{lines}");
+    let problem = fault(&accent("accent = \"#ffcc00\""));
+    assert!(
+        problem.contains("cannot be read on light pages") && problem.contains("write a darker colour"),
+        "{problem}"
+    );
+    let problem = fault(&accent("accent = \"#0a5c53\"\naccent_dark = \"#0a5c53\""));
+    assert!(problem.contains("cannot be read on dark pages"), "{problem}");
+    let problem = fault(&accent("accent_dark = \"#7fd6c6\""));
+    assert!(problem.contains("write accent too"), "{problem}");
+    let problem = fault(&accent("accent = \"red\""));
+    assert!(problem.contains("is not a colour"), "{problem}");
+    let chosen = parse(&accent("accent = \"#8a1c4b\"\naccent_dark = \"#ffb0d0\"")).pages.accent.unwrap();
+    assert_eq!((chosen.light.to_string(), chosen.dark.to_string()), ("#8a1c4b".into(), "#ffb0d0".into()));
+}

@@ -170,3 +170,16 @@ fn reading_alone_looks_at_no_other_file() {
     let paths: Vec<_> = Config::load(&path).unwrap_err().iter().map(|fault| fault.path().to_owned()).collect();
     assert_eq!(paths, ["hsm.module", "hsm.pin_file"]);
 }
+
+#[test]
+fn logo_is_a_small_png_or_svg_file() {
+    let mut installed = Installed::new();
+    installed.text += "pages.logo = \"logo\"\n";
+    starts(&installed.fault(), "pages.logo");
+    installed.write("logo", "<html>");
+    assert!(installed.fault().contains("is neither a PNG nor an SVG file"), "{}", installed.fault());
+    installed.write("logo", &format!("<svg>{}</svg>", "x".repeat(64 * 1024)));
+    assert!(installed.fault().contains("at most 65536"), "{}", installed.fault());
+    installed.write("logo", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>");
+    assert!(installed.load().unwrap().pages.logo.is_some());
+}

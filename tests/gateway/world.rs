@@ -356,6 +356,7 @@ fn client(now: UnixTime) -> Client {
         state: ClientState::Enabled,
         created_at: now,
         details: ClientDetails::default(),
+        owner: None,
         registration: None,
     }
 }

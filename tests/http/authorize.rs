@@ -376,7 +376,7 @@ async fn auth_40_a_login_hint_fills_the_form_and_does_nothing_else() {
     for hint in ["\"><script>alert(1)</script>", "' onfocus=alert(1) x='", "<!--", "&quot;>"] {
         let page = answer_to(&provider, &[("login_hint", hint)]).await;
         assert_login(&page);
-        assert!(!page.text().contains("<script") && !page.text().contains(&format!("value=\"{hint}")), "{hint}");
+        assert!(!page.text().contains("<script>") && !page.text().contains(&format!("value=\"{hint}")), "{hint}");
     }
     // Whether there is such an account cannot be seen.
     let unknown = answer_to(&provider, &[("login_hint", "nobody@example.test")]).await;

@@ -9,6 +9,7 @@ mod support;
 
 mod flow;
 
+mod account;
 mod authorize;
 mod authorize_by_post;
 mod client_auth;
@@ -19,6 +20,7 @@ mod jwt;
 mod keys;
 mod login;
 mod logout;
+mod looks;
 mod pages;
 mod pkce;
 mod rate_limit;

@@ -17,6 +17,8 @@ login-lead = Use your <bdi>{ $operator }</bdi> account.
 login-lead-client = Use your <bdi>{ $operator }</bdi> account to continue to <bdi>{ $client }</bdi>.
 login-email = Email address
 login-password = Password
+login-show-password = Show password
+login-caps-lock = Caps Lock is on.
 login-submit = Sign in
 login-wrong-credentials =
     The email address or the password is not right. Check both and try again. If you forgot your password, ask your
@@ -43,6 +45,7 @@ consent-scope-openid = Your user ID
 consent-scope-profile = Your profile
 consent-scope-email = Your email address
 consent-scope-phone = Your phone number
+consent-scope-offline-access = Access while you are away
 consent-scope-other = The permission <bdi>{ $scope }</bdi>
 consent-nothing-stored = Nothing is stored here at present.
 consent-offline = Keep access while I am away
@@ -57,6 +60,7 @@ consent-deny = Deny
 
 chooser-title = Choose an account
 chooser-lead = Which account do you want to continue to <bdi>{ $client }</bdi> with?
+chooser-lead-own = Which account do you want to manage?
 chooser-other = Use another account
 
 ## Signing out
@@ -136,3 +140,97 @@ error-internal-title = Something went wrong
 error-internal-text =
     The fault is ours, not yours. Try again; if it happens again, tell your administrator.
 error-reference = If you ask for help, give this reference:
+
+## The account pages
+
+skip-to-content = Skip to the content
+moment =
+    { $month ->
+        [1] { $day } January { $year }, { $time } UTC
+        [2] { $day } February { $year }, { $time } UTC
+        [3] { $day } March { $year }, { $time } UTC
+        [4] { $day } April { $year }, { $time } UTC
+        [5] { $day } May { $year }, { $time } UTC
+        [6] { $day } June { $year }, { $time } UTC
+        [7] { $day } July { $year }, { $time } UTC
+        [8] { $day } August { $year }, { $time } UTC
+        [9] { $day } September { $year }, { $time } UTC
+        [10] { $day } October { $year }, { $time } UTC
+        [11] { $day } November { $year }, { $time } UTC
+       *[12] { $day } December { $year }, { $time } UTC
+    }
+device = { $browser } on { $system }
+device-unknown = Unknown browser
+
+menu-account = Your account
+menu-profile = Profile
+menu-password = Password
+menu-sessions = Devices
+menu-applications = Applications
+menu-sign-out = Sign out
+menu-switch = Use another account
+
+done-profile = Your profile was saved.
+done-password = Your password was changed. Every other session has ended, and applications have to ask you to sign in again.
+done-session = The session has ended.
+done-other-sessions = Every other session has ended.
+done-withdrawn = The access was withdrawn.
+
+profile-title = Your profile
+profile-lead = Applications see these details when you let them.
+profile-email = Email address
+profile-email-hint = You sign in with it. Only your administrator can change it.
+profile-name = Full name
+profile-phone = Phone number (optional)
+profile-phone-hint = With the country code, such as +90 555 111 22 33.
+profile-picture = Picture (optional)
+profile-picture-hint = The address of an image, starting with https://.
+profile-save = Save
+profile-updated = Last changed on { $moment }.
+profile-problem = Nothing was saved. Put the marked fields right and save again.
+profile-name-wrong = Type a name of 1 to 200 characters.
+profile-phone-wrong = Type the number with a plus sign and the country code, such as +90 555 111 22 33, or leave the field empty.
+profile-picture-wrong = Type an address that starts with https://, or leave the field empty.
+
+password-title = Change your password
+password-lead = Afterwards you stay signed in here. Every other session ends, and applications have to ask you to sign in again.
+password-current = Current password
+password-new = New password
+password-new-hint = At least 8 characters. A few words that only you would put together are easy to remember and hard to guess.
+password-again = New password, once more
+password-submit = Change password
+password-wrong-current = The current password is not right. Check it and try again. Your password was not changed.
+password-too-short = The new password is too short. Choose one with at least 8 characters.
+password-too-long = The new password is too long. Choose a shorter one.
+password-unchanged = The new password is the same as the current one. Choose another.
+password-different = The two new passwords are not the same. Type both again.
+password-throttled-seconds =
+    { $seconds ->
+        [one] Too many wrong passwords. Wait one second, then try again.
+       *[other] Too many wrong passwords. Wait { $seconds } seconds, then try again.
+    }
+password-throttled-minutes =
+    { $minutes ->
+        [one] Too many wrong passwords. Wait one minute, then try again.
+       *[other] Too many wrong passwords. Wait { $minutes } minutes, then try again.
+    }
+password-busy = Many people are signing in just now, so nothing was changed. Wait a few seconds, then try again.
+
+sessions-title = Where you are signed in
+sessions-lead = If you do not know one of these, end it and change your password.
+sessions-this = This browser
+sessions-signed-in = Signed in on { $moment } from <bdi>{ $address }</bdi>
+sessions-last-seen = Last used on { $moment }
+sessions-end = End
+sessions-end-named = End the session: { $device }, { $address }
+sessions-end-others = End every other session
+sessions-only = You are signed in nowhere else.
+
+applications-title = Applications with access
+applications-lead = You have let these applications know who you are.
+applications-none = You have not given any application access yet.
+applications-since = Since { $moment }
+applications-sees = It may see:
+applications-withdraw = Withdraw access
+applications-withdraw-named = Withdraw access: { $client }
+applications-effect = Without access, an application has to ask you again. What it has stored already stays with it.

@@ -17,6 +17,8 @@ login-lead = <bdi>{ $operator }</bdi> hesabınızı kullanın.
 login-lead-client = <bdi>{ $client }</bdi> uygulamasına devam etmek için <bdi>{ $operator }</bdi> hesabınızı kullanın.
 login-email = E-posta adresi
 login-password = Parola
+login-show-password = Parolayı göster
+login-caps-lock = Caps Lock açık.
 login-submit = Oturum aç
 login-wrong-credentials =
     E-posta adresi veya parola hatalı. İkisini de kontrol edip yeniden deneyin. Parolanızı unuttuysanız yöneticinizden
@@ -35,6 +37,7 @@ consent-scope-openid = Kullanıcı kimliğiniz
 consent-scope-profile = Profil bilgileriniz
 consent-scope-email = E-posta adresiniz
 consent-scope-phone = Telefon numaranız
+consent-scope-offline-access = Siz yokken de erişim
 consent-scope-other = <bdi>{ $scope }</bdi> izni
 consent-nothing-stored = Şu anda kayıtlı bir bilgi yok.
 consent-offline = Ben yokken de erişimi sürsün
@@ -49,6 +52,7 @@ consent-deny = Reddet
 
 chooser-title = Hesap seçin
 chooser-lead = <bdi>{ $client }</bdi> uygulamasına hangi hesapla devam etmek istiyorsunuz?
+chooser-lead-own = Hangi hesabı yönetmek istiyorsunuz?
 chooser-other = Başka bir hesap kullan
 
 ## Oturumu kapatma
@@ -120,3 +124,89 @@ error-internal-title = Bir sorun oluştu
 error-internal-text =
     Sorun sizden değil, bizden kaynaklanıyor. Yeniden deneyin; tekrarlanırsa yöneticinize bildirin.
 error-reference = Yardım isterken şu başvuru kodunu verin:
+
+## Hesap sayfaları
+
+skip-to-content = İçeriğe geç
+moment =
+    { $month ->
+        [1] { $day } Ocak { $year } { $time } (UTC)
+        [2] { $day } Şubat { $year } { $time } (UTC)
+        [3] { $day } Mart { $year } { $time } (UTC)
+        [4] { $day } Nisan { $year } { $time } (UTC)
+        [5] { $day } Mayıs { $year } { $time } (UTC)
+        [6] { $day } Haziran { $year } { $time } (UTC)
+        [7] { $day } Temmuz { $year } { $time } (UTC)
+        [8] { $day } Ağustos { $year } { $time } (UTC)
+        [9] { $day } Eylül { $year } { $time } (UTC)
+        [10] { $day } Ekim { $year } { $time } (UTC)
+        [11] { $day } Kasım { $year } { $time } (UTC)
+       *[12] { $day } Aralık { $year } { $time } (UTC)
+    }
+device = { $system } üzerinde { $browser }
+device-unknown = Bilinmeyen tarayıcı
+
+menu-account = Hesabınız
+menu-profile = Profil
+menu-password = Parola
+menu-sessions = Cihazlar
+menu-applications = Uygulamalar
+menu-sign-out = Oturumu kapat
+menu-switch = Başka bir hesap kullan
+
+done-profile = Profiliniz kaydedildi.
+done-password = Parolanız değiştirildi. Diğer bütün oturumlarınız sonlandırıldı; uygulamalar yeniden oturum açmanızı isteyecek.
+done-session = Oturum sonlandırıldı.
+done-other-sessions = Diğer bütün oturumlar sonlandırıldı.
+done-withdrawn = Erişim izni geri alındı.
+
+profile-title = Profiliniz
+profile-lead = Uygulamalar bu bilgileri siz izin verdiğinizde görür.
+profile-email = E-posta adresi
+profile-email-hint = Bu adresle oturum açarsınız. Adresi yalnızca yöneticiniz değiştirebilir.
+profile-name = Ad ve soyad
+profile-phone = Telefon numarası (isteğe bağlı)
+profile-phone-hint = Ülke koduyla birlikte, örneğin +90 555 111 22 33.
+profile-picture = Resim (isteğe bağlı)
+profile-picture-hint = Bir resmin https:// ile başlayan adresi.
+profile-save = Kaydet
+profile-updated = Son değişiklik: { $moment }
+profile-problem = Hiçbir şey kaydedilmedi. İşaretli alanları düzeltip yeniden kaydedin.
+profile-name-wrong = 1–200 karakterlik bir ad yazın.
+profile-phone-wrong = Numarayı artı işareti ve ülke koduyla yazın, örneğin +90 555 111 22 33; isterseniz alanı boş bırakın.
+profile-picture-wrong = https:// ile başlayan bir adres yazın; isterseniz alanı boş bırakın.
+
+password-title = Parolanızı değiştirin
+password-lead = Burada oturumunuz açık kalır. Diğer bütün oturumlarınız sonlanır; uygulamalar yeniden oturum açmanızı ister.
+password-current = Geçerli parola
+password-new = Yeni parola
+password-new-hint = En az 8 karakter. Yalnızca sizin yan yana getireceğiniz birkaç sözcük hem akılda kalır hem de zor tahmin edilir.
+password-again = Yeni parola (tekrar)
+password-submit = Parolayı değiştir
+password-wrong-current = Geçerli parola hatalı. Kontrol edip yeniden deneyin. Parolanız değiştirilmedi.
+password-too-short = Yeni parola çok kısa. En az 8 karakterlik bir parola seçin.
+password-too-long = Yeni parola çok uzun. Daha kısa bir parola seçin.
+password-unchanged = Yeni parola, geçerli parolayla aynı. Başka bir parola seçin.
+password-different = Yazdığınız iki yeni parola aynı değil. İkisini de yeniden yazın.
+password-throttled-seconds = Çok fazla hatalı parola girildi. { $seconds } saniye bekleyip yeniden deneyin.
+password-throttled-minutes = Çok fazla hatalı parola girildi. { $minutes } dakika bekleyip yeniden deneyin.
+password-busy = Şu anda çok sayıda kişi oturum açtığı için hiçbir şey değiştirilmedi. Birkaç saniye bekleyip yeniden deneyin.
+
+sessions-title = Oturumunuzun açık olduğu yerler
+sessions-lead = Tanımadığınız bir oturum varsa onu sonlandırın ve parolanızı değiştirin.
+sessions-this = Bu tarayıcı
+sessions-signed-in = Oturum açılışı: { $moment }, <bdi>{ $address }</bdi> adresinden
+sessions-last-seen = Son kullanım: { $moment }
+sessions-end = Sonlandır
+sessions-end-named = Oturumu sonlandır: { $device }, { $address }
+sessions-end-others = Diğer bütün oturumları sonlandır
+sessions-only = Başka hiçbir yerde oturumunuz açık değil.
+
+applications-title = Erişim izni olan uygulamalar
+applications-lead = Bu uygulamaların kim olduğunuzu öğrenmesine izin verdiniz.
+applications-none = Henüz hiçbir uygulamaya erişim izni vermediniz.
+applications-since = Başlangıç: { $moment }
+applications-sees = Görebildikleri:
+applications-withdraw = İzni geri al
+applications-withdraw-named = İzni geri al: { $client }
+applications-effect = İzni olmayan bir uygulama size yeniden sormak zorundadır. Daha önce kaydettiği bilgiler kendisinde kalır.

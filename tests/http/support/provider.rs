@@ -63,7 +63,13 @@ impl Provider {
 
     /// With further sections in its configuration.
     pub(crate) async fn with(more: &str) -> Self {
-        let config = Config::parse(&settings(more), Path::new("/nowhere")).unwrap();
+        Self::changed(more, |_| {}).await
+    }
+
+    /// With further sections, and what no text without files can say.
+    pub(crate) async fn changed(more: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::parse(&settings(more), Path::new("/nowhere")).unwrap();
+        change(&mut config);
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
         let parts = Parts {
@@ -124,6 +130,7 @@ impl Provider {
             state: client::ClientState::Enabled,
             created_at: self.clock.now(),
             details: client::ClientDetails::default(),
+            owner: None,
             registration: None,
         }
     }

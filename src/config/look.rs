@@ -1,0 +1,213 @@
+//! The operator's logo and colours: what may be shown, and whether it can be read (WCAG 2.2 §1.4.3).
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// The largest logo, bytes.
+pub(super) const LARGEST_LOGO: u64 = 64 * 1024;
+
+/// The contrast that text needs (WCAG 2.2 §1.4.3, level AA).
+const AA: f64 = 4.5;
+
+/// What the accent stands on or under, as in the stylesheet: card, page and wash, and the text on it.
+const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour(238, 244, 242), Colour(255, 255, 255)];
+const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
+
+/// A colour, sRGB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Colour(u8, u8, u8);
+
+impl Colour {
+    /// Reads `#rrggbb`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
+        let channel = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(Self(channel(0)?, channel(2)?, channel(4)?))
+    }
+
+    /// Mixed with so many hundredths of another.
+    #[must_use]
+    pub fn mixed(self, other: Self, hundredths: u16) -> Self {
+        let share = hundredths.min(100);
+        // A mean of two bytes is a byte.
+        let mix = |a: u8, b: u8| {
+            u8::try_from((u16::from(a) * (100 - share) + u16::from(b) * share + 50) / 100).unwrap_or(u8::MAX)
+        };
+        Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
+    }
+
+    /// The contrast with another colour, 1 to 21 (WCAG 2.2, "contrast ratio").
+    pub fn contrast(self, other: Self) -> f64 {
+        let (one, two) = (self.luminance(), other.luminance());
+        (one.max(two) + 0.05) / (one.min(two) + 0.05)
+    }
+
+    fn luminance(self) -> f64 {
+        let linear = |channel: u8| {
+            let value = f64::from(channel) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+
+    /// The worst of the contrasts with these colours, and with which.
+    fn worst(self, others: &[Self]) -> (f64, Self) {
+        let contrasts = others.iter().map(|other| (self.contrast(*other), *other));
+        contrasts.fold((f64::MAX, self), |worst, next| if next.0 < worst.0 { next } else { worst })
+    }
+}
+
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+}
+
+const BLACK: Colour = Colour(0, 0, 0);
+const WHITE: Colour = Colour(255, 255, 255);
+
+/// The colour of links and buttons in both schemes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accent {
+    /// On light pages.
+    pub light: Colour,
+    /// On dark pages.
+    pub dark: Colour,
+}
+
+impl Accent {
+    /// With the colour for dark pages made of that for light ones, where none is given: mixed with as much white as it
+    /// takes to be read.
+    pub(super) fn new(light: Colour, dark: Option<Colour>) -> Self {
+        let lighter = || (0..=100).step_by(5).map(|share| light.mixed(WHITE, share));
+        let readable = || lighter().find(|colour| colour.worst(&DARK).0 >= AA).unwrap_or(WHITE);
+        Self { light, dark: dark.unwrap_or_else(readable) }
+    }
+
+    /// The colours under a pointer: farther from the page.
+    #[must_use]
+    pub fn strong(self) -> Self {
+        Self { light: self.light.mixed(BLACK, 28), dark: self.dark.mixed(WHITE, 30) }
+    }
+}
+
+/// A colour for light pages.
+pub(super) fn light(text: &str) -> Result<Colour, String> {
+    readable(text, &LIGHT, "light", "darker")
+}
+
+/// A colour for dark pages.
+pub(super) fn dark(text: &str) -> Result<Colour, String> {
+    readable(text, &DARK, "dark", "lighter")
+}
+
+fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result<Colour, String> {
+    let colour = Colour::parse(text)
+        .ok_or_else(|| format!("{text:?} is not a colour; write # and six hexadecimal digits, such as \"#0a5c53\""))?;
+    let (contrast, ground) = colour.worst(grounds);
+    if contrast < AA {
+        return Err(format!(
+            "{text} cannot be read on {pages} pages: its contrast with {ground} is {contrast:.1}, and WCAG AA asks for \
+             {AA}; write a {better} colour"
+        ));
+    }
+    Ok(colour)
+}
+
+/// The kinds of picture that a logo may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Picture {
+    /// Portable Network Graphics.
+    Png,
+    /// Scalable Vector Graphics.
+    Svg,
+}
+
+/// The operator's logo.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Logo {
+    /// Of which kind.
+    pub picture: Picture,
+    /// The file's bytes.
+    pub bytes: Bytes,
+}
+
+impl Logo {
+    /// Reads a file's content.
+    ///
+    /// # Errors
+    /// What is wrong, and what is allowed.
+    pub(super) fn read(content: Vec<u8>) -> Result<Self, String> {
+        let head = content.get(..1024).unwrap_or(&content).trim_ascii_start();
+        let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
+        let is_svg = (head.starts_with(b"<svg") || head.starts_with(b"<?xml") || head.starts_with(b"<!--"))
+            && content.windows(4).any(|window| window == b"<svg");
+        let picture = if content.starts_with(b"\x89PNG\r\n\x1a\n") {
+            Picture::Png
+        } else if is_svg {
+            Picture::Svg
+        } else {
+            return Err("is neither a PNG nor an SVG file; write one of these".to_owned());
+        };
+        Ok(Self { picture, bytes: content.into() })
+    }
+}
+
+impl fmt::Debug for Logo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Logo({:?}, {} bytes)", self.picture, self.bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grounds_are_those_of_the_stylesheet() {
+        let css = include_str!("../page/sealgate.css");
+        let (light, dark) = css.split_once("@media (prefers-color-scheme: dark)").unwrap();
+        for (part, colours) in [(light, LIGHT), (dark, DARK)] {
+            for (name, colour) in ["card", "page", "wash", "on-accent"].into_iter().zip(colours) {
+                assert!(part.contains(&format!("--{name}: {colour};")), "--{name} is not {colour}");
+            }
+        }
+    }
+
+    #[test]
+    fn contrast_is_that_of_wcag() {
+        assert!((BLACK.contrast(WHITE) - 21.0).abs() < 0.001);
+        let grey = Colour::parse("#767676").unwrap();
+        assert!((grey.contrast(WHITE) - 4.54).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_colour_that_cannot_be_read_is_refused_with_what_to_do() {
+        assert!(light("#ffcc00").unwrap_err().ends_with("write a darker colour"));
+        assert!(dark("#0a5c53").unwrap_err().ends_with("write a lighter colour"));
+        for wrong in ["red", "#fff", "#12345g", "#1234567", "12345678", "#ğ2345", ""] {
+            assert!(light(wrong).unwrap_err().contains("is not a colour"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_readable_accent_gives_readable_colours_in_both_schemes() {
+        for text in ["#0a5c53", "#b00020", "#1a4fa3", "#5b2a86", "#000000", "#6b4b00"] {
+            let accent = Accent::new(light(text).unwrap(), None);
+            assert!(accent.dark.worst(&DARK).0 >= AA, "{text}: {}", accent.dark);
+            let strong = accent.strong();
+            assert!(strong.light.worst(&LIGHT).0 >= AA && strong.dark.worst(&DARK).0 >= AA, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_logo_is_known_by_its_content() {
+        let svg = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>";
+        assert_eq!(Logo::read(svg.into()).unwrap().picture, Picture::Svg);
+        assert_eq!(Logo::read(b"\x89PNG\r\n\x1a\nrest".to_vec()).unwrap().picture, Picture::Png);
+        for wrong in ["", "<html><svg></svg></html>", "<?xml version=\"1.0\"?><html/>", "GIF89a"] {
+            assert!(Logo::read(wrong.into()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `/account/applications`: which clients know who this person is, and the end of that.
+
+use std::collections::BTreeMap;
+
+use http::{Method, StatusCode};
+
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
+use crate::endpoint::visitor::{self, Visitor};
+use crate::page::{ApplicationLine, Applications, Done, Problem};
+use crate::protocol::client::ClientId;
+use crate::protocol::scope::{Scope, ScopeValue};
+use crate::protocol::time::UnixTime;
+
+const PAGE: &str = "/account/applications";
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(call, PAGE).await?;
+    if call.request.method() != Method::POST {
+        return show(call, &visitor).await;
+    }
+    let form = visitor.form(call, PAGE)?;
+    let client = form.one("client")?.and_then(ClientId::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
+    let subject = visitor.user.sub;
+    let ended = call.sealgate.store.withdraw_consent(subject, &client, call.now).await?;
+    tracing::info!(%subject, %client, grants_ended = ended, "a person withdrew an application's access");
+    Ok(Response::see_other(&visitor::done(call, PAGE, Done::Withdrawn)))
+}
+
+/// What a client may see of this person, and since when.
+struct Access {
+    name: String,
+    scope: Scope,
+    since: UnixTime,
+}
+
+async fn show(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+    let access = accesses(call, visitor).await?;
+    let words = |access: &Access| access.scope.values().map(ScopeValue::as_str).collect::<Vec<_>>();
+    let scopes: Vec<Vec<&str>> = access.values().map(words).collect();
+    let mut lines = Vec::with_capacity(access.len());
+    for ((client, access), scopes) in access.iter().zip(&scopes) {
+        let since = access.since.seconds();
+        lines.push(ApplicationLine { client: client.as_str(), name: &access.name, scopes, since });
+    }
+    lines.sort_by(|one, other| one.name.cmp(other.name));
+    let content = Applications { csrf: &visitor.csrf(call, PAGE), applications: &lines };
+    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.applications(chrome, shell, &content));
+    Ok(Response::page(StatusCode::OK, html, None))
+}
+
+/// By consent, or by a grant whose tokens still work: a client that people are not asked about has only that.
+async fn accesses(call: &Call<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientId, Access>, Failure> {
+    let (store, subject) = (&call.sealgate.store, visitor.user.sub);
+    let mut found: BTreeMap<ClientId, Access> = BTreeMap::new();
+    let consents = store.consents_of_user(subject).await?;
+    let grants = store.grants_of_user(subject).await?;
+    let live = grants.into_iter().filter(|grant| grant.is_active() && call.now < grant.expires_at);
+    let given = consents.into_iter().map(|consent| (consent.client, consent.scope, consent.at));
+    for (id, scope, at) in given.chain(live.map(|grant| (grant.client, grant.scope, grant.created_at))) {
+        if let Some(access) = found.get_mut(&id) {
+            access.scope = access.scope.union(scope);
+            access.since = access.since.min(at);
+            continue;
+        }
+        // What was given to an earlier client of the same id is nobody's.
+        let client = call.sealgate.client(&id).await?.filter(|client| at >= client.created_at);
+        if let Some(client) = client {
+            found.insert(id, Access { name: client.name, scope, since: at });
+        }
+    }
+    Ok(found)
+}

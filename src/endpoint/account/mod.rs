@@ -1,0 +1,29 @@
+//! `/account`: what a person may see and change of their own. Every change is a form with a token, and ends in a redirect
+//! to a page that says what was done.
+
+mod applications;
+mod password;
+mod profile;
+mod sessions;
+
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
+
+/// The pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    Profile,
+    Password,
+    Sessions,
+    Applications,
+}
+
+pub(super) async fn answer(call: &Call<'_>, section: Section) -> Result<Response, Failure> {
+    match section {
+        Section::Profile => profile::answer(call).await,
+        Section::Password => password::answer(call).await,
+        Section::Sessions => sessions::answer(call).await,
+        Section::Applications => applications::answer(call).await,
+    }
+}

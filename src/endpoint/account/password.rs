@@ -1,0 +1,126 @@
+//! `/account/password`: a new password, by whoever knows the current one. Whoever else was signed in as this person is out
+//! afterwards, and what applications hold ends with it: a password is changed when somebody may know it.
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+use secrecy::SecretString;
+
+use crate::cookie;
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::endpoint::guesses::Guesses;
+use crate::endpoint::response::Response;
+use crate::endpoint::visitor::{self, Visitor};
+use crate::page::{Done, PasswordChange, PasswordProblem};
+use crate::protocol::grant::EndReason;
+use crate::protocol::params::Params;
+use crate::protocol::profile::{PasswordFault, check_password};
+use crate::protocol::secret::Secret;
+use crate::protocol::session::{SessionCookie, SignIn, Step};
+use crate::protocol::user::User;
+use crate::store::Committed;
+
+const PAGE: &str = "/account/password";
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(call, PAGE).await?;
+    if call.request.method() != Method::POST {
+        return Ok(show(call, &visitor, StatusCode::OK, None));
+    }
+    let form = visitor.form(call, PAGE)?;
+    let (current, new) = match typed(&form)? {
+        Ok(passwords) => passwords,
+        Err(problem) => return Ok(show(call, &visitor, StatusCode::OK, Some(problem))),
+    };
+    let guesses = Guesses::of(call, visitor.user.email.as_str());
+    if let Err(seconds) = guesses.count(call) {
+        let problem = PasswordProblem::Throttled { seconds };
+        let page = show(call, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
+        return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+    }
+    match change(call, &visitor.user, &current, &new).await {
+        Ok(true) => {
+            guesses.give_back(call);
+            finish(call, &visitor).await
+        }
+        Ok(false) => {
+            tracing::info!(subject = %visitor.user.sub, address = %call.origin.address, "a password change failed");
+            Ok(show(call, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
+        }
+        Err(Failure::Unavailable) => {
+            guesses.give_back(call);
+            let page = show(call, &visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
+            Ok(page.with(RETRY_AFTER, "1"))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// The current password and the new one, or what is wrong with the new one.
+fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Failure> {
+    let field = |name| -> Result<Secret, Failure> { Ok(Secret::new(form.one(name)?.unwrap_or_default())) };
+    let (current, new, again) = (field("current")?, field("new")?, field("again")?);
+    if let Err(fault) = check_password(&new) {
+        return Ok(Err(match fault {
+            PasswordFault::TooShort => PasswordProblem::TooShort,
+            PasswordFault::TooLong => PasswordProblem::TooLong,
+        }));
+    }
+    if new != again {
+        return Ok(Err(PasswordProblem::Different));
+    }
+    if new == current {
+        return Ok(Err(PasswordProblem::Unchanged));
+    }
+    Ok(Ok((current, new)))
+}
+
+/// Sets the new password if the current one is right. Yields whether it was.
+async fn change(call: &Call<'_>, user: &User, current: &Secret, new: &Secret) -> Result<bool, Failure> {
+    let passwords = &call.sealgate.passwords;
+    let Some(old) = &user.password else { return Ok(false) };
+    if !passwords.verify(Some(old), SecretString::from(current.expose())).await? {
+        return Ok(false);
+    }
+    let hash = passwords.hash(SecretString::from(new.expose()), call.random()).await?;
+    // Somebody may have set another password while these were hashed: then that one stands.
+    let replace = |user: &mut User| {
+        if user.password.as_ref() == Some(old) {
+            user.password = Some(hash.clone());
+        }
+    };
+    let changed = call.sealgate.store.change_user(user.sub, replace).await?;
+    Ok(changed.is_some_and(|user| user.password.as_ref() == Some(&hash)))
+}
+
+/// Ends all that hangs on the old password, and gives this browser a new cookie: the old one may be in other hands too.
+async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+    let (store, subject) = (&call.sealgate.store, visitor.user.sub);
+    // Sessions first: a live one could make a new grant while the old ones are being ended.
+    store.end_other_sessions_of_user(subject, visitor.session.value.id).await?;
+    let cookie = SessionCookie::new(visitor.session.value.id, call.random());
+    let mut next = visitor.session.value.clone();
+    next.renew(SignIn { subject, at: call.now, steps: vec![Step::Password] }, cookie.hash(), call.now);
+    next.previous_cookie = None;
+    next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
+    let renewed = store.update_session(&visitor.session, &next).await?;
+    if renewed == Committed::Conflict {
+        // Whoever changed the session at this moment may be the one who is to be put out.
+        store.end_session(next.id).await?;
+    }
+    store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
+    tracing::info!(%subject, address = %call.origin.address, "a person changed their password");
+    let response = Response::see_other(&visitor::done(call, PAGE, Done::Password));
+    Ok(match renewed {
+        Committed::Yes => {
+            response.with_cookie(cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure))
+        }
+        Committed::Conflict => response,
+    })
+}
+
+fn show(call: &Call<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
+    let content = PasswordChange { csrf: &visitor.csrf(call, PAGE), email: visitor.user.email.as_str(), problem };
+    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.password_change(chrome, shell, &content));
+    Response::page(status, html, None)
+}

@@ -1,0 +1,79 @@
+//! Who looks at one of our own pages: somebody who is signed in, or the browser is sent to the sign-in and back.
+
+use crate::endpoint::call::Call;
+use crate::endpoint::failure::Failure;
+use crate::page::{Chrome, Done, Problem, Shell};
+use crate::protocol::params::Params;
+use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
+use crate::protocol::session::Session;
+use crate::protocol::user::User;
+use crate::sealgate::OWN_CLIENT;
+use crate::store::Loaded;
+
+/// Somebody who is signed in.
+pub(super) struct Visitor {
+    /// The browser's session.
+    pub(super) session: Loaded<Session>,
+    /// They.
+    pub(super) user: User,
+}
+
+impl Visitor {
+    /// The person in use in this browser. `page` is where a sign-in comes back to.
+    ///
+    /// # Errors
+    /// [`Failure::Elsewhere`] when nobody is signed in; when the store fails.
+    pub(super) async fn find(call: &Call<'_>, page: &str) -> Result<Self, Failure> {
+        if let Some(session) = call.session().await? {
+            for sign_in in &session.value.sign_ins {
+                if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+                    call.sealgate.store.touch_session(&session, call.now).await;
+                    return Ok(Self { session, user });
+                }
+            }
+        }
+        Err(Failure::Elsewhere(sign_in(call, page, &[])))
+    }
+
+    /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
+    /// site can read.
+    pub(super) fn csrf(&self, call: &Call<'_>, form: &str) -> String {
+        let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+        let text = format!("csrf own {form} {} {cookie}", self.user.sub);
+        base64url(SecretHash::of(text.as_bytes()).as_bytes())
+    }
+
+    /// Reads a form.
+    ///
+    /// # Errors
+    /// A page when its token is not the one that the page was given.
+    pub(super) fn form(&self, call: &Call<'_>, form: &str) -> Result<Params, Failure> {
+        let params = call.form()?;
+        let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(call, form)));
+        if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// Puts a page of ours together.
+    pub(super) fn page(&self, call: &Call<'_>, build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String) -> String {
+        let shell = Shell {
+            prefix: call.sealgate.config.issuer.path_prefix(),
+            account: self.user.email.as_str(),
+            done: call.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
+        };
+        call.with_chrome(|chrome| build(chrome, &shell))
+    }
+}
+
+/// The address that signs somebody in and comes back to one of our pages.
+pub(super) fn sign_in(call: &Call<'_>, page: &str, wishes: &[(&str, &str)]) -> String {
+    let redirect_uri = format!("{}{page}", call.sealgate.config.issuer.as_str());
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
+    query.append_pair("redirect_uri", &redirect_uri).extend_pairs(wishes);
+    call.path(&format!("/oauth/authorize?{}", query.finish()))
+}
+
+/// The address of a page that tells what has been done.
+pub(super) fn done(call: &Call<'_>, page: &str, done: Done) -> String {
+    call.path(&format!("{page}?done={}", done.as_str()))
+}

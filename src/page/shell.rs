@@ -1,0 +1,145 @@
+//! What surrounds the pages of somebody who is signed in: the menu, who it is, what has just been done.
+
+use super::Pages;
+use super::content::Chrome;
+use super::messages::Messages;
+use super::template::Frame;
+
+/// What surrounds a page of the account or the console.
+#[derive(Debug, Clone, Copy)]
+pub struct Shell<'a> {
+    /// The path in front of the provider's own paths; empty at the root.
+    pub prefix: &'a str,
+    /// Who is signed in, as its owner knows the account (the email address).
+    pub account: &'a str,
+    /// What the form before this page has done.
+    pub done: Option<Done>,
+}
+
+/// What a form has done, told on the page that follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// The profile was saved.
+    Profile,
+    /// The password was changed; other sessions have ended.
+    Password,
+    /// A session was ended.
+    Session,
+    /// Every other session was ended.
+    OtherSessions,
+    /// An application's access was withdrawn.
+    Withdrawn,
+}
+
+impl Done {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Profile, "profile"),
+        (Self::Password, "password"),
+        (Self::Session, "session"),
+        (Self::OtherSessions, "other-sessions"),
+        (Self::Withdrawn, "withdrawn"),
+    ];
+
+    /// The word in addresses.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(known, _)| *known == self).map_or("", |(_, word)| word)
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == word).map(|(done, _)| *done)
+    }
+
+    fn words(self, t: &Messages) -> String {
+        match self {
+            Self::Profile => t.done_profile(),
+            Self::Password => t.done_password(),
+            Self::Session => t.done_session(),
+            Self::OtherSessions => t.done_other_sessions(),
+            Self::Withdrawn => t.done_withdrawn(),
+        }
+    }
+}
+
+/// The pages that the menu leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Profile,
+    Password,
+    Sessions,
+    Applications,
+}
+
+impl Place {
+    const ACCOUNT: [Self; 4] = [Self::Profile, Self::Password, Self::Sessions, Self::Applications];
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Profile => "/account",
+            Self::Password => "/account/password",
+            Self::Sessions => "/account/sessions",
+            Self::Applications => "/account/applications",
+        }
+    }
+
+    fn words(self, t: &Messages) -> String {
+        match self {
+            Self::Profile => t.menu_profile(),
+            Self::Password => t.menu_password(),
+            Self::Sessions => t.menu_sessions(),
+            Self::Applications => t.menu_applications(),
+        }
+    }
+}
+
+/// One line of the menu.
+pub(super) struct MenuLine {
+    pub(super) address: String,
+    pub(super) words: String,
+    pub(super) current: bool,
+}
+
+/// A page's frame with its menu.
+pub(super) struct Inside<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) shell: &'a Shell<'a>,
+    pub(super) heading: String,
+    pub(super) menu_name: String,
+    pub(super) menu: Vec<MenuLine>,
+    pub(super) done: Option<String>,
+}
+
+impl<'a> Inside<'a> {
+    /// `faulty`: a form came back, which the title tells those who hear it first.
+    pub(super) fn new(
+        pages: &'a Pages,
+        chrome: &'a Chrome<'a>,
+        shell: &'a Shell<'a>,
+        place: Place,
+        heading: String,
+        faulty: bool,
+    ) -> Self {
+        let t = pages.messages(chrome);
+        let line = |known: Place, words| MenuLine {
+            address: format!("{}{}", shell.prefix, known.path()),
+            words,
+            current: known == place,
+        };
+        let mut frame = pages.frame(chrome, &heading);
+        if faulty {
+            frame.title = t.document_title_problem(&heading, &pages.operator);
+        }
+        Self {
+            frame,
+            shell,
+            heading,
+            menu_name: t.menu_account(),
+            menu: Place::ACCOUNT.iter().map(|place| line(*place, place.words(t))).collect(),
+            done: shell.done.map(|done| done.words(t)),
+        }
+    }
+
+    pub(super) fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.shell.prefix)
+    }
+}

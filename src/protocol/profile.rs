@@ -1,0 +1,98 @@
+//! What a person may be called, and what a password may be: the same rules wherever they are typed, on the account page,
+//! in the console or on the command line.
+
+use url::Url;
+
+use crate::protocol::secret::Secret;
+
+/// The shortest password, characters (NIST SP 800-63B §5.1.1.2).
+pub const SHORTEST_PASSWORD: usize = 8;
+/// The longest password, bytes. A longer one is never anybody's.
+pub const LONGEST_PASSWORD: usize = 1024;
+/// The longest name, characters.
+pub const LONGEST_NAME: usize = 200;
+const LONGEST_PHONE_NUMBER: usize = 32;
+const LONGEST_PICTURE: usize = 2000;
+const LONGEST_GROUP: usize = 100;
+
+/// Whether a text is something to show on one line, of at most `longest` characters.
+pub fn is_line(text: &str, longest: usize) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= longest && !text.chars().any(char::is_control)
+}
+
+/// International format: a plus sign and 6 to 15 digits (E.164), grouped in whatever way people write them.
+pub fn is_phone_number(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let allowed = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-' | b'.' | b'(' | b')');
+    text.len() <= LONGEST_PHONE_NUMBER
+        && (6..=15).contains(&digits)
+        && text.strip_prefix('+').is_some_and(|rest| rest.bytes().all(allowed))
+}
+
+/// The https URL of an image. It is never fetched here.
+pub fn is_picture(text: &str) -> bool {
+    is_line(text, LONGEST_PICTURE) && Url::parse(text).is_ok_and(|url| url.scheme() == "https" && url.has_host())
+}
+
+/// Whether a text names a group. A comma separates groups in the header that applications see: one inside a name would
+/// give another group away.
+pub fn is_group(text: &str) -> bool {
+    is_line(text, LONGEST_GROUP) && !text.contains(',') && text.trim() == text
+}
+
+/// Why a text cannot be a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordFault {
+    /// Fewer than [`SHORTEST_PASSWORD`] characters.
+    #[error("a password has at least {SHORTEST_PASSWORD} characters")]
+    TooShort,
+    /// More than [`LONGEST_PASSWORD`] bytes.
+    #[error("a password has at most {LONGEST_PASSWORD} bytes")]
+    TooLong,
+}
+
+/// Whether a text can be a password.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn check_password(password: &Secret) -> Result<(), PasswordFault> {
+    let password = password.expose();
+    if password.chars().count() < SHORTEST_PASSWORD {
+        return Err(PasswordFault::TooShort);
+    }
+    if password.len() > LONGEST_PASSWORD {
+        return Err(PasswordFault::TooLong);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phone_numbers_are_international() {
+        assert!(is_phone_number("+905551112233") && is_phone_number("+1 (425) 555-1212"));
+        for wrong in ["", "+", "905551112233", "+90 555", "+1234567890123456", "+٠١٢٣٤٥٦", "+90 555 111\n22 33"]
+        {
+            assert!(!is_phone_number(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_measured_in_characters_below_and_bytes_above() {
+        let check = |text: &str| check_password(&Secret::new(text)).is_ok();
+        assert!(check("şifreleri"));
+        assert!(!check("şşşşşşş"));
+        assert!(check(&"x".repeat(1024)));
+        assert!(!check(&"x".repeat(1025)));
+    }
+
+    #[test]
+    fn a_group_holds_no_other_group() {
+        assert!(is_group("staff") && is_group("Muhasebe Ekibi"));
+        for wrong in ["", "a,b", " a", "a ", "a\nb", &"x".repeat(101)] {
+            assert!(!is_group(wrong), "{wrong:?}");
+        }
+    }
+}

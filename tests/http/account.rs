@@ -1,0 +1,296 @@
+//! The account pages: what a person may see and change of their own, and that nobody else can.
+
+use sealgate::protocol::user::UserState;
+
+use crate::steps::{assert_code, assert_login, csrf_of, with_anna, with_anna_and_ben};
+use crate::support::{Browser, PASSWORD, Provider, Reply, Tokens, form_action, jwt_claims};
+
+const ANNA: &str = "anna@example.test";
+const SESSION: &str = "__Host-sealgate";
+const NEW: &str = "a longer password than before";
+
+const PAGES: [&str; 4] = ["/account", "/account/password", "/account/sessions", "/account/applications"];
+
+/// The password form, filled in.
+async fn change_password(browser: &Browser<'_>, current: &str, new: &str, again: &str) -> Reply {
+    let page = browser.open("/account/password").await;
+    browser.submit(&page, &[("current", current), ("new", new), ("again", again)]).await
+}
+
+#[tokio::test]
+async fn whoever_is_not_signed_in_signs_in_and_comes_back_to_the_page() {
+    for page in PAGES {
+        let provider = Provider::new().await;
+        let browser = provider.browser();
+        let login = browser.open(&format!("{page}?x=https://evil.test")).await;
+        assert_login(&login);
+        assert!(!login.text().contains("continue to"), "our own pages are no application");
+        let fields = [("email", ANNA), ("password", PASSWORD)];
+        let resumed = browser.submit_only(&login, &fields).await;
+        let back = browser.get(resumed.location()).await;
+        assert_eq!((back.status, back.location()), (303, page));
+        let shown = browser.get(page).await;
+        assert_eq!(shown.status, 200, "{shown:?}");
+        assert!(shown.text().contains(ANNA));
+    }
+}
+
+#[tokio::test]
+async fn our_own_pages_give_nobody_a_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let ask = |uri: &str| {
+        format!(
+            "/oauth/authorize?client_id=sealgate-app-~own&response_type=code&scope=openid&state=s1&redirect_uri={uri}"
+        )
+    };
+    let reply = browser.get(&ask("https://id.test/account")).await;
+    assert_eq!((reply.status, reply.location()), (303, "/account"));
+    for elsewhere in ["https://evil.test/account", "https://id.test/account/", "https://id.test/oauth/logout"] {
+        browser.get(&ask(elsewhere)).await.assert_error_page();
+    }
+    let form = [("grant_type", "authorization_code"), ("code", "x"), ("client_id", "sealgate-app-~own")];
+    provider.post("/oauth/token", &[], &form).await.assert_error(401, "invalid_client");
+}
+
+#[tokio::test]
+async fn a_profile_is_saved_and_applications_are_told_that_it_moved() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    provider.wait(100);
+    let page = browser.get("/account").await;
+    assert!(page.text().contains("value=\"Anna Şahin\""));
+    let fields = [("name", " Anna Işık "), ("phone_number", "+90 555 111 22 33"), ("picture", "https://p.test/a.png")];
+    let saved = browser.submit(&page, &fields).await;
+    assert!(saved.text().contains("Your profile was saved."), "{saved:?}");
+    let anna = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap();
+    assert_eq!((anna.name.as_str(), anna.phone_number.as_deref()), ("Anna Işık", Some("+90 555 111 22 33")));
+    assert_eq!(anna.picture.as_deref(), Some("https://p.test/a.png"));
+    assert_eq!(anna.updated_at.seconds(), provider.anna.updated_at.seconds() + 100);
+    let code = provider.c1().code_in(&browser, &[("scope", "openid profile")]).await;
+    let claims = jwt_claims(&Tokens::of(&provider.c1().redeem(&code).await).id);
+    assert_eq!(claims["name"], "Anna Işık");
+    assert_eq!(claims["updated_at"], anna.updated_at.seconds());
+
+    // Saving the same again moves nothing; empty fields take away.
+    provider.wait(100);
+    browser.submit(&page, &fields).await;
+    let same = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap();
+    assert_eq!(same, anna);
+    browser.submit(&page, &[("name", "Anna"), ("phone_number", ""), ("picture", "")]).await;
+    let less = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap();
+    assert_eq!((less.phone_number, less.picture), (None, None));
+}
+
+#[tokio::test]
+async fn a_profile_with_a_fault_is_not_saved_and_says_which_field_is_wrong() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get("/account").await;
+    let good = [("name", "Anna"), ("phone_number", "+90 555 111 22 33"), ("picture", "https://p.test/a.png")];
+    for (at, wrong) in [
+        (0, ""),
+        (0, "   "),
+        (0, "a\u{7}b"),
+        (0, &"x".repeat(201)),
+        (1, "0555 111 22 33"),
+        (1, "+90 abc"),
+        (2, "http://p.test/a.png"),
+        (2, "javascript:alert(1)"),
+        (2, "p.test"),
+    ] {
+        let mut fields = good;
+        fields[at].1 = wrong;
+        let shown = browser.submit_only(&page, &fields).await;
+        assert_eq!(shown.status, 200, "{shown:?}");
+        let html = shown.text();
+        assert_eq!(html.matches("aria-invalid=\"true\"").count(), 1, "{wrong:?}");
+        assert!(html.contains("role=\"alert\"") && html.contains("<title>Error: "), "{html}");
+        let field = html.split('<').find(|tag| tag.contains(&format!("name=\"{}\"", good[at].0))).unwrap();
+        assert!(field.contains("aria-invalid") && field.contains("autofocus"), "{field}");
+    }
+    assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
+}
+
+#[tokio::test]
+async fn a_form_without_the_pages_token_changes_nothing() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let ben = provider.browser();
+    let login = ben.open("/account").await;
+    let of_ben = csrf_of(&ben.sign_in(&login, "ben@example.test").await);
+    let sessions = csrf_of(&browser.get("/account/sessions").await);
+    for csrf in ["", "x", &of_ben, &sessions] {
+        let fields = [("csrf", csrf), ("name", "Mallory"), ("phone_number", ""), ("picture", "")];
+        browser.post("/account", &fields).await.assert_error_page();
+        let fields = [("csrf", csrf), ("current", PASSWORD), ("new", NEW), ("again", NEW)];
+        browser.post("/account/password", &fields).await.assert_error_page();
+    }
+    let profile = csrf_of(&browser.get("/account").await);
+    for csrf in ["", "x", &of_ben, &profile] {
+        browser.post("/account/sessions", &[("csrf", csrf), ("others", "yes")]).await.assert_error_page();
+        browser.post("/account/applications", &[("csrf", csrf), ("client", "c1")]).await.assert_error_page();
+    }
+    assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
+    assert_code(&browser.open(&provider.c1().authorize(&[("prompt", "none")])).await);
+}
+
+#[tokio::test]
+async fn a_changed_password_ends_all_but_this_session_and_this_ones_old_cookie() {
+    let provider = Provider::new().await;
+    let other = with_anna(&provider).await;
+    let browser = provider.browser();
+    let code = provider.c1().code_in(&browser, &[("scope", "openid offline_access")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    let stolen = provider.browser();
+    stolen.set_cookie(SESSION, &browser.cookie(SESSION).unwrap());
+
+    let page = change_password(&browser, PASSWORD, NEW, NEW).await;
+    assert!(page.text().contains("Your password was changed."), "{page:?}");
+    let silent = provider.c1().authorize(&[("prompt", "none")]);
+    assert_code(&browser.open(&silent).await);
+    other.open(&silent).await.assert_error_redirect("login_required");
+    stolen.open(&silent).await.assert_error_redirect("login_required");
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
+    provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+
+    let fresh = provider.browser();
+    let login = fresh.open("/account").await;
+    assert_login(&fresh.submit(&login, &[("email", ANNA), ("password", PASSWORD)]).await);
+    let account = fresh.submit(&login, &[("email", ANNA), ("password", NEW)]).await;
+    assert!(account.status == 200 && account.text().contains(ANNA));
+}
+
+#[tokio::test]
+async fn a_new_password_that_will_not_do_is_refused_before_the_current_one_is_checked() {
+    let provider = Provider::with("[login]\nfailures_per_account = 2").await;
+    let browser = with_anna(&provider).await;
+    for (new, again, told) in [
+        ("short", "short", "too short"),
+        (NEW, "another password", "not the same"),
+        ("", "", "too short"),
+        (PASSWORD, PASSWORD, "same as the current"),
+        (&*"x".repeat(1025), &*"x".repeat(1025), "too long"),
+    ] {
+        let page = change_password(&browser, PASSWORD, new, again).await;
+        assert!(page.status == 200 && page.text().contains(told), "{told}: {page:?}");
+        assert!(!page.text().contains(&format!("value=\"{new}\"")) || new.is_empty(), "a password comes back");
+    }
+    // None of it was a guess.
+    assert!(change_password(&browser, "wrong", NEW, NEW).await.text().contains("current password is not right"));
+    assert!(change_password(&browser, PASSWORD, NEW, NEW).await.text().contains("was changed"));
+}
+
+#[tokio::test]
+async fn guesses_at_the_current_password_count_with_those_at_the_sign_in() {
+    let provider = Provider::with("[login]\nfailures_per_account = 3").await;
+    let browser = with_anna(&provider).await;
+    for _ in 0..3 {
+        let page = change_password(&browser, "wrong", NEW, NEW).await;
+        assert!(page.status == 200 && page.text().contains("current password is not right"), "{page:?}");
+    }
+    let page = change_password(&browser, PASSWORD, NEW, NEW).await;
+    assert_eq!(page.status, 429);
+    assert!(page.text().contains("Too many wrong passwords. Wait") && page.header("retry-after").is_some());
+    let fresh = provider.browser();
+    let login = fresh.open("/account").await;
+    assert_eq!(fresh.submit(&login, &[("email", ANNA), ("password", PASSWORD)]).await.status, 429);
+}
+
+#[tokio::test]
+async fn sessions_are_shown_and_ended_one_by_one_or_all_others_at_once() {
+    let provider = Provider::new().await;
+    let mut phone = provider.browser();
+    phone.address = "198.51.100.9".into();
+    provider.c1().code_in(&phone, &[]).await;
+    let tablet = with_anna(&provider).await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get("/account/sessions").await;
+    assert_eq!(page.text().matches("class=\"row\"").count(), 3, "{page:?}");
+    assert_eq!(page.text().matches("This browser").count(), 1);
+    let row = page.text().split("class=\"row\"").find(|row| row.contains("198.51.100.9")).unwrap();
+    let id = row.split("name=\"session\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let silent = provider.c1().authorize(&[("prompt", "none")]);
+    assert_code(&phone.open(&silent).await);
+    let page = browser.submit(&page, &[("session", &id)]).await;
+    assert!(page.text().contains("The session has ended."), "{page:?}");
+    phone.open(&silent).await.assert_error_redirect("login_required");
+    assert_code(&tablet.open(&silent).await);
+    let page = browser.submit(&page, &[("others", "yes")]).await;
+    assert!(page.text().contains("You are signed in nowhere else."), "{page:?}");
+    tablet.open(&silent).await.assert_error_redirect("login_required");
+    assert_code(&browser.open(&silent).await);
+}
+
+#[tokio::test]
+async fn nobody_ends_somebody_elses_session() {
+    let provider = Provider::new().await;
+    let anna = with_anna(&provider).await;
+    let of_anna = provider.sealgate.store.sessions_of_user(provider.anna.sub, None, 9).await.unwrap().sessions;
+    let ben = provider.browser();
+    let login = ben.open("/account/sessions").await;
+    let page = ben.sign_in(&login, "ben@example.test").await;
+    for id in [of_anna[0].id.to_string().as_str(), "x"] {
+        let mut fields = vec![("csrf", csrf_of(&page))];
+        fields.push(("session", id.to_owned()));
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        ben.post("/account/sessions", &fields).await;
+    }
+    assert_code(&anna.open(&provider.c1().authorize(&[("prompt", "none")])).await);
+}
+
+#[tokio::test]
+async fn applications_with_access_are_shown_in_plain_words_and_can_be_put_out() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    assert!(browser.open("/account/applications").await.text().contains("login-submit"));
+    let code = provider.c1().code_in(&browser, &[("scope", "openid email offline_access")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    let page = browser.get("/account/applications").await;
+    let html = page.text();
+    for words in ["Client c1", "Your email address", "Access while you are away", "Since "] {
+        assert!(html.contains(words), "{words}: {html}");
+    }
+    assert!(!html.contains("Your phone number") && !html.contains("Client c2"));
+    let page = browser.submit(&page, &[("client", "c1")]).await;
+    assert!(page.text().contains("The access was withdrawn.") && page.text().contains("not given any application"));
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
+    provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    let asked = browser.open(&provider.c1().authorize(&[])).await;
+    assert!(asked.text().contains("consent-allow"));
+}
+
+#[tokio::test]
+async fn the_page_speaks_to_the_person_in_use_and_offers_the_others() {
+    let provider = Provider::new().await;
+    let browser = with_anna_and_ben(&provider).await;
+    let page = browser.get("/account/sessions").await;
+    assert!(page.text().contains("<bdi>ben@example.test</bdi>"));
+    let switch = page.text().split("href=\"").find(|part| part.contains("select_account")).unwrap();
+    let switch = switch.split('"').next().unwrap().replace("&#38;", "&");
+    let chooser = browser.open(&switch).await;
+    assert!(chooser.text().contains("Which account do you want to manage?"), "{chooser:?}");
+    let account = browser.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await;
+    assert!(account.text().contains("<bdi>anna@example.test</bdi>"), "{account:?}");
+
+    provider.change_user(provider.anna.sub, |user| user.state = UserState::Disabled).await;
+    assert!(browser.get("/account").await.text().contains("<bdi>ben@example.test</bdi>"));
+    provider.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await;
+    assert_login(&browser.open("/account").await);
+}
+
+#[tokio::test]
+async fn account_pages_are_kept_by_nobody_and_framed_by_nobody() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for page in PAGES {
+        let reply = browser.get(page).await;
+        assert_eq!(reply.header("cache-control"), Some("no-store"), "{page}");
+        assert_eq!(reply.header("x-frame-options"), Some("DENY"), "{page}");
+        assert!(reply.header("content-security-policy").unwrap().contains("form-action 'self'"), "{page}");
+        assert!(form_action(reply.text() /* every page has one, or none is needed */).starts_with("/account"));
+        let turkish = browser.get(&format!("{page}?lang=tr")).await;
+        assert!(turkish.text().contains("<html lang=\"tr\">"), "{page}");
+        browser.get(&format!("{page}?lang=en")).await;
+    }
+}
