@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what tests share is part of the tests")]
 
+#[path = "support/shim.rs"]
+mod shim;
 #[path = "support/softhsm.rs"]
 mod softhsm;
 
+#[path = "signer/answers.rs"]
+mod answers;
 #[path = "signer/ceremony.rs"]
 mod ceremony;
 #[path = "signer/faults.rs"]

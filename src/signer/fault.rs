@@ -71,6 +71,18 @@ impl ErrorClass {
         }
     }
 
+    /// The class of a login's failure: as any other, but what may mean a refused PIN is taken for one. A code of the
+    /// vendor's own can mean anything, and a token that is asked again and again with a wrong PIN locks for good; a device
+    /// that is merely away says so with the codes of PKCS #11.
+    pub(super) fn of_login(error: &Error) -> Self {
+        match error {
+            Error::Pkcs11(RvError::VendorDefined(_) | RvError::UnknownErrorCode(_) | RvError::FunctionRejected, _) => {
+                Self::Pin
+            }
+            other => Self::of(other),
+        }
+    }
+
     fn of_code(code: RvError) -> Self {
         match code {
             RvError::DataInvalid

@@ -117,8 +117,9 @@ impl Module {
             Err(Error::Pkcs11(RvError::PinIncorrect, _)) => Err(refused(PinProblem::Incorrect)),
             Err(Error::Pkcs11(RvError::PinLocked, _)) => Err(refused(PinProblem::Locked)),
             Err(error) => {
+                let class = ErrorClass::of_login(&error);
                 let fault = Fault::from(error);
-                Err(match fault.class {
+                Err(match class {
                     ErrorClass::Pin => refused(PinProblem::Unusable(fault.text)),
                     _ => OpenError::device(label, &fault),
                 })

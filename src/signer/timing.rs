@@ -13,8 +13,8 @@ pub struct Timing {
     pub probe_interval: Duration,
     /// After this long inside the module a call is taken to hang, and the signer is not ready.
     pub hang_noticed: Duration,
-    /// After this long with every call hanging the process aborts, for a call into a module cannot be cancelled and the
-    /// service manager starts a new process with a new module.
+    /// After this long inside the module the process aborts, for a call into a module cannot be cancelled and the service
+    /// manager starts a new process with a new module.
     pub hang_abort: Duration,
 }
 

@@ -28,8 +28,9 @@ impl Watchdog {
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
             let hopeless = self.gate.stuck(self.timing.hang_abort);
-            if hopeless.all_workers || hopeless.supervisor {
-                tracing::error!("no call into the PKCS#11 module returns and none can be cancelled; aborting");
+            // One is enough: its thread and session are lost, and readiness with them for as long as the process lives.
+            if hopeless != Stuck::default() {
+                tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
                 std::process::abort();
             }
         }

@@ -124,7 +124,12 @@ fn under_load_every_request_is_answered_and_service_is_back_soon_after_the_token
 
 /// Signs until told to stop; asserts that each answer is in time and that each signature is right. Yields how many
 /// requests were signed and how many refused.
-async fn requests(signer: Arc<Pkcs11Signer>, stop: Arc<AtomicBool>, limit: Duration, number: usize) -> (usize, usize) {
+pub(crate) async fn requests(
+    signer: Arc<Pkcs11Signer>,
+    stop: Arc<AtomicBool>,
+    limit: Duration,
+    number: usize,
+) -> (usize, usize) {
     let keys = signer.key_set();
     let (mut answered, mut refused) = (0, 0);
     while !stop.load(Ordering::SeqCst) {
