@@ -9,10 +9,9 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
-use crate::cookie;
 use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
 use crate::endpoint;
-use crate::gateway::{Decision, Gateway};
+use crate::gateway::{self, Decision, Gateway};
 use crate::protocol::error::Refusal;
 use crate::sealgate::Sealgate;
 use crate::server::Stop;
@@ -169,9 +168,8 @@ impl Front for House {
         );
     }
 
-    /// An application that is broken into must not sign people in as somebody else, nor take part in a sign-in.
     fn may_set_cookie(&self, line: &HeaderValue) -> bool {
-        !cookie::sets_ours(line.as_bytes())
+        gateway::may_set_cookie(line)
     }
 
     fn connection(&self, event: ConnectionEvent) {

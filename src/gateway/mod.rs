@@ -25,13 +25,14 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 
 pub use headers::Rewrite;
 pub use policy::Permit;
 
 use crate::bearer::{self, BearerFault};
 use crate::config::{Access, App, Config};
+use crate::cookie;
 use crate::page::Problem;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
@@ -175,6 +176,12 @@ impl Gateway {
         self.uses.note(&signed_in.parent, visit.now);
         Ok(Ok(Visitor::Browser(Arc::new(signed_in.user))))
     }
+}
+
+/// Whether an application may set this cookie, the value of a `Set-Cookie`: any but ours. One that was broken into must not
+/// sign people in as somebody else, nor take part in a sign-in.
+pub fn may_set_cookie(line: &HeaderValue) -> bool {
+    !cookie::sets_ours(line.as_bytes())
 }
 
 /// The host of an authority without its port; the colons inside an IPv6 address are none.

@@ -235,6 +235,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         upstreams: upstreams.iter().map(upstream).collect(),
         routes: Vec::new(),
         audience: None,
+        clients: None,
         preserve_host: true,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
