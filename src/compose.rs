@@ -41,6 +41,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
     let sealgate = Arc::new(block_on(parts.assemble())?);
     let house = Arc::new(House::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
+    let last = Arc::clone(&house);
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let server = Server::prepare(ServerParts {
         server: config.server.clone(),
@@ -52,7 +53,12 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
             Background::new("store", |stop| house.keep(stop)),
             Background::new("admin socket", |stop| admin::socket::serve(socket, sealgate, stop)),
         ],
-        stopped: Box::new(move || Box::pin(async move { close(closing).await })),
+        stopped: Box::new(move || {
+            Box::pin(async move {
+                last.write_audit().await;
+                close(closing).await;
+            })
+        }),
     })?;
     server.run(signal).map_err(line)
 }

@@ -22,6 +22,8 @@ const PULSES_A_SWEEP: u32 = 15;
 /// Records swept a step, and steps a sweep: bounded work, so that sweeping never holds up what people wait for.
 const SWEEP_STEP: usize = 128;
 const SWEEP_STEPS: usize = 64;
+/// Records of the audit trail that a sweep removes: more than strangers can make in the meantime.
+const MOST_TRIMMED: usize = 16_384;
 
 /// Provider and gate under one roof.
 pub struct House {
@@ -71,6 +73,7 @@ impl House {
                 () = tokio::time::sleep(PULSE) => {}
             }
             self.gateway.note_uses(&self.sealgate).await;
+            self.write_audit().await;
             if let Err(error) = self.sealgate.follow_keys().await {
                 tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
             }
@@ -86,7 +89,25 @@ impl House {
             pulses = pulses.wrapping_add(1);
             if pulses.is_multiple_of(PULSES_A_SWEEP) {
                 self.sweep().await;
+                self.trim_audit().await;
             }
+        }
+    }
+
+    /// Writes what waits of the audit trail to the store: at every pulse, and before the store is closed.
+    pub async fn write_audit(&self) {
+        if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
+            tracing::warn!(%error, "records of the audit trail wait for the store");
+        }
+    }
+
+    async fn trim_audit(&self) {
+        let settings = &self.sealgate.config.audit;
+        let now = self.sealgate.clock.now();
+        let trimmed = self.sealgate.store.trim_audit(now, settings.keep, settings.max_records, MOST_TRIMMED).await;
+        match trimmed {
+            Ok(removed) => self.sealgate.metrics.swept.inc_by(removed as u64),
+            Err(error) => tracing::warn!(%error, "the audit trail was not trimmed"),
         }
     }
 

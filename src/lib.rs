@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod ambient;
+pub mod audit;
 pub mod bearer;
 pub mod cli;
 pub mod compose;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::ambient::{Clock, Entropy, random};
+use crate::audit::Trail;
 use crate::bearer::Bearers;
 use crate::config::{App, Config};
 use crate::issuer::Issuer;
@@ -57,6 +58,8 @@ pub struct Sealgate {
     pub pages: Pages,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// What happened, for whoever asks later.
+    pub audit: Trail,
 }
 
 /// What the capabilities are made of.
@@ -93,6 +96,7 @@ impl Parts {
             passwords: Passwords::new(&config.login).map_err(|error| line("password threads", &error))?,
             pages: Pages::new(&config.pages).map_err(|error| line("pages", &error))?,
             metrics,
+            audit: Trail::new(&config.audit),
             store,
             clock,
             entropy,

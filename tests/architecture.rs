@@ -15,6 +15,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("origin", &[]),
     ("cookie", &["config", "protocol"]),
     ("metrics", &[]),
+    ("audit", &["config", "protocol", "store"]),
     ("limiter", &["protocol"]),
     ("password", &["protocol", "config"]),
     ("page", &["config"]),
@@ -25,8 +26,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "sealgate",
         &[
-            "protocol", "ambient", "bearer", "config", "issuer", "limiter", "metrics", "page", "password", "signer",
-            "store",
+            "protocol", "ambient", "audit", "bearer", "config", "issuer", "limiter", "metrics", "page", "password",
+            "signer", "store",
         ],
     ),
     (
@@ -43,12 +44,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("admin", &["protocol", "ambient", "config", "password", "sealgate", "store"]),
+    ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),
     ("edge", &["ambient", "config", "origin"]),
     ("house", &["edge", "endpoint", "gateway", "protocol", "sealgate", "server"]),
     ("server", &["ambient", "config", "edge"]),
     ("compose", &["admin", "ambient", "config", "edge", "house", "metrics", "sealgate", "server", "signer", "store"]),
-    ("cli", &["admin", "ambient", "compose", "config", "password", "protocol", "server", "signer", "store"]),
+    ("cli", &["admin", "ambient", "audit", "compose", "config", "password", "protocol", "server", "signer", "store"]),
 ];
 
 /// Each heavy dependency and the only files that may name it.

@@ -9,6 +9,7 @@ use super::command::{ClientCommand, NewClient};
 use super::execute::{CommandError, Directory, PAGE};
 use super::view;
 use crate::ambient::random;
+use crate::protocol::audit::AuditKind;
 use crate::protocol::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
 };
@@ -67,7 +68,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
             return Err(CommandError::Exists(format!("a client with the id {} exists already", client.id)));
         }
     }
-    tracing::info!(client = %client.id, "an operator added a client");
+    directory.record(directory.event(AuditKind::ClientRegistered).with_client(&client.id)).await;
     let answer = view::client(&client);
     Ok(match secret {
         Some(secret) => answer.with("client_secret", secret.expose()),
@@ -183,7 +184,8 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
-    tracing::info!(client = %id, overlap_seconds, "an operator rotated a client's secret");
+    let event = directory.event(AuditKind::ClientChanged).with_client(id);
+    directory.record(event.with_detail(format!("rotate_secret overlap {overlap_seconds}"))).await;
     Ok(view::client(&client).with("client_secret", secret.expose()))
 }
 
@@ -213,7 +215,11 @@ async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Com
 async fn set_state(directory: &Directory<'_>, id: &ClientId, state: ClientState) -> Result<Client, CommandError> {
     let changed = directory.store.change_client(id, |client| client.state = state).await?;
     let client = changed.ok_or_else(|| absent(id))?;
-    tracing::info!(client = %id, ?state, "an operator changed a client's state");
+    let said = match state {
+        ClientState::Enabled => "enable",
+        ClientState::Disabled => "disable",
+    };
+    directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(said)).await;
     Ok(client)
 }
 
@@ -221,7 +227,7 @@ async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
     if !directory.store.delete_client(id, directory.clock.now()).await? {
         return Err(absent(id));
     }
-    tracing::info!(client = %id, "an operator removed a client");
+    directory.record(directory.event(AuditKind::ClientDeleted).with_client(id)).await;
     Ok(view::object(json!({ "client_id": id, "deleted": true })))
 }
 

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::protocol::audit::{AuditId, AuditKind};
 use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
+use crate::protocol::grant::GrantId;
 use crate::protocol::secret::Secret;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
@@ -33,6 +35,12 @@ pub enum Command {
     Session(SessionCommand),
     /// About signing keys' lives; the token itself is the command line's and the signer's matter.
     Key(KeyCommand),
+    /// About what clients were granted.
+    Grant(GrantCommand),
+    /// About what people allowed clients.
+    Consent(ConsentCommand),
+    /// A page of the audit trail.
+    Audit(Box<AuditCommand>),
 }
 
 /// A command about people.
@@ -48,7 +56,7 @@ pub enum UserCommand {
     },
     /// One person.
     Show(Person),
-    /// Sets a password and ends the person's sessions.
+    /// Sets a password and ends the person's sessions and grants.
     SetPassword {
         /// Whose.
         person: Person,
@@ -56,7 +64,7 @@ pub enum UserCommand {
         #[serde(serialize_with = "in_clear")]
         password: Secret,
     },
-    /// Keeps a person out and ends their sessions.
+    /// Keeps a person out and ends their sessions and grants.
     Disable(Person),
     /// Lets a person in again.
     Enable(Person),
@@ -110,8 +118,17 @@ pub enum SessionCommand {
         /// The last one of the page before.
         after: Option<SessionId>,
     },
+    /// A page of the sessions from which a client has a grant that is active.
+    ListOfClient {
+        /// Which.
+        client: ClientId,
+        /// The last grant that the page before looked at.
+        after: Option<GrantId>,
+    },
     /// Ends every session in which a person is signed in.
     EndAll(Person),
+    /// Ends every session from which a client has a grant that is active.
+    EndOfClient(ClientId),
     /// Ends one session.
     End(SessionId),
 }
@@ -153,6 +170,73 @@ pub enum KeyCommand {
         /// Which.
         kid: String,
     },
+}
+
+/// A command about what clients were granted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum GrantCommand {
+    /// A page of the grants that are active.
+    List {
+        /// Whose.
+        of: GrantsOf,
+        /// The last one that the page before looked at.
+        after: Option<GrantId>,
+    },
+    /// Ends one grant.
+    Revoke(GrantId),
+    /// Ends many grants.
+    RevokeAll(GrantsOf),
+}
+
+/// Which grants are meant: all that is given must fit.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantsOf {
+    /// About this person.
+    pub person: Option<Person>,
+    /// Of this client.
+    pub client: Option<ClientId>,
+    /// From this session.
+    pub session: Option<SessionId>,
+}
+
+/// A command about what people allowed clients.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ConsentCommand {
+    /// A page of a person's consents.
+    List {
+        /// Whose.
+        person: Person,
+        /// The client of the last one of the page before.
+        after: Option<ClientId>,
+    },
+    /// Takes a consent back and ends the grants of that person with that client.
+    Withdraw {
+        /// Whose.
+        person: Person,
+        /// For which client.
+        client: ClientId,
+    },
+}
+
+/// A page of the audit trail, the newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditCommand {
+    /// About whom.
+    pub person: Option<Person>,
+    /// About which client.
+    pub client: Option<ClientId>,
+    /// Of which kinds; of all when empty.
+    pub kinds: Vec<AuditKind>,
+    /// From when on.
+    pub since: Option<UnixTime>,
+    /// The last one that the page before looked at.
+    pub after: Option<AuditId>,
+    /// Events at most.
+    pub limit: usize,
 }
 
 /// A person, as an operator names them.

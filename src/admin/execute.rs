@@ -9,9 +9,11 @@ use super::answer::Answer;
 use super::command::Command;
 use super::hashing::HashPassword;
 use super::keys::KeyHolder;
-use super::{clients, keys, sessions, users, view};
+use super::{audit, clients, consents, grants, keys, sessions, users, view};
 use crate::ambient::{Clock, Entropy};
+use crate::audit::Trail;
 use crate::password::PasswordError;
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::key_life::KeyTimes;
 use crate::sealgate::Sealgate;
 use crate::store::{Store, StoreError};
@@ -34,6 +36,8 @@ pub struct Directory<'a> {
     pub keys: &'a dyn KeyHolder,
     /// How long signing keys are in their states.
     pub key_times: KeyTimes,
+    /// What was done, for whoever asks later.
+    pub trail: &'a Trail,
 }
 
 impl<'a> Directory<'a> {
@@ -46,7 +50,18 @@ impl<'a> Directory<'a> {
             passwords: &sealgate.passwords,
             keys: sealgate,
             key_times: sealgate.config.keys.times,
+            trail: &sealgate.audit,
         }
+    }
+
+    /// An event of the audit trail by the operator, to be told more of.
+    pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
+        AuditEvent::new(self.clock.now(), kind, Actor::Operator)
+    }
+
+    /// Takes down what the operator has done.
+    pub(super) async fn record(&self, event: AuditEvent) {
+        self.trail.record(self.store, event).await;
     }
 }
 
@@ -96,6 +111,9 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Client(command) => clients::execute(directory, command).await,
         Command::Session(command) => sessions::execute(directory, command).await,
         Command::Key(command) => keys::execute(directory, command).await,
+        Command::Grant(command) => grants::execute(directory, command).await,
+        Command::Consent(command) => consents::execute(directory, command).await,
+        Command::Audit(command) => audit::execute(directory, command).await,
     }
 }
 

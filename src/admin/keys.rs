@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::answer::Answer;
 use super::command::KeyCommand;
 use super::execute::{CommandError, Directory};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::key_life::{KeyFault, KeyLife, KeyRing};
 use crate::protocol::time::UnixTime;
 use crate::sealgate::Sealgate;
@@ -64,9 +65,21 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    tracing::info!(?command, "an operator changed the signing keys' times");
+    directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
     directory.keys.follow(ring.clone());
     Ok(shown(&ring, now))
+}
+
+/// What was done to which key.
+fn said(command: &KeyCommand) -> String {
+    match command {
+        KeyCommand::List => "list".to_owned(),
+        KeyCommand::Announce { kid, .. } => format!("announce {kid}"),
+        KeyCommand::Activate { kid, early, .. } => format!("activate {kid}{}", if *early { " early" } else { "" }),
+        KeyCommand::Retire { kid } => format!("retire {kid}"),
+        KeyCommand::Remove { kid } => format!("remove {kid}"),
+        KeyCommand::RemoveNow { kid } => format!("remove {kid} now"),
+    }
 }
 
 fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &Directory<'_>) -> Result<(), KeyFault> {

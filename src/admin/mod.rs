@@ -3,10 +3,13 @@
 //! It knows nothing of argument parsing, of the PKCS#11 token or of HTTP.
 
 mod answer;
+mod audit;
 mod clients;
 pub mod command;
+mod consents;
 mod execute;
 mod export;
+mod grants;
 mod hashing;
 mod keys;
 mod peer;

@@ -5,11 +5,12 @@ use super::command::{NewUser, Person, UserCommand};
 use super::execute::{CommandError, Directory, PAGE};
 use super::view;
 use crate::ambient::random;
+use crate::protocol::audit::AuditKind;
 use crate::protocol::grant::EndReason;
 use crate::protocol::profile::{LONGEST_NAME, check_password, is_group, is_line, is_phone_number, is_picture};
 use crate::protocol::secret::Secret;
 use crate::protocol::user::{Subject, User, UserState};
-use crate::store::AddOutcome;
+use crate::store::{AddOutcome, Ended};
 
 /// Groups that a person may be in: they travel in one header to applications.
 const MOST_GROUPS: usize = 100;
@@ -23,6 +24,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::Disable(person) => disable(directory, &person).await,
         UserCommand::Enable(person) => {
             let user = set_state(directory, &person, UserState::Enabled).await?;
+            directory.record(directory.event(AuditKind::UserEnabled).of(user.sub)).await;
             Ok(view::user(&user))
         }
         UserCommand::Delete(person) => delete(directory, &person).await,
@@ -58,7 +60,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
         AddOutcome::Added => {}
         AddOutcome::Exists => return Err(exists(&new)),
     }
-    tracing::info!(sub = %user.sub, "an operator added a person");
+    directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
     Ok(view::user(&user))
 }
 
@@ -121,23 +123,24 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
     let changed = directory.store.change_user(sub, |user| user.password = Some(hash.clone())).await?;
     let user = changed.ok_or_else(|| absent(person))?;
-    // After the change: whoever signs in with the old password in between is put out too.
-    let ended = directory.store.end_sessions_of_user(sub).await?;
-    tracing::info!(%sub, sessions_ended = ended, "an operator set a password");
-    Ok(view::user(&user).with("sessions_ended", ended))
+    // After the change: whoever signs in with the old password in between is put out too. A refresh token that the old
+    // password gave somebody must not outlive it.
+    let ended = end_everything(directory, sub).await?;
+    directory.record(directory.event(AuditKind::PasswordChanged).of(sub).with_detail(ended.to_string())).await;
+    Ok(with_ended(view::user(&user), ended))
 }
 
 async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let user = set_state(directory, person, UserState::Disabled).await?;
-    // Enabling must not bring a browser back in that was in before.
-    let ended = directory.store.end_sessions_of_user(user.sub).await?;
-    Ok(view::user(&user).with("sessions_ended", ended))
+    // Enabling must bring back neither a browser that was in before nor a client that held a refresh token.
+    let ended = end_everything(directory, user.sub).await?;
+    directory.record(directory.event(AuditKind::UserDisabled).of(user.sub).with_detail(ended.to_string())).await;
+    Ok(with_ended(view::user(&user), ended))
 }
 
 async fn set_state(directory: &Directory<'_>, person: &Person, state: UserState) -> Result<User, CommandError> {
     let sub = find(directory, person).await?.sub;
     let changed = directory.store.change_user(sub, |user| user.state = state).await?;
-    tracing::info!(%sub, ?state, "an operator changed a person's state");
     changed.ok_or_else(|| absent(person))
 }
 
@@ -146,16 +149,21 @@ async fn delete(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     if !directory.store.delete_user(user.sub, directory.clock.now()).await? {
         return Err(absent(person));
     }
-    tracing::info!(sub = %user.sub, "an operator removed a person");
+    directory.record(directory.event(AuditKind::UserDeleted).of(user.sub)).await;
     Ok(view::user(&user).with("deleted", true))
 }
 
 async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = find(directory, person).await?.sub;
-    // Sessions first: a live one could make a new grant while the old ones are being ended.
-    let sessions = directory.store.end_sessions_of_user(sub).await?;
-    let now = directory.clock.now();
-    let grants = directory.store.end_grants_of_user(sub, EndReason::Administrator, now).await?;
-    tracing::info!(%sub, sessions_ended = sessions, grants_ended = grants, "an operator revoked a person everywhere");
-    Ok(view::object(serde_json::json!({ "sub": sub, "sessions_ended": sessions, "grants_ended": grants })))
+    let ended = end_everything(directory, sub).await?;
+    directory.record(directory.event(AuditKind::PersonRevoked).of(sub).with_detail(ended.to_string())).await;
+    Ok(with_ended(view::object(serde_json::json!({ "sub": sub })), ended))
+}
+
+async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {
+    Ok(directory.store.revoke_person(sub, EndReason::Administrator, directory.clock.now()).await?)
+}
+
+fn with_ended(answer: Answer, ended: Ended) -> Answer {
+    answer.with("sessions_ended", ended.sessions).with("grants_ended", ended.grants)
 }

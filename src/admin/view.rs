@@ -5,8 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
 use crate::protocol::client::Client;
+use crate::protocol::consent::Consent;
+use crate::protocol::grant::Grant;
 use crate::protocol::session::Session;
 use crate::protocol::user::User;
+use crate::store::AuditRecord;
 
 pub(super) fn status(open_interactions: usize) -> Answer {
     object(json!({
@@ -88,6 +91,48 @@ pub(super) fn session(session: &Session) -> Answer {
         "created_at": session.created_at,
         "last_seen_at": session.last_seen_at,
         "expires_at": session.expires_at,
+    }))
+}
+
+pub(super) fn grant(grant: &Grant) -> Answer {
+    object(json!({
+        "grant": grant.id,
+        "sub": grant.subject,
+        "client_id": grant.client,
+        "sid": grant.session,
+        "scope": grant.scope,
+        "auth_time": grant.auth_time,
+        "created_at": grant.created_at,
+        "expires_at": grant.expires_at,
+        "refreshed": grant.refresh.as_ref().map(|refresh| refresh.generation),
+    }))
+}
+
+pub(super) fn consent(consent: &Consent) -> Answer {
+    object(json!({
+        "sub": consent.subject,
+        "client_id": consent.client,
+        "scope": consent.scope,
+        "given_at": consent.at,
+    }))
+}
+
+pub(super) fn audit(record: &AuditRecord) -> Answer {
+    let event = &record.event;
+    object(json!({
+        "id": record.id,
+        "happened_at": event.at,
+        "kind": event.kind,
+        "actor": event.actor.to_string(),
+        "sub": event.subject,
+        "client_id": event.client,
+        "app": event.app,
+        "sid": event.session,
+        "grant": event.grant,
+        "address": event.address,
+        "request_id": event.request_id,
+        "detail": event.detail,
+        "count": event.count,
     }))
 }
 

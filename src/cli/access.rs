@@ -12,6 +12,7 @@ use super::failure::Failure;
 use crate::admin::command::Command;
 use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
 use crate::ambient::{OsEntropy, SystemClock};
+use crate::audit::Trail;
 use crate::config::{Config, StoreEngine};
 use crate::store::Store;
 use crate::store::engine::Engine;
@@ -54,6 +55,7 @@ impl Access {
             passwords: &OnThisThread,
             keys: &NobodySigns,
             key_times: self.config.keys.times,
+            trail: &Trail::new(&self.config.audit),
         };
         let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
         executed.map_err(|error| Failure::Failed(error.into_lines()))

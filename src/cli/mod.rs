@@ -4,10 +4,13 @@
 
 mod access;
 mod arguments;
+mod audit;
 mod backup;
 mod check;
 mod client;
+mod consent;
 mod failure;
+mod grant;
 mod key;
 mod output;
 mod password;
@@ -53,7 +56,7 @@ The first steps, with a configuration file of your own:
       --redirect-uri https://wiki.example.com/callback
   sealgate serve  --config sealgate.toml
 
-The commands about users, clients, sessions and keys' times go through the admin socket while a server runs, and work on the store
+The commands about users, clients, sessions, grants, consents, the audit trail and keys' times go through the admin socket while a server runs, and work on the store
 itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage. Errors go to standard error.";
 
 #[derive(Debug, Subcommand)]
@@ -73,6 +76,14 @@ enum Noun {
     /// Browser sessions
     #[command(subcommand)]
     Session(session::Verb),
+    /// Grants: the tokens that clients were given for people
+    #[command(subcommand)]
+    Grant(grant::Verb),
+    /// Consents: what people allowed clients
+    #[command(subcommand)]
+    Consent(consent::Verb),
+    /// Show the audit trail, the newest event first
+    Audit(audit::Arguments),
     /// Copy the store to a new directory, while a server runs or not; the copy is opened and counted
     Backup(backup::BackupArguments),
     /// Lay down a backup in place of a store that was lost; sessions and grants end, people sign in anew
@@ -104,6 +115,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Grant(verb) => grant::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Consent(verb) => consent::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Audit(arguments) => audit::run(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &Access::open(read(&file)?)?, &output),

@@ -1,25 +1,43 @@
 //! `sealgate session`.
 
+use std::collections::HashSet;
+
 use clap::{Args, Subcommand};
 
 use super::access::Access;
-use super::arguments::{self, Whom};
+use super::arguments;
 use super::failure::Failure;
 use super::output::Output;
-use super::user::meant;
 use crate::admin::command::{Command, Person, SessionCommand};
+use crate::protocol::client::ClientId;
+use crate::protocol::grant::GrantId;
 use crate::protocol::session::SessionId;
 use crate::protocol::user::{Email, Subject};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// List the browsers in which a person is signed in
-    List {
-        #[command(flatten)]
-        whom: Whom,
-    },
-    /// End one session, or all sessions of a person; tokens go on working (see: user revoke)
+    /// List the browsers in which a person is signed in, or from which a client was given tokens that work
+    List(ListArguments),
+    /// End one session, or all sessions of a person or a client; tokens go on working (see: user revoke)
     End(EndArguments),
+}
+
+/// Which sessions are listed.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct ListArguments {
+    /// In which this person is signed in
+    #[arg(value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    person: Option<Person>,
+    /// In which the person with this sub is signed in
+    #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
+    sub: Option<Subject>,
+    /// In which the person with this e-mail address is signed in
+    #[arg(long, value_name = "EMAIL", value_parser = arguments::email)]
+    email: Option<Email>,
+    /// From which this client was given tokens that work
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    client: Option<ClientId>,
 }
 
 /// Which sessions end.
@@ -38,29 +56,45 @@ pub(super) struct EndArguments {
     /// The session with this sid
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
     sid: Option<SessionId>,
+    /// All sessions from which this client was given tokens that work
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    client: Option<ClientId>,
 }
 
 pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
     match verb {
-        Verb::List { whom } => list(&meant(whom)?, access, output),
+        Verb::List(arguments) => list(arguments, access, output),
         Verb::End(arguments) => {
             let command = end(arguments)?;
-            output.only(&access.ask(&Command::Session(command))?, &["sub", "sid", "sessions_ended"])
+            output.only(&access.ask(&Command::Session(command))?, &["sub", "sid", "client_id", "sessions_ended"])
         }
     }
 }
 
 fn end(arguments: EndArguments) -> Result<SessionCommand, Failure> {
-    let EndArguments { person, sub, email, sid } = arguments;
+    let EndArguments { person, sub, email, sid, client } = arguments;
     let person = person.or(sub.map(Person::Sub)).or(email.map(Person::Email));
     let command = sid.map(SessionCommand::End).or(person.map(SessionCommand::EndAll));
-    command.ok_or_else(|| Failure::line("name a person or a session"))
+    let command = command.or(client.map(SessionCommand::EndOfClient));
+    command.ok_or_else(|| Failure::line("name a person, a client or a session"))
 }
 
-fn list(person: &Person, access: &mut Access, output: &Output) -> Result<(), Failure> {
-    let sessions = access.pages("sessions", |after| {
-        let after = after.as_deref().and_then(SessionId::parse);
-        Command::Session(SessionCommand::List { person: person.clone(), after })
-    })?;
+fn list(arguments: ListArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let ListArguments { person, sub, email, client } = arguments;
+    let person = person.or(sub.map(Person::Sub)).or(email.map(Person::Email));
+    let mut sessions = match (person, client) {
+        (Some(person), _) => access.pages("sessions", |after| {
+            let after = after.as_deref().and_then(SessionId::parse);
+            Command::Session(SessionCommand::List { person: person.clone(), after })
+        })?,
+        (None, Some(client)) => access.pages("sessions", |after| {
+            let after = after.as_deref().and_then(GrantId::parse);
+            Command::Session(SessionCommand::ListOfClient { client: client.clone(), after })
+        })?,
+        (None, None) => return Err(Failure::line("name a person or a client")),
+    };
+    // A session of which a client has several grants stands on each page that has one.
+    let mut known = HashSet::new();
+    sessions.retain(|session| known.insert(session["sid"].to_string()));
     output.list("sessions", &sessions, &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"])
 }

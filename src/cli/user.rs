@@ -21,14 +21,14 @@ pub(super) enum Verb {
         #[command(flatten)]
         whom: Whom,
     },
-    /// Set a person's password and end their sessions
+    /// Set a person's password and end their sessions and tokens everywhere
     SetPassword {
         #[command(flatten)]
         whom: Whom,
         #[command(flatten)]
         password: PasswordSource,
     },
-    /// Keep a person out: they cannot sign in, their sessions end, their tokens do not work
+    /// Keep a person out: they cannot sign in, their sessions and tokens end
     Disable {
         #[command(flatten)]
         whom: Whom,

@@ -19,7 +19,7 @@ use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::look;
 use super::{
-    Accent, Admin, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
+    Accent, Admin, Audit, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
     RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
 use crate::protocol::key_life::KeyTimes;
@@ -74,6 +74,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let registration = registration(root.section("registration"));
     let pages = pages(root.section("pages"), files);
     let log = log(root.section("log"));
+    let audit = audit(root.section("audit"));
     let apps = apps::apps(root.sections("app"), issuer.as_ref(), &server.listen);
     Some(Config {
         issuer: issuer?,
@@ -89,6 +90,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         registration,
         pages,
         log,
+        audit,
         apps: apps?,
     })
 }
@@ -286,5 +288,12 @@ fn log(mut section: Section<'_, '_>) -> Log {
     Log {
         format: section.choice("format", &formats).unwrap_or(LogFormat::Text),
         filter: filter.unwrap_or_else(|| "info,pingora=warn,pingora_core=warn,pingora_proxy=warn".to_owned()),
+    }
+}
+
+fn audit(mut section: Section<'_, '_>) -> Audit {
+    Audit {
+        keep: Duration::from_secs(DAY * section.number("keep_days", 90, 0..=3660)),
+        max_records: section.number("max_records", 200_000, 1000..=100_000_000),
     }
 }

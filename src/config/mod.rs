@@ -54,6 +54,8 @@ pub struct Config {
     pub pages: Pages,
     /// How the program logs.
     pub log: Log,
+    /// What is kept of the audit trail.
+    pub audit: Audit,
     /// The protected applications, in the file's order.
     pub apps: Vec<App>,
 }
@@ -291,6 +293,15 @@ pub enum Language {
     Turkish,
     /// English.
     English,
+}
+
+/// `[audit]`: the trail's records in the store.
+#[derive(Debug, Clone)]
+pub struct Audit {
+    /// How long a record is kept; zero keeps none.
+    pub keep: Duration,
+    /// Records that are kept at once; the oldest give way.
+    pub max_records: usize,
 }
 
 /// `[log]`.

@@ -9,6 +9,7 @@ use crate::endpoint::interaction::{self, Waiting};
 use crate::endpoint::response::Response;
 use crate::metrics::TokenKind;
 use crate::page::Problem;
+use crate::protocol::audit::{Actor, AuditKind};
 use crate::protocol::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
 use crate::protocol::client::{Client, ConsentRule};
 use crate::protocol::code::{Code, CodeState};
@@ -217,6 +218,10 @@ async fn issue(
     };
     call.sealgate.store.issue_code(&secret.hash(), &code, consent.as_ref()).await?;
     call.sealgate.metrics.issued(TokenKind::Code);
+    if let Some(consent) = consent {
+        let event = call.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
+        call.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
+    }
     let location = request.return_to.with_code(secret.expose(), call.sealgate.config.issuer.as_str());
     Ok(Response::redirect(StatusCode::FOUND, &location))
 }

@@ -16,6 +16,7 @@ use crate::endpoint::failure::Failure;
 use crate::limiter::{Key, Reading, Rule};
 use crate::origin::Origin;
 use crate::page::{Chrome, LanguageSwitch, language_from_tag, language_tag};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
@@ -304,6 +305,11 @@ impl<'a> Call<'a> {
         let pairs: Vec<&str> = kept.collect();
         let separator = if pairs.is_empty() { "" } else { "&" };
         format!("{}?{}{separator}lang={language}", self.request.uri().path(), pairs.join("&"))
+    }
+
+    /// An event of the audit trail in this request, to be told more of.
+    pub fn event(&self, kind: AuditKind, actor: Actor) -> AuditEvent {
+        AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id)
     }
 
     /// Fresh random bytes.

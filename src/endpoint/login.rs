@@ -17,6 +17,7 @@ use crate::endpoint::response::Response;
 use crate::metrics::SignInOutcome;
 use crate::page::{Login, LoginProblem};
 use crate::password;
+use crate::protocol::audit::{Actor, AuditKind};
 use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn, Step};
 use crate::protocol::user::{Email, User};
@@ -35,6 +36,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let guesses = Guesses::of(call, typed);
     if let Err(seconds) = guesses.count(call) {
+        failed(call, &waiting, typed, "throttled").await?;
         call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
         let problem = LoginProblem::Throttled { seconds };
         let page = show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem));
@@ -44,14 +46,13 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         Ok(Some(user)) => {
             guesses.give_back(call);
             let Some(signed_in) = sign_in(call, &waiting, &user).await? else {
-                return Ok(wrong(call, &waiting, typed));
+                return wrong(call, &waiting, typed).await;
             };
             rehash(call, &user, password).await?;
             call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
-            tracing::info!(subject = %user.sub, client = %waiting.client.id, address = %call.origin.address, "signed in");
             Ok(signed_in)
         }
-        Ok(None) => Ok(wrong(call, &waiting, typed)),
+        Ok(None) => wrong(call, &waiting, typed).await,
         Err(Failure::Unavailable) => {
             guesses.give_back(call);
             let page = show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy));
@@ -79,10 +80,22 @@ fn show(
     Response::page(status, html, waiting.then().as_deref())
 }
 
-fn wrong(call: &Call<'_>, waiting: &Waiting, typed: &str) -> Response {
+async fn wrong(call: &Call<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
     call.sealgate.metrics.signed_in(SignInOutcome::Failed);
-    tracing::info!(address = %call.origin.address, "a sign-in failed");
-    show(call, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
+    failed(call, waiting, typed, "wrong").await?;
+    Ok(show(call, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials)))
+}
+
+/// Takes a failure down, for the person whom it concerns if there is one. What was typed is not kept: people type
+/// passwords into the wrong field.
+async fn failed(call: &Call<'_>, waiting: &Waiting, typed: &str, why: &str) -> Result<(), Failure> {
+    let user = match Email::parse(typed) {
+        Some(email) => call.sealgate.store.user_by_email(&email).await?,
+        None => None,
+    };
+    let event = call.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
+    call.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    Ok(())
 }
 
 /// The person with this address, if the password is theirs and they may come in.
@@ -126,6 +139,8 @@ async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Opti
         call.sealgate.store.end_session(cookie.id).await?;
         return Ok(None);
     }
+    let event = call.event(AuditKind::SignedIn, Actor::Person).of(user.sub).in_session(cookie.id);
+    call.sealgate.audit.note(event.with_client(&waiting.client.id));
     let interaction = waiting.interaction();
     let progress = Progress { account: Some(user.sub), signed_in: true, allowed: None };
     let next = Interaction { progress, ..interaction.clone() };

@@ -10,6 +10,7 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::page::{ConfirmLogout, Problem, SignedOut};
+use crate::protocol::audit::{Actor, AuditKind};
 use crate::protocol::client::{Client, ClientId};
 use crate::protocol::logout::{AfterLogout, LogoutRequest};
 use crate::protocol::redirect_uri;
@@ -135,7 +136,10 @@ async fn show(
 
 async fn end(call: &Call<'_>, session: &Loaded<Session>, after: Option<&AfterLogout>) -> Result<Response, Failure> {
     call.sealgate.store.end_session(session.value.id).await?;
-    tracing::info!(session = %session.value.id, address = %call.origin.address, "signed out");
+    for sign_in in &session.value.sign_ins {
+        let event = call.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
+        call.sealgate.audit.note(event.in_session(session.value.id));
+    }
     Ok(leave(call, after))
 }
 

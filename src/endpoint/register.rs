@@ -9,6 +9,7 @@ use crate::config::RegistrationMode;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
+use crate::protocol::audit::{Actor, AuditKind};
 use crate::protocol::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
@@ -41,9 +42,14 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         AddOutcome::Added => {}
         AddOutcome::Exists => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
     }
-    tracing::info!(client = %client.id, address = %call.origin.address, "a client was registered");
+    note(call, AuditKind::ClientRegistered, &client);
     let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
     Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(call, &client.id), &issued)))
+}
+
+/// Takes down what became of a client.
+fn note(call: &Call<'_>, kind: AuditKind, client: &Client) {
+    call.sealgate.audit.note(call.event(kind, Actor::Client).with_client(&client.id));
 }
 
 /// The body, if it is labelled as JSON (RFC 7591 §3.1): a page of another site cannot send that unasked.
@@ -118,7 +124,7 @@ pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
         Method::PUT => replace(call, client, &access_token).await,
         Method::DELETE => {
             call.sealgate.store.delete_client(&client.id, call.now).await?;
-            tracing::info!(client = %client.id, address = %call.origin.address, "a client removed its registration");
+            note(call, AuditKind::ClientDeleted, &client);
             Ok(Response::empty(StatusCode::NO_CONTENT))
         }
         _ => {
@@ -179,6 +185,7 @@ async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Resu
         })
         .await?;
     let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
+    note(call, AuditKind::ClientChanged, &client);
     // A client that keeps what it is answered must not lose a secret that it has just shown.
     let secret = secret.or(own).filter(|_| !client.is_public());
     let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };

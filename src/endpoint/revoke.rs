@@ -7,9 +7,11 @@ use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::client_auth;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::client::Client;
 use crate::protocol::error::Refusal;
-use crate::protocol::grant::{EndReason, Presented, RefreshToken};
+use crate::protocol::grant::{EndReason, GrantId, Presented, RefreshToken};
+use crate::protocol::user::Subject;
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let form = match call.form() {
@@ -35,7 +37,11 @@ async fn refresh_token(call: &Call<'_>, client: &Client, token: &RefreshToken) -
     match grant.value.judge(token, &client.id, call.now) {
         // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
         Presented::Current | Presented::Expired | Presented::Replayed => {
-            call.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, call.now).await?;
+            if call.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, call.now).await? {
+                let event = call.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);
+                let event = event.with_client(&client.id).with_grant(grant.value.id);
+                call.sealgate.audit.note(event.with_detail("refresh token"));
+            }
         }
         Presented::Ended | Presented::Unknown => {}
     }
@@ -47,6 +53,10 @@ async fn access_token(call: &Call<'_>, client: &Client, token: &str) -> Result<(
     let Some(claims) = call.sealgate.issuer.access_token(token, call.now) else { return Ok(()) };
     if claims.client_id == client.id.as_str() {
         call.sealgate.store.revoke_token(&claims.jti, claims.exp).await?;
+        let event = call.event(AuditKind::TokenRevoked, Actor::Client).with_client(&client.id);
+        let event = Subject::parse(&claims.sub).into_iter().fold(event, AuditEvent::of);
+        let event = GrantId::parse(&claims.grant_id).into_iter().fold(event, AuditEvent::with_grant);
+        call.sealgate.audit.note(event.with_detail("access token"));
     }
     Ok(())
 }

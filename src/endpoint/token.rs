@@ -12,6 +12,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::issuer::Tokens;
 use crate::metrics::{Replayed, TokenKind};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::client::{Client, ConsentRule};
 use crate::protocol::code::{Code, RedeemFault, UNKNOWN_CODE};
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -60,7 +61,8 @@ async fn redeem(
                 // Somebody has a copy of the code: what it gave ends (RFC 6749 §4.1.2).
                 call.sealgate.store.end_grant(grant, EndReason::CodeReplayed, call.now).await?;
                 call.sealgate.metrics.replayed(Replayed::Code);
-                tracing::warn!(client = %client.id, subject = %code.sign_in.subject, %grant, "a code was presented again");
+                let event = call.event(AuditKind::ReuseDetected, Actor::Client).of(code.sign_in.subject);
+                call.sealgate.audit.note(event.with_client(&client.id).with_grant(grant).with_detail("code"));
                 return Err(Refusal::invalid_grant("The authorization code was used before.").into());
             }
         }
@@ -78,6 +80,7 @@ async fn redeem(
                 call.sealgate.store.end_grant(grant.id, EndReason::Administrator, call.now).await?;
                 return Err(gone);
             }
+            note(call, AuditKind::TokensIssued, &grant, None);
             return Ok(respond(call, tokens, first.as_ref(), grant.scope));
         }
     }
@@ -105,8 +108,7 @@ async fn refresh(
                 // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
                 call.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, call.now).await?;
                 call.sealgate.metrics.replayed(Replayed::RefreshToken);
-                tracing::warn!(client = %client.id, subject = %grant.subject, grant = %grant.id,
-                    "a rotated refresh token was presented again");
+                note(call, AuditKind::ReuseDetected, grant, Some("refresh token"));
                 return Err(Refusal::invalid_grant("The refresh token was used before.").into());
             }
         }
@@ -121,10 +123,17 @@ async fn refresh(
         let tokens = mint(call, &authorization(grant, scope), &user).await?;
         let rotated = grant.rotated(&next, call.now, settings.refresh_token, settings.access_token);
         if call.sealgate.store.update_grant(&loaded, &rotated).await? == Committed::Yes {
+            note(call, AuditKind::TokensRefreshed, grant, None);
             return Ok(respond(call, tokens, Some(&next), scope));
         }
     }
     Err(Failure::Unavailable)
+}
+
+/// Takes down what became of a grant.
+fn note(call: &Call<'_>, kind: AuditKind, grant: &Grant, detail: Option<&str>) {
+    let event = call.event(kind, Actor::Client).of(grant.subject).with_client(&grant.client).with_grant(grant.id);
+    call.sealgate.audit.note(detail.into_iter().fold(event.in_session(grant.session), AuditEvent::with_detail));
 }
 
 /// The person of a code, while all that the code rests on stands.

@@ -18,6 +18,7 @@ use crate::gateway::visit::{Sessions, Visit};
 use crate::gateway::wanted::Wanted;
 use crate::limiter::{Key, Rule};
 use crate::page::{Problem, language_from_tag, language_tag};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::client::ClientId;
 use crate::protocol::code::Code;
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -268,7 +269,9 @@ async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Opt
         expires_at: parent.expires_at,
     };
     store.begin_app_session(&session).await?;
-    tracing::info!(subject = %session.subject, app = session.app, address = %visit.origin.address, "signed in");
+    let event = AuditEvent::new(visit.now, AuditKind::AppSignedIn, Actor::Person).of(session.subject);
+    let event = event.in_app(&session.app).in_session(session.parent);
+    visit.sealgate.audit.note(event.from_request(visit.origin.address, &visit.origin.request_id));
     Ok(Some(cookie::set(visit.cookies.session, cookie.value().expose(), visit.cookies.secure)))
 }
 

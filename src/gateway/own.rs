@@ -12,6 +12,7 @@ use crate::gateway::session;
 use crate::gateway::visit::{Sessions, Visit};
 use crate::gateway::wanted::Wanted;
 use crate::page::{LOGO_POLICY, language_from_tag, language_tag};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::session::SessionCookie;
@@ -81,7 +82,9 @@ async fn logout(visit: &Visit<'_>) -> Result<Answer, StoreError> {
         && let Some(own) = session::of_app(visit, &cookie).await?
     {
         visit.sealgate.store.end_app_session(own.id).await?;
-        tracing::info!(subject = %own.subject, app = own.app, address = %visit.origin.address, "signed out");
+        let event = AuditEvent::new(visit.now, AuditKind::SignedOut, Actor::Person).of(own.subject);
+        let event = event.in_app(&own.app).in_session(own.parent);
+        visit.sealgate.audit.note(event.from_request(visit.origin.address, &visit.origin.request_id));
     }
     Ok(answer.with_cookie(cookie::expire(visit.cookies.session, visit.cookies.secure)))
 }

@@ -2,6 +2,7 @@
 //! no HTTP types. Raw strings stop here: a [`redirect_uri::RedirectUri`], a [`scope::Scope`], a [`pkce::CodeVerifier`]
 //! exists only when it is valid.
 
+pub mod audit;
 pub mod authorize;
 pub mod claims;
 pub mod client;

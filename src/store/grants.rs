@@ -1,15 +1,61 @@
 //! Codes, grants and revoked access tokens.
 
+use std::fmt;
+
 use crate::protocol::client::ClientId;
 use crate::protocol::code::{Code, CodeState};
 use crate::protocol::consent::Consent;
 use crate::protocol::grant::{EndReason, Grant, GrantId};
 use crate::protocol::secret::SecretHash;
+use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
-use crate::store::table::{self, Indexed, Loaded};
+use crate::store::table::{self, Indexed, Loaded, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+
+/// Which grants are meant: all that is given must fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantFilter {
+    /// About this person.
+    pub subject: Option<Subject>,
+    /// Of this client.
+    pub client: Option<ClientId>,
+    /// From this session.
+    pub session: Option<SessionId>,
+}
+
+impl GrantFilter {
+    fn wants(&self, grant: &Grant) -> bool {
+        self.subject.is_none_or(|subject| grant.subject == subject)
+            && self.client.as_ref().is_none_or(|client| grant.client == *client)
+            && self.session.is_none_or(|session| grant.session == session)
+    }
+}
+
+/// Some grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantPage {
+    /// They. May be none although there are more, where few fit the filter.
+    pub grants: Vec<Grant>,
+    /// After which to go on; `None` when there are no more.
+    pub next: Option<GrantId>,
+}
+
+/// What was ended of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Sessions.
+    pub sessions: usize,
+    /// Grants that were active.
+    pub grants: usize,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sessions {} grants {}", self.sessions, self.grants)
+    }
+}
 
 impl Store {
     /// Keeps a new code under its hash, and the consent that came with it.
@@ -61,8 +107,8 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
-        let changes = Changes { expect: vec![code.unchanged()], put: Vec::new(), delete: vec![code.key().clone()] };
-        self.commit(changes).await
+        let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
+        self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete }).await
     }
 
     /// The grant with this id.
@@ -107,7 +153,7 @@ impl Store {
     /// # Errors
     /// When the store fails; what was ended stays ended, and the call can be repeated.
     pub async fn end_grants_of_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
-        self.end_listed(table::of_user(user, Indexed::Grant), |_| true, why, now).await
+        self.end_grants(&GrantFilter { subject: Some(user), ..GrantFilter::default() }, why, now).await
     }
 
     /// Ends every grant of a client. Yields how many were active.
@@ -120,39 +166,89 @@ impl Store {
         why: EndReason,
         now: UnixTime,
     ) -> Result<usize, StoreError> {
-        self.end_listed(table::of_client(client, Indexed::Grant), |_| true, why, now).await
+        self.end_grants(&GrantFilter { client: Some(client.clone()), ..GrantFilter::default() }, why, now).await
     }
 
-    /// Forgets a consent and ends the grants that it had given.
+    /// Forgets a consent and ends the grants of that person with that client. Yields how many were active.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn withdraw_consent(&self, user: Subject, client: &ClientId, now: UnixTime) -> Result<usize, StoreError> {
         self.write(Changes { delete: vec![table::consent(user, client)], ..Changes::default() }).await?;
-        let listed = table::of_user(user, Indexed::Grant);
-        self.end_listed(listed, |grant| grant.client == *client, EndReason::ConsentWithdrawn, now).await
+        let filter = GrantFilter { subject: Some(user), client: Some(client.clone()), session: None };
+        self.end_grants(&filter, EndReason::ConsentWithdrawn, now).await
     }
 
-    async fn end_listed(
-        &self,
-        prefix: Key,
-        wanted: impl Fn(&Grant) -> bool + Send,
-        why: EndReason,
-        now: UnixTime,
-    ) -> Result<usize, StoreError> {
-        let (mut ended, mut after) = (0, None::<Key>);
+    /// Ends every grant that the filter wants. Yields how many were active.
+    ///
+    /// # Errors
+    /// When the store fails; what was ended stays ended, and the call can be repeated.
+    pub async fn end_grants(&self, filter: &GrantFilter, why: EndReason, now: UnixTime) -> Result<usize, StoreError> {
+        let (mut ended, mut after) = (0, None);
         loop {
-            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
-            let Some((last, _)) = rows.last() else { return Ok(ended) };
-            after = Some(last.clone());
-            for (entry, _) in &rows {
-                let Some(id) = table::entry_id(entry).map(GrantId::from_bytes) else { continue };
-                let Some(grant) = self.grant(id).await? else { continue };
-                if wanted(&grant.value) && self.end_grant(id, why, now).await? {
-                    ended += 1;
-                }
+            let page = self.grants(filter, after, PAGE).await?;
+            for grant in &page.grants {
+                ended += usize::from(self.end_grant(grant.id, why, now).await?);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(ended);
             }
         }
+    }
+
+    /// The active grants that the filter wants among the `limit` that follow `after`, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn grants(
+        &self,
+        filter: &GrantFilter,
+        after: Option<GrantId>,
+        limit: usize,
+    ) -> Result<GrantPage, StoreError> {
+        let prefix = match (filter.subject, &filter.client) {
+            (Some(subject), _) => table::of_user(subject, Indexed::Grant),
+            (None, Some(client)) => table::of_client(client, Indexed::Grant),
+            // A session has no index of its grants: operators rarely ask, and each refresh would have to write it.
+            (None, None) => table::all(Table::Grant),
+        };
+        let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
+        let rows = self.engine.scan(&prefix, after.as_deref(), limit).await?;
+        let ids: Vec<_> = rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(GrantId::from_bytes).collect();
+        let mut grants = Vec::new();
+        for id in &ids {
+            let grant = self.grant(*id).await?.map(|loaded| loaded.value);
+            grants.extend(grant.filter(|grant| grant.is_active() && filter.wants(grant)));
+        }
+        Ok(GrantPage { grants, next: ids.last().copied().filter(|_| rows.len() == limit) })
+    }
+
+    /// Up to `limit` of what a person has allowed clients, in the order of the clients' ids, after `after`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn consents_page(
+        &self,
+        user: Subject,
+        after: Option<&ClientId>,
+        limit: usize,
+    ) -> Result<Vec<Consent>, StoreError> {
+        let after = after.map(|client| table::consent(user, client));
+        let page = self.page(&table::consents(user), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded: Loaded<Consent>| loaded.value).collect())
+    }
+
+    /// Ends a person's sessions and grants everywhere: they and whoever else holds something of theirs have to sign in
+    /// anew. Consents stay.
+    ///
+    /// # Errors
+    /// When the store fails; what was ended stays ended, and the call can be repeated.
+    pub async fn revoke_person(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
+        // Sessions first: a live one could make a new grant while the old ones are being ended.
+        let sessions = self.end_sessions_of_user(user).await?;
+        let grants = self.end_grants_of_user(user, why, now).await?;
+        Ok(Ended { sessions, grants })
     }
 
     /// What a person has allowed a client before.

@@ -5,6 +5,7 @@
 //! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
 mod account;
+mod audit;
 pub mod barrier;
 pub mod engine;
 mod grants;
@@ -26,6 +27,8 @@ use serde::de::DeserializeOwned;
 
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 
+pub use audit::{AuditPage, AuditRecord};
+pub use grants::{Ended, GrantFilter, GrantPage};
 pub use registry::AddOutcome;
 pub use restored::Restored;
 pub use sessions::{SessionPage, SignInAttempt};
@@ -84,6 +87,7 @@ pub struct Store {
     /// Interactions that are open, and how many may be.
     interactions: AtomicUsize,
     most_interactions: usize,
+    trail: audit::Trail,
 }
 
 impl Store {
@@ -92,7 +96,13 @@ impl Store {
     /// # Errors
     /// [`StoreError::Newer`], or when the engine cannot be read or written.
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
-        let store = Self { engine, epoch: AtomicU64::new(1), interactions: AtomicUsize::new(0), most_interactions };
+        let store = Self {
+            engine,
+            epoch: AtomicU64::new(1),
+            interactions: AtomicUsize::new(0),
+            most_interactions,
+            trail: audit::Trail::default(),
+        };
         store.check_format().await?;
         // Both count, and the sweeper takes both off again.
         let mut open = 0;

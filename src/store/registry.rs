@@ -1,7 +1,6 @@
 //! Clients and people.
 
 use crate::protocol::client::{Client, ClientId};
-use crate::protocol::consent::Consent;
 use crate::protocol::grant::EndReason;
 use crate::protocol::secret::SecretHash;
 use crate::protocol::time::UnixTime;
@@ -169,10 +168,14 @@ impl Store {
         self.access_changed();
         self.end_sessions_of_user(subject).await?;
         self.end_grants_of_user(subject, EndReason::Administrator, now).await?;
-        let consents: Vec<Loaded<Consent>> = self.page(&table::consents(subject), None, PAGE).await?;
-        let delete = consents.into_iter().map(|loaded| loaded.key().clone()).collect();
-        self.write(Changes { delete, ..Changes::default() }).await?;
-        Ok(true)
+        loop {
+            let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;
+            if rows.is_empty() {
+                return Ok(true);
+            }
+            let delete = rows.into_iter().map(|(key, _)| key).collect();
+            self.write(Changes { delete, ..Changes::default() }).await?;
+        }
     }
 
     /// Up to `limit` people in the order of their `sub`, after `after`.

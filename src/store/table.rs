@@ -6,6 +6,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::protocol::audit::AuditId;
 use crate::protocol::client::ClientId;
 use crate::protocol::grant::GrantId;
 use crate::protocol::secret::SecretHash;
@@ -27,6 +28,7 @@ pub(super) enum Table {
     Expiry = b'e',
     Grant = b'g',
     Interaction = b'i',
+    Audit = b'j',
     Client = b'l',
     Meta = b'm',
     Consent = b'n',
@@ -41,12 +43,13 @@ pub(super) enum Table {
 
 impl Table {
     /// All of them.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::AppSession,
         Self::Code,
         Self::Expiry,
         Self::Grant,
         Self::Interaction,
+        Self::Audit,
         Self::Client,
         Self::Meta,
         Self::Consent,
@@ -67,6 +70,7 @@ impl Table {
             Self::Expiry => "expiry",
             Self::Grant => "grant",
             Self::Interaction => "interaction",
+            Self::Audit => "audit",
             Self::Client => "client",
             Self::Meta => "meta",
             Self::Consent => "consent",
@@ -160,6 +164,16 @@ pub(super) fn once(hash: &SecretHash) -> Key {
     key(Table::Once, &[hash.as_bytes()])
 }
 
+/// An event of the audit trail; the newest comes first.
+pub(super) fn audit(id: AuditId) -> Key {
+    key(Table::Audit, &[id.as_bytes()])
+}
+
+/// The events of the audit trail by age, the oldest first: index 1 has those that anybody can cause.
+pub(super) fn audit_ages(index: usize) -> Key {
+    key(Table::Index, &[b"a", if index == 0 { b"p" } else { b"s" }])
+}
+
 /// The format of the store.
 pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
@@ -174,6 +188,7 @@ pub(super) fn key_ring() -> Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Indexed {
+    Audit = b'j',
     Grant = b'g',
     Session = b's',
 }

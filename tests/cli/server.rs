@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use sealgate::admin::{self, Directory, NobodySigns, OnThisThread, socket};
 use sealgate::ambient::{Clock, OsEntropy, SystemClock};
+use sealgate::audit::Trail;
+use sealgate::config::Audit;
 use sealgate::protocol::client::ClientId;
 use sealgate::protocol::code::{Code, CodeState};
 use sealgate::protocol::grant::{Grant, GrantId, GrantState};
@@ -48,6 +50,7 @@ impl Served {
                     passwords: &OnThisThread,
                     keys: &NobodySigns,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
+                    trail: &Trail::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
                 };
                 admin::execute(&directory, command).await
             }

@@ -10,6 +10,7 @@ mod support;
 mod flow;
 
 mod account;
+mod audit;
 mod authorize;
 mod authorize_by_post;
 mod client_auth;

@@ -1,0 +1,55 @@
+//! Commands about what clients were granted.
+
+use serde_json::json;
+
+use super::answer::Answer;
+use super::command::{GrantCommand, GrantsOf};
+use super::execute::{CommandError, Directory, PAGE};
+use super::{users, view};
+use crate::protocol::audit::{AuditEvent, AuditKind};
+use crate::protocol::grant::{EndReason, GrantId};
+use crate::store::GrantFilter;
+
+pub(super) async fn execute(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
+    match command {
+        GrantCommand::List { of, after } => {
+            let page = directory.store.grants(&filter(directory, of).await?, after, PAGE).await?;
+            let next = page.next.map(|id| id.to_string());
+            Ok(view::list("grants", page.grants.iter().map(view::grant).collect(), next))
+        }
+        GrantCommand::Revoke(id) => revoke(directory, id).await,
+        GrantCommand::RevokeAll(of) => revoke_all(directory, of).await,
+    }
+}
+
+async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
+    let subject = match &of.person {
+        Some(person) => Some(users::find(directory, person).await?.sub),
+        None => None,
+    };
+    if subject.is_none() && of.client.is_none() && of.session.is_none() {
+        return Err(CommandError::invalid("name a person, a client or a session"));
+    }
+    Ok(GrantFilter { subject, client: of.client, session: of.session })
+}
+
+async fn revoke(directory: &Directory<'_>, id: GrantId) -> Result<Answer, CommandError> {
+    let absent = || CommandError::Absent(format!("no active grant has the id {id}"));
+    let grant = directory.store.grant(id).await?.ok_or_else(absent)?.value;
+    if !directory.store.end_grant(id, EndReason::Administrator, directory.clock.now()).await? {
+        return Err(absent());
+    }
+    let event = directory.event(AuditKind::GrantsEnded).of(grant.subject).with_client(&grant.client);
+    directory.record(event.with_grant(id)).await;
+    Ok(view::object(json!({ "grant": id, "grants_ended": 1 })))
+}
+
+async fn revoke_all(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, CommandError> {
+    let filter = filter(directory, of).await?;
+    let ended = directory.store.end_grants(&filter, EndReason::Administrator, directory.clock.now()).await?;
+    let event = directory.event(AuditKind::GrantsEnded).with_detail(format!("grants {ended}"));
+    let event = filter.subject.into_iter().fold(event, AuditEvent::of);
+    let event = filter.client.iter().fold(event, AuditEvent::with_client);
+    directory.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
+    Ok(view::object(json!({ "grants_ended": ended })))
+}

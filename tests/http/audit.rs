@@ -1,0 +1,159 @@
+//! The audit trail: what people and clients do is kept with who, what, where and when, and no secret is among it.
+
+use sealgate::protocol::audit::AuditKind as Kind;
+use sealgate::protocol::audit::{Actor, AuditFilter, AuditKind};
+use sealgate::store::AuditRecord;
+
+use crate::support::{PASSWORD, Provider, Tokens};
+
+/// All that is kept, the newest first.
+async fn trail(provider: &Provider, filter: AuditFilter) -> Vec<AuditRecord> {
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    provider.sealgate.store.audit_page(&filter, None, 1000).await.unwrap().records
+}
+
+fn kinds(records: &[AuditRecord]) -> Vec<AuditKind> {
+    records.iter().map(|record| record.event.kind).collect()
+}
+
+#[tokio::test]
+async fn a_way_through_the_provider_leaves_its_trail() {
+    let provider = Provider::new().await;
+    let (client, browser) = (provider.c1(), provider.browser());
+    let page = browser.open(&client.authorize(&[("scope", "openid offline_access")])).await;
+    let page = browser.submit(&page, &[("email", "anna@example.test"), ("password", "wrong")]).await;
+    let page = browser.sign_in(&page, "anna@example.test").await;
+    let code = browser.allow(&page).await.returned("code").unwrap();
+    let first = Tokens::of(&client.redeem(&code).await);
+    provider.wait(1);
+    let second = Tokens::of(&client.refresh(&first.refresh).await);
+    client.revoke(&second.access).await;
+    assert_eq!(client.refresh(&first.refresh).await.status, 400);
+    browser.open(&format!("/oauth/logout?id_token_hint={}", first.id)).await;
+    let all = trail(&provider, AuditFilter::default()).await;
+    let expected = [
+        Kind::SignInFailed,
+        Kind::SignedOut,
+        Kind::ReuseDetected,
+        Kind::TokenRevoked,
+        Kind::TokensRefreshed,
+        Kind::TokensIssued,
+        Kind::ConsentGiven,
+        Kind::SignedIn,
+    ];
+    let mut kept = kinds(&all);
+    let mut wanted = expected.to_vec();
+    kept.sort_by_key(|kind| kind.as_str());
+    wanted.sort_by_key(|kind| kind.as_str());
+    assert_eq!(kept, wanted);
+    assert!(all.is_sorted_by_key(|record| std::cmp::Reverse(record.event.at)));
+    for record in &all {
+        let event = &record.event;
+        assert_eq!(event.subject, Some(provider.anna.sub), "{event:?}");
+        assert_eq!(event.address.unwrap().to_string(), "192.0.2.1");
+        assert_eq!(event.request_id.as_deref(), Some("request-1"));
+        assert_eq!(event.actor == Actor::Stranger, event.kind == Kind::SignInFailed);
+    }
+    let text = serde_json::to_string(&all).unwrap();
+    for secret in [PASSWORD, &code, &first.access, &first.refresh, &second.refresh] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_trail_is_asked_by_person_client_kind_and_time_page_by_page() {
+    let provider = Provider::new().await;
+    provider.c1().tokens("openid").await;
+    let ben = provider.browser();
+    provider.wait(100);
+    ben.authorize(&provider.c2().authorize(&[]), "ben@example.test").await;
+    let all = trail(&provider, AuditFilter::default()).await;
+    let of_ben = trail(&provider, AuditFilter { subject: Some(provider.ben.sub), ..AuditFilter::default() }).await;
+    assert_eq!(kinds(&of_ben), [AuditKind::ConsentGiven, AuditKind::SignedIn]);
+    let c1 = Some("c1".to_owned().try_into().unwrap());
+    let of_c1 = trail(&provider, AuditFilter { client: c1, ..AuditFilter::default() }).await;
+    assert_eq!(kinds(&of_c1), [AuditKind::TokensIssued, AuditKind::ConsentGiven, AuditKind::SignedIn]);
+    assert_eq!(all, [of_ben.clone(), of_c1.clone()].concat());
+    let sign_ins = AuditFilter { kinds: vec![AuditKind::SignedIn], ..AuditFilter::default() };
+    assert_eq!(trail(&provider, sign_ins).await.len(), 2);
+    let since = AuditFilter { since: Some(of_ben[0].event.at), ..AuditFilter::default() };
+    assert_eq!(trail(&provider, since).await, of_ben);
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let page = provider.sealgate.store.audit_page(&AuditFilter::default(), after, 2).await.unwrap();
+        pages.extend(page.records);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, all);
+}
+
+/// Nobody's password is kept because it was typed where the address belongs, and nobody's address that is unknown here.
+#[tokio::test]
+async fn what_was_typed_is_not_kept() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    for typed in ["hunter2-typed-as-address", "nobody@example.test"] {
+        browser.submit(&page, &[("email", typed), ("password", "x")]).await;
+    }
+    let all = trail(&provider, AuditFilter::default()).await;
+    assert_eq!(kinds(&all), [AuditKind::SignInFailed]);
+    assert_eq!((all[0].event.count, all[0].event.subject), (2, None));
+    let text = serde_json::to_string(&all).unwrap();
+    assert!(!text.contains("hunter2") && !text.contains("nobody"), "{text}");
+}
+
+/// 5,000 failures from as many addresses cost a few hundred records and a few commits.
+#[tokio::test]
+async fn a_flood_of_failures_is_counted_and_not_kept_one_by_one() {
+    let provider = Provider::with("[login]\nfailures_per_account = 1").await;
+    let mut browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    for number in 0..5000 {
+        browser.address = format!("10.0.{}.{}", number / 250, number % 250);
+        browser.submit(&page, &[("email", "ben@example.test"), ("password", "x")]).await;
+    }
+    provider.c1().tokens("openid").await;
+    let all = trail(&provider, AuditFilter::default()).await;
+    let failures: Vec<_> = all.iter().filter(|record| record.event.is_anybodys()).collect();
+    assert_eq!(failures.iter().map(|record| record.event.count).sum::<u64>(), 5000);
+    assert_eq!(failures.len(), 256);
+    assert_eq!(all.len(), 256 + 3, "what is no failure is kept beside it");
+}
+
+#[tokio::test]
+async fn records_go_when_they_are_old_and_when_there_are_too_many() {
+    let provider = Provider::new().await;
+    let store = &provider.sealgate.store;
+    let keep = std::time::Duration::from_hours(24);
+    let now = || sealgate::ambient::Clock::now(&*provider.clock);
+    provider.c1().tokens("openid").await;
+    trail(&provider, AuditFilter::default()).await;
+    provider.wait(24 * 3600);
+    provider.c1().tokens("openid").await;
+    assert_eq!(trail(&provider, AuditFilter::default()).await.len(), 5, "the second time the consent is remembered");
+    assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 3);
+    assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 0);
+    let left = trail(&provider, AuditFilter::default()).await;
+    assert_eq!(left.len(), 2);
+    assert_eq!(store.trim_audit(now(), keep, 1, 100).await.unwrap(), 1, "the oldest gives way");
+    let now_left = trail(&provider, AuditFilter { subject: Some(provider.anna.sub), ..AuditFilter::default() }).await;
+    assert_eq!(now_left, left[..1]);
+    provider.wait(24 * 3600);
+    assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 1);
+    let rows = store.export(&sealgate::store::Position::default()).await.unwrap().unwrap().0;
+    // The records are gone with their entries by person, client and age.
+    assert!(rows.iter().all(|row| row.table != "audit"));
+    let index = rows.iter().filter(|row| row.table == "index").count();
+    assert_eq!(index, 6, "two sessions of one person, two grants of one person and one client: {rows:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_kept_where_the_operator_wants_none() {
+    let provider = Provider::with("[audit]\nkeep_days = 0").await;
+    provider.c1().tokens("openid").await;
+    assert_eq!(trail(&provider, AuditFilter::default()).await, []);
+}
