@@ -127,6 +127,8 @@ async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandE
     if !to.is_absolute() {
         return Err(CommandError::invalid("the backup's directory must be an absolute path"));
     }
+    // What waits of the audit trail belongs to this moment too.
+    directory.trail.write(directory.store).await?;
     let records = directory.store.copy_to(to).await?;
     tracing::info!(directory = %to.display(), records, "an operator made a backup");
     Ok(view::object(json!({ "directory": to, "records": records })))

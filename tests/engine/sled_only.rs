@@ -324,8 +324,17 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
     for round in 0..5_u64 {
         let mut child = child("a_killed_process_loses_nothing_that_it_acknowledged", &place, "");
         let output = BufReader::new(child.stdout.take().unwrap());
-        let reader = thread::spawn(move || durable(output.lines().map_while(Result::ok)));
-        thread::sleep(Duration::from_millis(300 + 130 * round));
+        let (begun, beginning) = std::sync::mpsc::channel();
+        let reader = thread::spawn(move || {
+            let told = output.lines().map_while(Result::ok).enumerate().inspect(|(index, _)| {
+                if *index == 60 {
+                    let _ = begun.send(());
+                }
+            });
+            durable(told.map(|(_, line)| line))
+        });
+        beginning.recv_timeout(Duration::from_mins(1)).unwrap();
+        thread::sleep(Duration::from_millis(130 * round));
         child.kill().unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(9));
         let durable = reader.join().unwrap();

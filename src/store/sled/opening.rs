@@ -20,6 +20,8 @@ use crate::store::barrier;
 
 /// The layout that `records` describes.
 const FORMAT: &[u8] = &[1];
+/// How long another process may take to let go of the store.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long sled's threads of a database just closed in this process may hold its file.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -167,14 +169,22 @@ pub(super) fn take_lock(path: &Path) -> Result<File, OpenError> {
     let mut options = OpenOptions::new();
     let mut lock =
         options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&file).map_err(fault)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut note = String::new();
-            let process = lock.read_to_string(&mut note).ok().and_then(|_| note.trim().parse().ok());
-            return Err(OpenError::Locked { path: path.to_owned(), process });
+    let started = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => break,
+            // A process that has just ended may still be closing its files, and a child that is being started holds them
+            // until its program is loaded.
+            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_TIMEOUT => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut note = String::new();
+                let process = lock.read_to_string(&mut note).ok().and_then(|_| note.trim().parse().ok());
+                return Err(OpenError::Locked { path: path.to_owned(), process });
+            }
+            Err(TryLockError::Error(error)) => return Err(fault(error)),
         }
-        Err(TryLockError::Error(error)) => return Err(fault(error)),
     }
     lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id())).map_err(fault)?;
     Ok(lock)
