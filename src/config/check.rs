@@ -169,6 +169,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let sessions = section.number("sessions", 2, 1..=256);
     let sign_timeout = section.seconds("sign_timeout_seconds", 5, 1..=MINUTE);
     let queue = section.number("queue", 256, 1..=65_536);
+    let hang_abort = section.seconds("hang_abort_seconds", 30, 5..=HOUR);
     Some(Hsm {
         module: module?,
         token_label: token_label?,
@@ -178,6 +179,7 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         sessions,
         sign_timeout,
         queue,
+        hang_abort,
     })
 }
 

@@ -158,6 +158,8 @@ pub struct Hsm {
     pub sign_timeout: Duration,
     /// Signatures that may wait at once; more are answered 503.
     pub queue: usize,
+    /// How long a call into the module may last before the process aborts for a new one.
+    pub hang_abort: Duration,
 }
 
 /// `[store]`.

@@ -138,13 +138,12 @@ fn generate_pair(
     label: &str,
 ) -> Result<Result<KeyReport, Vec<String>>, Fault> {
     let common = [Attribute::Token(true), Attribute::Label(label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
+    // What the public key may be used for in the token is not asked for: anybody can do that elsewhere, and tpm2-pkcs11
+    // takes VERIFY for DECRYPT and ENCRYPT for SIGN.
     let mut public = vec![
         Attribute::ModulusBits(u64::from(size.bits()).into()),
         Attribute::PublicExponent(vec![1, 0, 1]),
         Attribute::Private(false),
-        Attribute::Verify(true),
-        Attribute::Encrypt(false),
-        Attribute::Wrap(false),
     ];
     public.extend_from_slice(&common);
     let mut private = vec![

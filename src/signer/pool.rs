@@ -54,10 +54,10 @@ impl Pkcs11Signer {
     /// # Errors
     /// [`OpenError`], one line for the operator. The PIN is tried once at most.
     pub fn open(hsm: &config::Hsm, observer: Arc<dyn Observer>) -> Result<Self, OpenError> {
-        Self::open_with(hsm, observer, Timing::default())
+        Self::open_with(hsm, observer, Timing { hang_abort: hsm.hang_abort, ..Timing::default() })
     }
 
-    /// As [`Self::open`], with other pauses and limits.
+    /// As [`Self::open`], with other pauses and limits than the defaults and `hsm.hang_abort`.
     ///
     /// # Errors
     /// As [`Self::open`].

@@ -22,9 +22,9 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             first_pause: Duration::from_millis(100),
-            longest_pause: Duration::from_millis(1500),
+            longest_pause: Duration::from_secs(1),
             probe_interval: Duration::from_secs(10),
-            hang_noticed: Duration::from_secs(4),
+            hang_noticed: Duration::from_millis(3500),
             hang_abort: Duration::from_secs(30),
         }
     }

@@ -25,6 +25,11 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
+    /// A number below this one.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).unwrap()
+    }
+
     /// A duration of this many milliseconds.
     pub(crate) fn milliseconds(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.next() % (to - from))

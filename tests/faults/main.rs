@@ -1,4 +1,4 @@
-//! What was acknowledged survives: a killed process, a power cut. `FAULT_ROUNDS` sets the length; without it a short form
+//! What was acknowledged survives: a killed process, a power cut, a token that fails. `FAULT_ROUNDS` sets the length; without it a short form
 //! runs. `FAULT_SEED` repeats a run's random choices as far as the machine's own timing allows.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -8,11 +8,14 @@ mod chance;
 mod kill;
 mod power;
 mod sharing;
+#[path = "../support/shim.rs"]
+mod shim;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 #[path = "../blackbox/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the blackbox tests use the rest")]
 mod support;
+mod token;
 mod turnover;
 
 /// A test that measures has the machine to itself; the others share it.

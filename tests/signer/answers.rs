@@ -284,7 +284,7 @@ fn sessions_are_used_by_one_thread_each_whatever_fails_under_load() {
     in_own_process(test, LABEL, |softhsm| {
         let (shim, hsm) = shimmed(softhsm);
         let hsm = Hsm { sessions: 4, sign_timeout: Duration::from_secs(1), ..hsm };
-        let (signer, _) = open(&hsm, quick());
+        let (signer, _) = open(&hsm, brisk());
         let signer = Arc::new(signer);
         let stop = Arc::new(AtomicBool::new(false));
         // So that calls overlap wherever they can.
@@ -315,7 +315,7 @@ fn sessions_are_used_by_one_thread_each_whatever_fails_under_load() {
             for requests in load {
                 answered += requests.await.unwrap().0;
             }
-            assert!(answered > 100, "{answered} signatures");
+            assert!(answered > 0, "nothing was signed between the faults");
         });
         assert_well(&signer, "the load");
         shim.assert_well_used();

@@ -28,6 +28,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         sessions: 2,
         sign_timeout: Duration::from_secs(10),
         queue: 256,
+        hang_abort: Duration::from_secs(30),
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Instance {
     pub(crate) softhsm: SoftHsm,
     pub(crate) port: u16,
     pub(crate) admin_port: u16,
+    /// Further variables of the environment, for the server and the commands.
+    pub(crate) environment: Vec<(&'static str, String)>,
     child: Option<Child>,
 }
 
@@ -76,6 +78,7 @@ impl Instance {
             softhsm: SoftHsm::with_token("sealgate"),
             port: free_port(),
             admin_port: free_port(),
+            environment: Vec::new(),
             child: None,
         };
         instance.configure(settings);
@@ -181,7 +184,7 @@ impl Instance {
     pub(crate) fn try_run(&self, arguments: &[&str], input: &str) -> Output {
         let config = self.config();
         let mut command = sealgate(&self.softhsm, arguments);
-        command.args(["--config", path(&config)]);
+        command.args(["--config", path(&config)]).envs(self.environment.iter().cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A command that reads no input may be gone already.
@@ -236,6 +239,7 @@ impl Instance {
         let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
         let config = self.config();
         let mut command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        command.envs(self.environment.iter().cloned());
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         self.child = Some(child);
         wait_until("the server is ready", || {
@@ -258,6 +262,12 @@ impl Instance {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Whether the server has ended by itself.
+    #[allow(dead_code, reason = "the tests of failing tokens share this fixture and use it")]
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_none_or(|child| child.try_wait().unwrap().is_some())
     }
 
     /// Asks the server to stop (SIGTERM) and waits; yields its exit code.

@@ -26,6 +26,7 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
             sessions: 2,
             sign_timeout: Duration::from_secs(30),
             queue: 1000,
+            hang_abort: Duration::from_secs(30),
         };
         sealgate::signer::generate(&hsm, KeySize::Rsa2048, &[7; 16], false).unwrap();
         let signer = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap();

@@ -1,0 +1,109 @@
+//! SoftHSM behind a p11-kit server's socket, which stands for an HSM in the network: the process that signs dies and
+//! comes back, or stops answering. Needs p11-kit and p11-kit-modules.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
+
+use super::outage::outlives;
+use super::world::{ANSWERED, BACK, Client, configure_hsm, settings};
+use crate::MACHINE;
+use crate::softhsm::MODULE;
+use crate::support::{Instance, wait_until};
+
+const SERVER: &str = "/usr/libexec/p11-kit/p11-kit-server";
+const CLIENT: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-client.so";
+
+/// A p11-kit server in front of an instance's SoftHSM. It starts a process for each connection: all are in one group.
+struct Remote {
+    socket: PathBuf,
+    configuration: PathBuf,
+    server: Option<Child>,
+}
+
+impl Remote {
+    fn new(instance: &Instance) -> Self {
+        let socket = instance.softhsm.root().join("p11.sock");
+        let mut remote = Self { socket, configuration: instance.softhsm.configuration(), server: None };
+        remote.start();
+        remote
+    }
+
+    fn start(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+        let server = Command::new(SERVER)
+            .args(["-f", "-n"])
+            .arg(&self.socket)
+            .args(["--provider", MODULE, "pkcs11:"])
+            .env("SOFTHSM2_CONF", &self.configuration)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{SERVER}: {error}; install p11-kit"));
+        self.server = Some(server);
+        let socket = self.socket.clone();
+        wait_until("the p11-kit server listens", || socket.exists());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let server = self.server.as_ref().unwrap();
+        kill_process_group(Pid::from_child(server), signal).unwrap();
+    }
+
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.server.take().unwrap().wait().unwrap();
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+    }
+}
+
+async fn world() -> (Instance, Remote, Arc<Client>) {
+    let mut instance = Instance::prepare(&settings());
+    let secret = instance.add_confidential_client("web");
+    let remote = Remote::new(&instance);
+    instance.environment.push(("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", remote.socket.display())));
+    assert!(std::path::Path::new(CLIENT).exists(), "{CLIENT} is absent; install p11-kit-modules");
+    configure_hsm(&instance, CLIENT.as_ref(), "");
+    instance.start();
+    let client = Arc::new(Client::new(&instance, &secret).await);
+    (instance, remote, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_token_whose_server_dies_and_comes_back_costs_nothing() {
+    let _shared = MACHINE.read().await;
+    let (_instance, remote, client) = world().await;
+    let remote = std::cell::RefCell::new(remote);
+    outlives("a p11-kit server that died", &client, || remote.borrow_mut().kill(), || remote.borrow_mut().start())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_token_that_stops_answering_for_a_while_costs_nothing() {
+    let _shared = MACHINE.read().await;
+    let (_instance, remote, client) = world().await;
+    let mut family = client.family().await;
+    remote.signal(Signal::STOP);
+    let stopped = Instant::now();
+    let reply = client.refresh(&family).await;
+    assert!(reply.is_later() && reply.took < ANSWERED, "{reply:?}");
+    while client.ready().await {
+        assert!(stopped.elapsed() < Duration::from_secs(5), "the hang is not noticed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    remote.signal(Signal::CONT);
+    client.back_within(BACK, &mut family, "a server that stopped answering").await;
+}
