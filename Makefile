@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-faults lint systemd fuzz bench-gate audit clean
+.PHONY: help run test test-rust test-clients test-faults lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
@@ -11,6 +11,7 @@ help:
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
+	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
@@ -51,6 +52,10 @@ bench-gate:
 	@.ci/install bench
 	$(CARGO) build --profile bench --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
+
+bench-signer:
+	@.ci/install run
+	$(CARGO) bench --profile release --bench signer
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
