@@ -27,6 +27,7 @@ mod pkce;
 mod rate_limit;
 mod redirect_uri;
 mod refresh;
+mod refresh_retry;
 mod register;
 mod registration;
 mod revoke;
