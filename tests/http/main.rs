@@ -6,6 +6,7 @@
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;
+mod sweep;
 
 mod flow;
 
