@@ -22,6 +22,8 @@ const PULSES_A_SWEEP: u32 = 15;
 /// Records swept a step, and steps a sweep: bounded work, so that sweeping never holds up what people wait for.
 const SWEEP_STEP: usize = 128;
 const SWEEP_STEPS: usize = 64;
+/// How far what a sweep left over is counted: two sweeps' worth.
+const MOST_PENDING: usize = 2 * SWEEP_STEPS * SWEEP_STEP;
 /// Records of the audit trail that a sweep removes: more than strangers can make in the meantime.
 const MOST_TRIMMED: usize = 16_384;
 
@@ -112,6 +114,14 @@ impl House {
     }
 
     async fn sweep(&self) {
+        self.sweep_steps().await;
+        match self.sealgate.store.expired_pending(self.sealgate.clock.now(), MOST_PENDING).await {
+            Ok(pending) => self.sealgate.metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX)),
+            Err(error) => tracing::warn!(%error, "what waits to be swept could not be counted"),
+        }
+    }
+
+    async fn sweep_steps(&self) {
         for _ in 0..SWEEP_STEPS {
             match self.sealgate.store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
                 Ok(swept) => {

@@ -40,6 +40,8 @@ pub struct Metrics {
     pub interactions: IntGauge,
     /// Expired records that were removed.
     pub swept: IntCounter,
+    /// Expired records that wait to be removed, counted up to a bound.
+    pub expired_pending: IntGauge,
 }
 
 /// What a token was issued as.
@@ -152,6 +154,10 @@ impl Metrics {
             connections: gauge("sealgate_connections", "Client connections that are open.")?,
             interactions: gauge("sealgate_interactions", "Sign-ins begun and not finished.")?,
             swept: counter("sealgate_store_swept_total", "Expired records removed.")?,
+            expired_pending: gauge(
+                "sealgate_store_expired_pending",
+                "Expired records that the last sweep left for the next, counted up to 16384.",
+            )?,
             registry,
         })
     }

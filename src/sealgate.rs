@@ -184,5 +184,6 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         details: ClientDetails::default(),
         owner: None,
         registration: None,
+        refresh_retry_seconds: None,
     }
 }

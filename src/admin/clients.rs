@@ -12,6 +12,7 @@ use crate::ambient::random;
 use crate::protocol::audit::AuditKind;
 use crate::protocol::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
+    LONGEST_REFRESH_RETRY,
 };
 use crate::protocol::grant::EndReason;
 use crate::protocol::profile::is_line;
@@ -36,6 +37,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -
         ClientCommand::RotateSecret { id, overlap_seconds } => rotate_secret(directory, &id, overlap_seconds).await,
         ClientCommand::Disable(id) => disable(directory, &id).await,
         ClientCommand::Enable(id) => Ok(view::client(&set_state(directory, &id, ClientState::Enabled).await?)),
+        ClientCommand::RefreshRetry { id, seconds } => set_refresh_retry(directory, &id, seconds).await,
         ClientCommand::Delete(id) => delete(directory, &id).await,
         ClientCommand::InitialToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
     }
@@ -61,6 +63,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         details: ClientDetails::default(),
         owner: None,
         registration: None,
+        refresh_retry_seconds: new.refresh_retry_seconds,
     };
     match directory.store.add_client(&client).await? {
         AddOutcome::Added => {}
@@ -108,10 +111,16 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
         faults.push(fault);
         AuthMethod::None
     });
+    faults.extend(retry_fault(new.refresh_retry_seconds));
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
     Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope })
+}
+
+fn retry_fault(seconds: Option<u64>) -> Option<String> {
+    let too_long = seconds.is_some_and(|seconds| seconds > LONGEST_REFRESH_RETRY);
+    too_long.then(|| format!("a refresh token can be retried for at most {LONGEST_REFRESH_RETRY} seconds"))
 }
 
 fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
@@ -223,6 +232,20 @@ async fn set_state(directory: &Directory<'_>, id: &ClientId, state: ClientState)
     Ok(client)
 }
 
+async fn set_refresh_retry(
+    directory: &Directory<'_>,
+    id: &ClientId,
+    seconds: Option<u64>,
+) -> Result<Answer, CommandError> {
+    if let Some(fault) = retry_fault(seconds) {
+        return Err(CommandError::invalid(fault));
+    }
+    let changed = directory.store.change_client(id, |client| client.refresh_retry_seconds = seconds).await?;
+    let client = changed.ok_or_else(|| absent(id))?;
+    tracing::info!(client = %id, ?seconds, "an operator set a client's retry window");
+    Ok(view::client(&client))
+}
+
 async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
     if !directory.store.delete_client(id, directory.clock.now()).await? {
         return Err(absent(id));
@@ -266,6 +289,7 @@ mod tests {
             details: ClientDetails::default(),
             owner: None,
             registration: None,
+            refresh_retry_seconds: None,
         }
     }
 

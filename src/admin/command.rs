@@ -100,6 +100,13 @@ pub enum ClientCommand {
     Enable(ClientId),
     /// Removes a client and ends its grants.
     Delete(ClientId),
+    /// Sets how long a rotated refresh token still gives the same new one.
+    RefreshRetry {
+        /// Whose.
+        id: ClientId,
+        /// How long, seconds; what the configuration says when absent.
+        seconds: Option<u64>,
+    },
     /// Makes a token that registers one client (RFC 7591 §3).
     InitialToken {
         /// How long it works, seconds.
@@ -308,6 +315,8 @@ pub struct NewClient {
     pub auth_method: Option<AuthMethod>,
     /// Whether people are asked.
     pub consent: ConsentRule,
+    /// How long a rotated refresh token still gives the same new one, seconds; what the configuration says when absent.
+    pub refresh_retry_seconds: Option<u64>,
 }
 
 /// A secret as it is: for the socket, which only the server's own user and root can open.

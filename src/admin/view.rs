@@ -57,6 +57,7 @@ pub(super) fn client(client: &Client) -> Answer {
         "consent": client.consent,
         "state": client.state,
         "created_at": client.created_at,
+        "refresh_retry_seconds": client.refresh_retry_seconds,
         "self_registered": client.registration.is_some(),
         "client_secrets": secrets,
     }));

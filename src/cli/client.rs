@@ -46,6 +46,14 @@ pub(super) enum Verb {
         #[command(flatten)]
         which: Which,
     },
+    /// Set how long a refresh token that was just rotated still gives the very same new one
+    RefreshRetry {
+        #[command(flatten)]
+        which: Which,
+        /// How long, 0 to 300 [default: what the configuration says]
+        #[arg(long, value_name = "SECONDS")]
+        seconds: Option<u64>,
+    },
     /// Make a token with which one client can be registered over HTTP (RFC 7591); printed this once
     InitialToken {
         /// How long it works
@@ -80,6 +88,10 @@ pub(super) struct NewArguments {
     /// Whether people are asked for consent
     #[arg(long, value_name = "RULE", default_value = "ask")]
     consent: ConsentName,
+    /// How long a refresh token that was just rotated still gives the very same new one, 0 to 300
+    /// [default: what the configuration says]
+    #[arg(long, value_name = "SECONDS")]
+    refresh_retry_seconds: Option<u64>,
 }
 
 pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
@@ -96,6 +108,10 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         Verb::Disable { which } => (ClientCommand::Disable(meant(which)?), &["client_id", "state", "grants_ended"]),
         Verb::Enable { which } => (ClientCommand::Enable(meant(which)?), &["client_id", "state"]),
         Verb::Delete { which } => (ClientCommand::Delete(meant(which)?), &["client_id", "deleted"]),
+        Verb::RefreshRetry { which, seconds } => {
+            let id = meant(which)?;
+            (ClientCommand::RefreshRetry { id, seconds }, &["client_id", "refresh_retry_seconds"])
+        }
         Verb::InitialToken { lifetime_seconds } => {
             note_mode(access.config().registration.mode);
             (ClientCommand::InitialToken { lifetime_seconds }, &["initial_access_token"])
@@ -118,6 +134,7 @@ fn new(arguments: NewArguments) -> NewClient {
         scope: (!arguments.scope.is_empty()).then(|| arguments.scope.join(" ")),
         auth_method: arguments.auth_method.map(Into::into),
         consent: arguments.consent.into(),
+        refresh_retry_seconds: arguments.refresh_retry_seconds,
     }
 }
 

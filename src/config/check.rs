@@ -22,6 +22,7 @@ use super::{
     Accent, Admin, Audit, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
     RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
+use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
 
 const MINUTE: u64 = 60;
@@ -198,6 +199,7 @@ fn tokens(mut section: Section<'_, '_>) -> Tokens {
         // RFC 6749 §4.1.2 recommends ten minutes at most.
         authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
+        refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=LONGEST_REFRESH_RETRY),
     }
 }
 

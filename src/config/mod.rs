@@ -193,6 +193,8 @@ pub struct Tokens {
     pub authorization_code: Duration,
     /// Of a refresh token, from its issue; each rotation starts it anew.
     pub refresh_token: Duration,
+    /// How long the parent of an unused refresh token is good for the same child, for clients that say nothing else.
+    pub refresh_retry: Duration,
 }
 
 /// `[keys]`: how signing keys follow one another.

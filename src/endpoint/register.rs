@@ -102,6 +102,7 @@ fn client(
         details: ClientDetails::default(),
         owner: None,
         registration: Some(SelfRegistration { access_token: access_token.hash() }),
+        refresh_retry_seconds: None,
     };
     metadata.replace(&mut client);
     Ok(client)

@@ -1,6 +1,8 @@
 //! `POST /oauth/revoke` (specification §6; RFC 7009). The answer is 200 whether or not there was anything to revoke, and
 //! the hint is ignored: the token itself shows what it is. Another client's token is left alone.
 
+use std::time::Duration;
+
 use http::StatusCode;
 
 use crate::endpoint::call::{Bucket, Call};
@@ -34,9 +36,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
 /// Ends the grant: the access tokens of it go too (RFC 7009 §2.1).
 async fn refresh_token(call: &Call<'_>, client: &Client, token: &RefreshToken) -> Result<(), Failure> {
     let Some(grant) = call.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
-    match grant.value.judge(token, &client.id, call.now) {
+    match grant.value.judge(token, &client.id, Duration::ZERO, call.now) {
         // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
-        Presented::Current | Presented::Expired | Presented::Replayed => {
+        Presented::Current | Presented::Again(_) | Presented::Expired | Presented::Replayed => {
             if call.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, call.now).await? {
                 let event = call.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);
                 let event = event.with_client(&client.id).with_grant(grant.value.id);

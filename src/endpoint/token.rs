@@ -16,7 +16,7 @@ use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::client::{Client, ConsentRule};
 use crate::protocol::code::{Code, RedeemFault, UNKNOWN_CODE};
 use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::grant::{EndReason, Grant, GrantKey, GrantState, Presented, Refresh, RefreshToken};
+use crate::protocol::grant::{EndReason, Grant, GrantKey, GrantState, Parent, Presented, Refresh, RefreshToken, Salt};
 use crate::protocol::pkce::CodeVerifier;
 use crate::protocol::scope::{Scope, ScopeValue};
 use crate::protocol::secret::{Secret, base64url};
@@ -96,11 +96,13 @@ async fn refresh(
     let unknown = Refusal::invalid_grant("The refresh token is invalid.");
     let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
     let settings = &call.sealgate.config.tokens;
+    let window = client.refresh_retry(settings.refresh_retry);
     for _ in 0..MOST_TRIES {
         let Some(loaded) = call.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
         let grant = &loaded.value;
-        match grant.judge(&token, &client.id, call.now) {
-            Presented::Current => {}
+        let again = match grant.judge(&token, &client.id, window, call.now) {
+            Presented::Current => None,
+            Presented::Again(salt) => Some(salt),
             Presented::Unknown => return Err(unknown.into()),
             Presented::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             Presented::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
@@ -111,7 +113,7 @@ async fn refresh(
                 note(call, AuditKind::ReuseDetected, grant, Some("refresh token"));
                 return Err(Refusal::invalid_grant("The refresh token was used before.").into());
             }
-        }
+        };
         // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
         let most = grant.scope.intersection(client.scope);
         let scope = narrower.unwrap_or(most);
@@ -119,11 +121,23 @@ async fn refresh(
             return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
         }
         let user = person(call, grant.subject).await?;
-        let next = token.next(call.random());
         let tokens = mint(call, &authorization(grant, scope), &user).await?;
-        let rotated = grant.rotated(&next, call.now, settings.refresh_token, settings.access_token);
-        if call.sealgate.store.update_grant(&loaded, &rotated).await? == Committed::Yes {
-            note(call, AuditKind::TokensRefreshed, grant, None);
+        let detail = again.as_ref().map(|_| "again");
+        let (next, changed) = if let Some(salt) = again {
+            // Committed like a rotation, though little changes: a child that was used or a grant that ended while the
+            // token device signed makes it fail.
+            (token.next(&salt), grant.clone())
+        } else {
+            let salt = Salt::from_random(call.random());
+            let next = token.next(&salt);
+            let parent = Parent { hash: token.hash(), salt, rotated_at: call.now };
+            let parent = Some(parent).filter(|_| !window.is_zero());
+            let rotated = grant.rotated(&next, parent, call.now, settings.refresh_token);
+            (next, rotated)
+        };
+        let changed = changed.living_until(call.now.plus(settings.access_token));
+        if call.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
+            note(call, AuditKind::TokensRefreshed, grant, detail);
             return Ok(respond(call, tokens, Some(&next), scope));
         }
     }
@@ -181,6 +195,7 @@ fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshTok
         generation: 0,
         current: token.hash(),
         expires_at: call.now.plus(settings.refresh_token),
+        parent: None,
     });
     let lifetime =
         refresh.as_ref().map_or(settings.access_token, |_| settings.refresh_token.max(settings.access_token));

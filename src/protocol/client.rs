@@ -1,6 +1,7 @@
 //! Registered clients (RFC 6749 §2): who may ask for tokens, how they prove who they are, and where browsers return.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -186,7 +187,14 @@ pub struct Client {
     /// Set when it came in through the registration endpoint.
     #[serde(default)]
     pub registration: Option<SelfRegistration>,
+    /// How long the parent of an unused refresh token is good for the same child, seconds; the configured window when
+    /// absent. Only an operator sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_retry_seconds: Option<u64>,
 }
+
+/// The longest retry window that a client may be given, seconds: an answer that got lost is asked for again soon.
+pub const LONGEST_REFRESH_RETRY: u64 = 300;
 
 impl Client {
     /// Whether it may be used.
@@ -197,6 +205,11 @@ impl Client {
     /// Whether it cannot keep a secret.
     pub fn is_public(&self) -> bool {
         self.client_type == ClientType::Public
+    }
+
+    /// How long the parent of an unused refresh token is good for the same child.
+    pub fn refresh_retry(&self, configured: Duration) -> Duration {
+        self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
     }
 
     /// Whether it may use this grant.

@@ -5,6 +5,10 @@
 //! - the id may stand in access tokens without giving anything away,
 //! - a forged token finds no record, and nobody who has not held a genuine token of the family can end it,
 //! - a genuine token of any older generation is recognised without a row of its own.
+//!
+//! A client whose answer got lost holds the parent of a token that nobody has. Within a retry window it is given the very
+//! same child again. The child's secret is a hash of its parent's secret and a random salt, and the salt is what the
+//! record keeps: without the parent the record makes no child, and without the record the parent makes none.
 
 use std::fmt;
 use std::time::Duration;
@@ -98,11 +102,13 @@ impl RefreshToken {
         Self { key, generation: 0, secret: Zeroizing::new(random) }
     }
 
-    /// The token that follows this one.
+    /// The token that follows this one: the same one for the same salt.
     #[must_use]
-    pub fn next(&self, random: [u8; 32]) -> Self {
+    pub fn next(&self, salt: &Salt) -> Self {
+        // All parts are of fixed length and the hash never shows, so a plain SHA-256 needs no HMAC around it.
+        let parts = Zeroizing::new([b"sealgate refresh child", &self.secret[..], &salt.0].concat());
         let generation = self.generation.saturating_add(1);
-        Self { key: self.key.clone(), generation, secret: Zeroizing::new(random) }
+        Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::of(&parts).as_bytes()) }
     }
 
     /// Reads a token; `None` for anything that was never one.
@@ -134,6 +140,48 @@ impl RefreshToken {
     }
 }
 
+/// What a refresh token is made of besides its parent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Salt([u8; 32]);
+
+impl Salt {
+    /// The salt made of these random bytes.
+    pub const fn from_random(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Salt(…)")
+    }
+}
+
+impl Serialize for Salt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&base64url(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Salt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = from_base64url(&String::deserialize(deserializer)?);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| serde::de::Error::custom("not 32 bytes in base64url"))
+    }
+}
+
+/// The parent of the refresh token in force, of a client that may ask for its child again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Of the parent.
+    pub hash: SecretHash,
+    /// What its child is made of.
+    pub salt: Salt,
+    /// When it was rotated.
+    pub rotated_at: UnixTime,
+}
+
 /// The refresh token in force of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
@@ -143,6 +191,9 @@ pub struct Refresh {
     pub current: SecretHash,
     /// When the token in force stops working.
     pub expires_at: UnixTime,
+    /// Kept only for a client with a retry window, until the token in force is rotated in its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
 }
 
 /// Why a grant ended.
@@ -215,6 +266,9 @@ pub struct Grant {
 pub enum Presented {
     /// It is the one in force.
     Current,
+    /// It is the parent of the one in force, which nobody has used, and the retry window is open: the child is made of
+    /// this salt.
+    Again(Salt),
     /// It was revoked, or its grant ended otherwise.
     Ended,
     /// It expired.
@@ -232,26 +286,39 @@ impl Grant {
     }
 
     /// Judges a presented refresh token whose key led to this grant. Another client learns nothing and changes nothing.
-    pub fn judge(&self, token: &RefreshToken, client: &ClientId, now: UnixTime) -> Presented {
+    /// For `retry` after a rotation the parent is still good for the same child; zero closes the window.
+    pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> Presented {
         let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else { return Presented::Unknown };
         if !self.is_active() {
             return Presented::Ended;
         }
-        if refresh.current == token.hash() {
+        let hash = token.hash();
+        if refresh.current == hash {
             return if now < refresh.expires_at { Presented::Current } else { Presented::Expired };
+        }
+        let parent = refresh.parent.as_ref().filter(|parent| parent.hash == hash);
+        if let Some(parent) = parent.filter(|parent| now < parent.rotated_at.plus(retry) && now < refresh.expires_at) {
+            return Presented::Again(parent.salt.clone());
         }
         // The key is right, so whoever made this token has held a genuine one of the family. Not the one in force
         // means an older one: a theft, or a client that lost its newest answer. Either way the family ends.
         Presented::Replayed
     }
 
-    /// The grant after its refresh token was rotated: the next one lives for `lifetime`, the access token that comes with
-    /// it for `access_token`.
+    /// The grant after its refresh token was rotated to one that lives for `lifetime`. The parent is given when it may be
+    /// presented again.
     #[must_use]
-    pub fn rotated(&self, next: &RefreshToken, now: UnixTime, lifetime: Duration, access_token: Duration) -> Self {
-        let refresh = Refresh { generation: next.generation, current: next.hash(), expires_at: now.plus(lifetime) };
-        let expires_at = self.expires_at.max(refresh.expires_at).max(now.plus(access_token));
-        Self { refresh: Some(refresh), expires_at, ..self.clone() }
+    pub fn rotated(&self, next: &RefreshToken, parent: Option<Parent>, now: UnixTime, lifetime: Duration) -> Self {
+        let (generation, current, expires_at) = (next.generation, next.hash(), now.plus(lifetime));
+        let refresh = Refresh { generation, current, expires_at, parent };
+        Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
+    }
+
+    /// The grant, kept at least until then: for as long as a token of it works.
+    #[must_use]
+    pub fn living_until(mut self, then: UnixTime) -> Self {
+        self.expires_at = self.expires_at.max(then);
+        self
     }
 
     /// The grant, ended. An ended one keeps its first reason.
@@ -282,7 +349,7 @@ mod tests {
             created_at: NOW,
             expires_at: NOW.plus(MONTH),
             state: GrantState::Active,
-            refresh: Some(Refresh { generation: 0, current: token.hash(), expires_at: NOW.plus(MONTH) }),
+            refresh: Some(Refresh { generation: 0, current: token.hash(), expires_at: NOW.plus(MONTH), parent: None }),
         }
     }
 
@@ -304,25 +371,51 @@ mod tests {
     #[test]
     fn a_rotated_token_is_recognised_however_old() {
         let client = ClientId::parse("c1").unwrap();
-        let second = first().next([5; 32]);
-        let third = second.next([6; 32]);
-        let grant = grant(&first()).rotated(&second, NOW, MONTH, MONTH).rotated(&third, NOW, MONTH, MONTH);
-        assert_eq!(grant.judge(&third, &client, NOW), Presented::Current);
-        assert_eq!(grant.judge(&first(), &client, NOW), Presented::Replayed);
-        assert_eq!(grant.judge(&second, &client, NOW), Presented::Replayed);
+        let second = first().next(&Salt::from_random([5; 32]));
+        let third = second.next(&Salt::from_random([6; 32]));
+        let grant = grant(&first()).rotated(&second, None, NOW, MONTH).rotated(&third, None, NOW, MONTH);
+        assert_eq!(grant.judge(&third, &client, MONTH, NOW), Presented::Current);
+        assert_eq!(grant.judge(&first(), &client, MONTH, NOW), Presented::Replayed);
+        assert_eq!(grant.judge(&second, &client, MONTH, NOW), Presented::Replayed);
+    }
+
+    #[test]
+    fn a_parent_makes_the_same_child_until_the_window_closes_or_the_child_is_used() {
+        let client = ClientId::parse("c1").unwrap();
+        let (salt, window) = (Salt::from_random([5; 32]), Duration::from_secs(10));
+        let second = first().next(&salt);
+        let parent = |token: &RefreshToken| Parent { hash: token.hash(), salt: salt.clone(), rotated_at: NOW };
+        let grant = grant(&first()).rotated(&second, Some(parent(&first())), NOW, MONTH);
+        let at = |seconds| NOW.plus(Duration::from_secs(seconds));
+        assert_eq!(grant.judge(&first(), &client, window, at(9)), Presented::Again(salt.clone()));
+        assert_eq!(first().next(&salt).hash(), second.hash());
+        assert_eq!(grant.judge(&first(), &client, window, at(10)), Presented::Replayed);
+        assert_eq!(grant.judge(&first(), &client, Duration::ZERO, NOW), Presented::Replayed);
+        let third = second.next(&salt);
+        let used = grant.rotated(&third, Some(parent(&second)), NOW, MONTH);
+        assert_eq!(used.judge(&first(), &client, window, NOW), Presented::Replayed);
+        assert_eq!(used.judge(&second, &client, window, NOW), Presented::Again(salt.clone()));
+    }
+
+    /// A parent alone must not make its child, or a thief with an old token would need no server to get the newest one.
+    #[test]
+    fn a_child_cannot_be_made_without_the_salt() {
+        let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();
+        assert_ne!(child(5), child(6));
+        assert!(!format!("{:?}", Salt::from_random([5; 32])).contains('5'));
     }
 
     #[test]
     fn another_client_learns_and_changes_nothing() {
         let other = ClientId::parse("c2").unwrap();
-        assert_eq!(grant(&first()).judge(&first(), &other, NOW), Presented::Unknown);
+        assert_eq!(grant(&first()).judge(&first(), &other, MONTH, NOW), Presented::Unknown);
     }
 
     #[test]
     fn expiry_and_end_are_told_apart() {
         let client = ClientId::parse("c1").unwrap();
-        assert_eq!(grant(&first()).judge(&first(), &client, NOW.plus(MONTH)), Presented::Expired);
+        assert_eq!(grant(&first()).judge(&first(), &client, MONTH, NOW.plus(MONTH)), Presented::Expired);
         let ended = grant(&first()).ended(NOW, EndReason::Revoked);
-        assert_eq!(ended.judge(&first(), &client, NOW), Presented::Ended);
+        assert_eq!(ended.judge(&first(), &client, MONTH, NOW), Presented::Ended);
     }
 }

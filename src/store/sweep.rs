@@ -5,9 +5,9 @@ use serde::Deserialize;
 use crate::protocol::grant::Grant;
 use crate::protocol::session::Session;
 use crate::protocol::time::UnixTime;
-use crate::store::engine::{Changes, Expect};
+use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Table};
-use crate::store::{Committed, Store, StoreError, grants, sessions};
+use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
 /// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer.
 const GRACE_MINUTES: u64 = 10;
@@ -29,13 +29,18 @@ struct Expires {
     expires_at: UnixTime,
 }
 
+/// Entries of an earlier minute than this one are swept.
+fn due(now: UnixTime) -> u32 {
+    u32::try_from((now.seconds() / 60).saturating_sub(GRACE_MINUTES)).unwrap_or(u32::MAX)
+}
+
 impl Store {
     /// Removes up to `most` expired records.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
-        let due = u32::try_from((now.seconds() / 60).saturating_sub(GRACE_MINUTES)).unwrap_or(u32::MAX);
+        let due = due(now);
         let rows = self.engine.scan(&table::all(Table::Expiry), None, most).await?;
         let mut swept = Swept { more: rows.len() == most, ..Swept::default() };
         for (entry, _) in rows {
@@ -49,6 +54,27 @@ impl Store {
             swept.kept += usize::from(!removed);
         }
         Ok(swept)
+    }
+
+    /// How many records wait to be swept; counts no further than `most`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn expired_pending(&self, now: UnixTime, most: usize) -> Result<usize, StoreError> {
+        let due = due(now);
+        let (mut pending, mut after) = (0, None::<Key>);
+        while pending < most {
+            let rows = self.engine.scan(&table::all(Table::Expiry), after.as_deref(), PAGE.min(most - pending)).await?;
+            let is_due = |entry: &[u8]| table::expiry_of(entry).is_none_or(|(minute, _)| minute < due);
+            let counted = rows.iter().take_while(|(entry, _)| is_due(entry)).count();
+            pending += counted;
+            if counted < rows.len() {
+                break;
+            }
+            let Some((last, _)) = rows.into_iter().next_back() else { break };
+            after = Some(last);
+        }
+        Ok(pending)
     }
 
     async fn sweep_one(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<bool, StoreError> {

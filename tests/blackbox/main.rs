@@ -14,4 +14,5 @@ mod gate;
 mod keys;
 mod openidconnect;
 mod start;
+mod sync;
 mod transfer;

@@ -38,6 +38,7 @@ fn a_confidential_client_gets_its_secret_once() {
         "scope": "openid profile email phone offline_access",
         "grant_types": ["authorization_code", "refresh_token"],
         "consent": "ask", "state": "enabled", "self_registered": false,
+        "refresh_retry_seconds": null,
         "created_at": shown["created_at"],
         "client_secrets": [{ "created_at": shown["created_at"], "expires_at": null }],
     });
@@ -162,6 +163,20 @@ fn secret(answer: &Value) -> Secret {
 }
 
 #[test]
+fn a_client_is_given_a_retry_window_and_loses_it_again() {
+    let site = Site::new();
+    site.json(&[WEB, &["--refresh-retry-seconds=30"]].concat());
+    let window = |site: &Site| site.json(&["client", "show", "wiki"])["refresh_retry_seconds"].clone();
+    assert_eq!(window(&site), 30);
+    assert_eq!(site.json(&["client", "refresh-retry", "wiki", "--seconds=0"])["refresh_retry_seconds"], 0);
+    assert_eq!(window(&site), 0);
+    site.json(&["client", "refresh-retry", "wiki"]);
+    assert_eq!(window(&site), Value::Null);
+    let fault = site.errors(&["client", "refresh-retry", "wiki", "--seconds=301"], "").concat();
+    assert!(fault.contains("at most 300 seconds"), "{fault}");
+}
+
+#[test]
 fn a_client_is_refused_taken_again_and_removed() {
     let site = Site::new();
     site.json(WEB);
@@ -230,5 +245,6 @@ pub(crate) fn client(id: &str) -> Client {
         details: ClientDetails::default(),
         owner: None,
         registration: None,
+        refresh_retry_seconds: None,
     }
 }

@@ -358,6 +358,7 @@ fn client(now: UnixTime) -> Client {
         details: ClientDetails::default(),
         owner: None,
         registration: None,
+        refresh_retry_seconds: None,
     }
 }
 

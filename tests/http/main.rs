@@ -6,6 +6,7 @@
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;
+mod sweep;
 
 mod flow;
 
@@ -27,6 +28,7 @@ mod pkce;
 mod rate_limit;
 mod redirect_uri;
 mod refresh;
+mod refresh_retry;
 mod register;
 mod registration;
 mod revoke;

@@ -249,6 +249,18 @@ impl Instance {
         });
     }
 
+    /// Waits until the server has ended by itself, and yields its exit code.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
+        let mut child = self.child.take().unwrap();
+        let mut code = None;
+        wait_until("the server has ended", || {
+            code = child.try_wait().unwrap();
+            code.is_some()
+        });
+        code.and_then(|status| status.code())
+    }
+
     /// Prepared and started.
     pub(crate) fn started(settings: &Settings) -> Self {
         let mut instance = Self::prepare(settings);

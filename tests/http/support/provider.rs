@@ -132,6 +132,7 @@ impl Provider {
             details: client::ClientDetails::default(),
             owner: None,
             registration: None,
+            refresh_retry_seconds: None,
         }
     }
 

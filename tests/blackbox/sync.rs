@@ -1,0 +1,48 @@
+//! A disk that does not take what it is given: the program ends instead of guessing what it holds, and says what to do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::backup::{LIMITS, granted, refresh};
+use crate::support::{Browser, Instance, Settings};
+
+/// Makes a shared library of `sync.c`.
+fn failing_disk(directory: &Path) -> PathBuf {
+    let library = directory.join("sync.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox/sync.c");
+    let compiler =
+        Command::new("cc").args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"]).args([&library, &source]).status();
+    assert!(compiler.expect("a C compiler; install gcc").success());
+    library
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_again() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), upstream: None });
+    let secret = instance.add_confidential_client("web");
+    let library = failing_disk(instance.directory.path());
+    let sign = instance.directory.path().join("fails");
+    let variable = |name: &'static str, file: &Path| (name, file.to_str().unwrap().to_owned());
+    instance.environment = vec![variable("LD_PRELOAD", &library), variable("SYNC_FAILS", &sign)];
+    instance.start();
+    let browser = Browser::new(&instance);
+    let acknowledged = granted(&instance, &secret, &browser).await;
+
+    fs::write(&sign, "").unwrap();
+    let form = [("grant_type", "refresh_token"), ("refresh_token", acknowledged.as_str())];
+    let request = browser.client().post(instance.url("/oauth/token")).basic_auth("web", Some(&secret)).form(&form);
+    let answer = request.send().await;
+    assert!(answer.as_ref().map_or(true, |answer| answer.status() != 200), "nothing was made durable: {answer:?}");
+    assert_eq!(instance.wait_for_end(), Some(70));
+    let log = instance.log();
+    assert!(log.contains("sealgate cannot go on: check the disk of store.path, then start sealgate again"), "{log}");
+
+    // Whether the refresh took place nobody was told; the token of before is either good or replayed, never unknown.
+    fs::remove_file(&sign).unwrap();
+    instance.start();
+    let (status, body) = refresh(&instance, &secret, &acknowledged).await;
+    let known = status == 200 || body["error_description"] == "The refresh token was used before.";
+    assert!(known, "{status} {body}");
+    assert_eq!(instance.stop(), Some(0));
+}

@@ -1,0 +1,25 @@
+//! What has expired goes, a bounded amount a pass, and what waits is counted.
+
+use crate::support::Provider;
+
+const CODES: usize = 20;
+
+#[tokio::test]
+async fn what_has_expired_is_counted_and_removed_in_bounded_passes() {
+    let provider = Provider::with("[rate_limits]\ntoken = 1000").await;
+    let browser = provider.browser();
+    for _ in 0..CODES {
+        provider.c1().code_in(&browser, &[("scope", "openid")]).await;
+    }
+    let store = &provider.sealgate.store;
+    let now = || provider.sealgate.clock.now();
+    assert_eq!(store.expired_pending(now(), 1000).await.unwrap(), 0, "nothing has expired yet");
+    provider.wait(3600);
+    let pending = store.expired_pending(now(), 1000).await.unwrap();
+    assert!(pending >= CODES, "{pending}");
+    assert_eq!(store.expired_pending(now(), 7).await.unwrap(), 7, "counted no further than asked");
+    let swept = store.sweep(now(), 8).await.unwrap();
+    assert!(swept.removed + swept.kept == 8 && swept.more, "{swept:?}");
+    while store.sweep(now(), 8).await.unwrap().more {}
+    assert_eq!(store.expired_pending(now(), 1000).await.unwrap(), 0);
+}
