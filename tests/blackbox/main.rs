@@ -6,6 +6,7 @@
 mod softhsm;
 mod support;
 
+mod attestation;
 mod backup;
 mod bodies;
 mod disk;
@@ -13,5 +14,6 @@ mod flow;
 mod gate;
 mod keys;
 mod openidconnect;
+mod rotation;
 mod start;
 mod transfer;
