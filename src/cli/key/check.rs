@@ -32,8 +32,7 @@ pub(super) fn run(access: &mut Access, output: &Output) -> Result<(), Failure> {
     }
     let keys = check.keys.iter().map(|key| row(&key.report)).collect::<Result<Vec<_>, _>>()?;
     output.result(&json!({ "ok": true, "keys": keys }), || {
-        let lines: Vec<_> = check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid)).collect();
-        lines.concat()
+        check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid)).collect::<Vec<_>>().concat()
     })
 }
 
