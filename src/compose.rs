@@ -9,6 +9,7 @@ use crate::ambient::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
 use crate::house::House;
 use crate::metrics::Metrics;
+use crate::rotation;
 use crate::sealgate::Parts;
 use crate::server::{Background, Server, ServerParts, StopSignal};
 use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
@@ -42,6 +43,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
     let house = Arc::new(House::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
     let last = Arc::clone(&house);
+    let rotating = Arc::clone(&sealgate);
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let server = Server::prepare(ServerParts {
         server: config.server.clone(),
@@ -51,6 +53,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
         health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
         background: vec![
             Background::new("store", |stop| house.keep(stop)),
+            Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
             Background::new("admin socket", |stop| admin::socket::serve(socket, sealgate, stop)),
         ],
         stopped: Box::new(move || {

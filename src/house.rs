@@ -79,6 +79,7 @@ impl House {
             if let Err(error) = self.sealgate.follow_keys().await {
                 tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
             }
+            self.sealgate.read_attestations().await;
             let writable = self.sealgate.store.ping().await;
             if let Err(error) = &writable
                 && self.store_writable.load(Ordering::Relaxed)
@@ -230,6 +231,10 @@ impl Health for House {
             return Err("the store takes no writes".to_owned());
         }
         Ok(())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.sealgate.rotation.fault().into_iter().collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod ambient;
+pub mod attestation;
 pub mod audit;
 pub mod bearer;
 pub mod cli;
@@ -19,6 +20,7 @@ pub mod origin;
 pub mod page;
 pub mod password;
 pub mod protocol;
+pub mod rotation;
 pub mod sealgate;
 pub mod server;
 pub mod signer;

@@ -26,6 +26,10 @@ pub struct Metrics {
     pub sign_ready: IntGauge,
     /// Times that the PKCS#11 module was initialised anew.
     pub sign_resets: IntCounter,
+    /// Rotations of the signing key that this server began by itself.
+    pub key_rotations: IntCounter,
+    /// 1 while a rotation is due and does not come about.
+    pub key_rotation_failing: IntGauge,
     /// Batches that were made durable.
     pub store_batches: IntCounter,
     /// Commits in them.
@@ -147,6 +151,14 @@ impl Metrics {
             sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
             sign_ready: gauge("sealgate_sign_ready", "1 while the token signs, 0 during a repair.")?,
             sign_resets: counter("sealgate_sign_resets_total", "Times that the PKCS#11 module was initialised anew.")?,
+            key_rotations: counter(
+                "sealgate_key_rotations_total",
+                "Signing keys that this server replaced by itself.",
+            )?,
+            key_rotation_failing: gauge(
+                "sealgate_key_rotation_failing",
+                "1 while the signing key should be replaced and cannot be.",
+            )?,
             store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
             store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
             store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,

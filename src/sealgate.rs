@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::ambient::{Clock, Entropy, random};
+use crate::attestation::Attestations;
 use crate::audit::Trail;
 use crate::bearer::Bearers;
 use crate::config::{App, Config};
@@ -19,6 +20,7 @@ use crate::protocol::key_life::KeyFault;
 use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::ScopeValue;
 use crate::protocol::time::UnixTime;
+use crate::rotation::Rotation;
 use crate::signer::Signer;
 use crate::store::engine::Engine;
 use crate::store::{Store, StoreError};
@@ -48,6 +50,10 @@ pub struct Sealgate {
     pub store: Store,
     /// Tokens.
     pub issuer: Issuer,
+    /// The vendor's word on the published keys.
+    pub attestations: Attestations,
+    /// How rotation by this server goes.
+    pub rotation: Rotation,
     /// Access tokens that were found to stand.
     pub bearers: Bearers,
     /// Rate limits.
@@ -90,6 +96,8 @@ impl Parts {
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
         settle_keys(&store, signer.as_ref(), &clock).await?;
         Ok(Sealgate {
+            attestations: read_attestations(&config, signer.as_ref()),
+            rotation: Rotation::new(entropy.as_ref()),
             issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
             bearers: Bearers::default(),
             limiter: Limiter::new(random(entropy.as_ref())),
@@ -110,7 +118,12 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
     let found = signer.found();
     let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
-    let settled = store.change_key_ring(|ring| ring.settle(&kids, now)).await;
+    let settled = store.change_key_ring(|ring| {
+        // A rotation that died between making its key and announcing it.
+        found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
+        ring.settle(&kids, now)
+    });
+    let settled = settled.await;
     let ring = settled.map_err(|error| vec![format!("store: {error}")])?.map_err(|fault| {
         let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
         vec![match &fault {
@@ -126,7 +139,30 @@ async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>)
     Ok(())
 }
 
+/// Reads the attestations of the published keys; blocks on the disk, which is right at a start.
+fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
+    let attestations = Attestations::new(config.hsm.attestation.clone());
+    attestations.read(&published(signer));
+    attestations
+}
+
+fn published(signer: &dyn Signer) -> Vec<String> {
+    signer.key_set().iter().map(|key| key.kid().to_string()).collect()
+}
+
 impl Sealgate {
+    /// Reads the attestations that have changed, away from whoever waits for a request.
+    pub async fn read_attestations(self: &Arc<Self>) {
+        if !self.attestations.has_directory() {
+            return;
+        }
+        let sealgate = Arc::clone(self);
+        let read = move || sealgate.attestations.read(&published(sealgate.issuer.signer()));
+        if let Err(error) = tokio::task::spawn_blocking(read).await {
+            tracing::error!(%error, "the attestations could not be read; those known go on");
+        }
+    }
+
     /// Lets the signer follow what stands in the store now: somebody may have changed it.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("ambient", &["protocol"]),
     ("config", &["protocol"]),
+    ("attestation", &["config", "protocol", "signer"]),
     ("origin", &[]),
     ("cookie", &["config", "protocol"]),
     ("metrics", &[]),
@@ -26,8 +27,20 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "sealgate",
         &[
-            "protocol", "ambient", "audit", "bearer", "config", "issuer", "limiter", "metrics", "page", "password",
-            "signer", "store",
+            "protocol",
+            "ambient",
+            "attestation",
+            "audit",
+            "bearer",
+            "config",
+            "issuer",
+            "limiter",
+            "metrics",
+            "page",
+            "password",
+            "rotation",
+            "signer",
+            "store",
         ],
     ),
     (
@@ -48,8 +61,30 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("edge", &["ambient", "config", "origin"]),
     ("house", &["edge", "endpoint", "gateway", "protocol", "sealgate", "server"]),
     ("server", &["ambient", "config", "edge"]),
-    ("compose", &["admin", "ambient", "config", "edge", "house", "metrics", "sealgate", "server", "signer", "store"]),
-    ("cli", &["admin", "ambient", "audit", "compose", "config", "password", "protocol", "server", "signer", "store"]),
+    ("rotation", &["protocol", "ambient", "sealgate", "signer"]),
+    (
+        "compose",
+        &[
+            "admin", "ambient", "config", "edge", "house", "metrics", "rotation", "sealgate", "server", "signer",
+            "store",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "admin",
+            "ambient",
+            "attestation",
+            "audit",
+            "compose",
+            "config",
+            "password",
+            "protocol",
+            "server",
+            "signer",
+            "store",
+        ],
+    ),
 ];
 
 /// Each heavy dependency and the only files that may name it.
@@ -61,6 +96,9 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("askama", &["src/page/"]),
     ("fluent_bundle", &["src/page/"]),
     ("argon2", &["src/password.rs"]),
+    ("ureq", &["src/attestation/"]),
+    ("webpki", &["src/attestation/"]),
+    ("x509_parser", &["src/attestation/"]),
     ("aws_lc_rs", &["src/signer/", "src/edge/"]),
 ];
 

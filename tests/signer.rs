@@ -15,8 +15,12 @@ mod ceremony;
 mod faults;
 #[path = "signer/life.rs"]
 mod life;
+#[path = "signer/mechanism.rs"]
+mod mechanism;
 #[path = "signer/recovery.rs"]
 mod recovery;
+#[path = "signer/rotation.rs"]
+mod rotation;
 #[path = "signer/signing.rs"]
 mod signing;
 #[path = "signer/support.rs"]

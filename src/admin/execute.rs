@@ -2,6 +2,7 @@
 //! holds inside a server and on a store that nobody serves alike.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -38,6 +39,8 @@ pub struct Directory<'a> {
     pub key_times: KeyTimes,
     /// What was done, for whoever asks later.
     pub trail: &'a Trail,
+    /// For how long a key signs before the server replaces it by itself.
+    pub rotate: Option<Duration>,
 }
 
 impl<'a> Directory<'a> {
@@ -51,6 +54,7 @@ impl<'a> Directory<'a> {
             keys: sealgate,
             key_times: sealgate.config.keys.times,
             trail: &sealgate.audit,
+            rotate: sealgate.config.keys.rotate,
         }
     }
 
@@ -119,7 +123,12 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
 
 async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
     directory.store.ping().await?;
-    Ok(view::status(directory.store.open_interactions()))
+    let mut status = view::status(directory.store.open_interactions());
+    let ring = directory.store.key_ring().await?;
+    for (name, value) in keys::rotation(&ring, directory.clock.now(), directory) {
+        status = status.with(&name, value);
+    }
+    Ok(status)
 }
 
 async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandError> {

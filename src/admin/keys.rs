@@ -24,6 +24,11 @@ pub trait KeyHolder: Send + Sync {
 
     /// Goes by these times from now on.
     fn follow(&self, ring: KeyRing);
+
+    /// Why the automatic rotation that is due does not come about.
+    fn rotation_fault(&self) -> Option<String> {
+        None
+    }
 }
 
 #[async_trait]
@@ -36,6 +41,10 @@ impl KeyHolder for Sealgate {
 
     fn follow(&self, ring: KeyRing) {
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+    }
+
+    fn rotation_fault(&self) -> Option<String> {
+        self.rotation.fault()
     }
 }
 
@@ -55,7 +64,7 @@ impl KeyHolder for NobodySigns {
 pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
     let now = directory.clock.now();
     if let KeyCommand::List = command {
-        return Ok(shown(&directory.store.key_ring().await?, now));
+        return Ok(shown(&directory.store.key_ring().await?, now, directory));
     }
     if let KeyCommand::Announce { kid, .. } = &command {
         let found = directory.keys.look().await.map_err(CommandError::invalid)?;
@@ -63,11 +72,17 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
             return Err(CommandError::Absent(format!("the server does not see the key {kid} in its token")));
         }
     }
-    let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
+    // In an emergency a token that cannot be looked at is no reason to wait: any waiting key will do then.
+    let found = match &command {
+        KeyCommand::RemoveNow { .. } => directory.keys.look().await.unwrap_or_default(),
+        _ => None,
+    };
+    let usable = |kid: &str| found.as_ref().is_none_or(|found| found.iter().any(|found| found == kid));
+    let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory, &usable)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
     directory.keys.follow(ring.clone());
-    Ok(shown(&ring, now))
+    Ok(shown(&ring, now, directory))
 }
 
 /// What was done to which key.
@@ -82,7 +97,13 @@ fn said(command: &KeyCommand) -> String {
     }
 }
 
-fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &Directory<'_>) -> Result<(), KeyFault> {
+fn change(
+    ring: &mut KeyRing,
+    command: &KeyCommand,
+    now: UnixTime,
+    directory: &Directory<'_>,
+    usable: &(dyn Fn(&str) -> bool + Sync),
+) -> Result<(), KeyFault> {
     let times = directory.key_times;
     match command {
         KeyCommand::List => Ok(()),
@@ -90,11 +111,11 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
         KeyCommand::Retire { kid } => ring.retire(kid, now, times),
         KeyCommand::Remove { kid } => ring.remove(kid, now, times),
-        KeyCommand::RemoveNow { kid } => ring.remove_now(kid, now),
+        KeyCommand::RemoveNow { kid } => ring.remove_now(kid, now, usable),
     }
 }
 
-fn shown(ring: &KeyRing, now: UnixTime) -> Answer {
+fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
     let key = |life: &KeyLife| {
         json!({
             "kid": life.kid,
@@ -107,5 +128,19 @@ fn shown(ring: &KeyRing, now: UnixTime) -> Answer {
         })
     };
     let keys: Vec<Value> = ring.keys().iter().map(key).collect();
-    Answer::new(Map::new()).with("keys", keys)
+    Answer::new(rotation(ring, now, directory)).with("keys", keys)
+}
+
+/// When the server rotates by itself, and why it does not; nothing where it is not told to.
+pub(super) fn rotation(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Map<String, Value> {
+    let mut members = Map::new();
+    let Some(every) = directory.rotate else { return members };
+    if let Some(next) = ring.next_rotation(every, directory.key_times, now) {
+        members.insert("next_key_at".into(), json!(next.publish_at));
+        members.insert("next_rotation_at".into(), json!(next.activate_at));
+    }
+    if let Some(fault) = directory.keys.rotation_fault() {
+        members.insert("rotation_fault".into(), fault.into());
+    }
+    members
 }

@@ -56,6 +56,7 @@ impl Access {
             keys: &NobodySigns,
             key_times: self.config.keys.times,
             trail: &Trail::new(&self.config.audit),
+            rotate: self.config.keys.rotate,
         };
         let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
         executed.map_err(|error| Failure::Failed(error.into_lines()))

@@ -13,6 +13,8 @@ pub enum Failure {
     Usage(Box<clap::Error>),
     /// It failed: one line a fault.
     Failed(Vec<String>),
+    /// Nothing is wrong, and what was to be proven is not.
+    Unproven(String),
 }
 
 impl Failure {
@@ -25,7 +27,7 @@ impl Failure {
     }
 
     /// Prints the failure to standard error, or the help that was asked for to standard output. Yields the exit status:
-    /// 1 for a failure, 2 for wrong usage, 0 for help.
+    /// 1 for a failure, 2 for wrong usage, 3 for what is not proven, 0 for help.
     pub fn report(&self) -> ExitCode {
         match self {
             Self::Usage(error) => {
@@ -39,6 +41,10 @@ impl Failure {
                     let _ = writeln!(stderr, "error: {}", printable(line));
                 }
                 ExitCode::FAILURE
+            }
+            Self::Unproven(line) => {
+                let _ = writeln!(io::stderr(), "not proven: {}", printable(line));
+                ExitCode::from(3)
             }
         }
     }

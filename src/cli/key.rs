@@ -1,6 +1,9 @@
 //! `sealgate key`: signing keys. What is in the PKCS#11 token these commands ask the token themselves, server or not; the
 //! keys' times are the server's matter, or the store's while none runs.
 
+pub(super) mod attestation;
+mod check;
+
 use std::io::{self, Write};
 
 use chrono::DateTime;
@@ -11,10 +14,11 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::failure::Failure;
 use super::output::Output;
+use crate::admin::Answer;
 use crate::admin::command::{Command, KeyCommand};
 use crate::ambient::{OsEntropy, random};
 use crate::protocol::time::UnixTime;
-use crate::signer::{self, Check, KeyReport, KeySize};
+use crate::signer::{self, KeyReport, KeySize};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
@@ -28,8 +32,12 @@ pub(super) enum Verb {
     },
     /// List the RSA private keys in the token and the keys that were announced, with their states and times
     List,
-    /// Check that a server can sign with the keys: sensitive, never extractable, each with its own id, and they sign
+    /// Check that a server can sign with the keys: made on the token, never readable, never extractable, fit for nothing
+    /// but signing, each there once; that each signs; and that the token agrees with the times in the store
     Check,
+    /// Verify from outside what a provider publishes about its keys, up to the root of the device's vendor; needs no
+    /// configuration. Exit status: 0 proven, 1 something is wrong, 3 nothing is wrong but not every key is proven
+    Attestation(attestation::Attestation),
     /// Publish a key that was put into the token by other means than `generate --next`
     Announce(Which),
     /// Let a published key sign, once verifiers know it; the one that signs until then is retired, and removed later
@@ -57,6 +65,9 @@ pub(super) enum Verb {
     Rotate {
         #[command(flatten)]
         size: Size,
+        /// The key that signs may be in other hands: it is removed at once, whatever it signed, and another one signs
+        #[arg(long)]
+        emergency: bool,
     },
 }
 
@@ -101,7 +112,8 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
             output.result(&key, || format!("{}\n", key.kid.as_str()))
         }
         Verb::List => list(access, output),
-        Verb::Check => check(&signer::check(&access.config().hsm).map_err(Failure::line)?, output),
+        Verb::Check => check::run(access, output),
+        Verb::Attestation(arguments) => attestation::run(&arguments, output),
         Verb::Announce(Which { kid }) => {
             let mut others = kids_in_token(access)?;
             if !others.contains(&kid) {
@@ -115,20 +127,23 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         }
         Verb::Retire(Which { kid }) => change(&KeyCommand::Retire { kid }, access, output),
         Verb::Remove { which: Which { kid }, now: false } => change(&KeyCommand::Remove { kid }, access, output),
-        Verb::Remove { which: Which { kid }, now: true } => {
-            let cache = access.config().keys.cache.as_secs();
-            change(&KeyCommand::RemoveNow { kid }, access, output)?;
-            let warning = format!(
-                "warning: tokens of this key are refused here from now on. Others who keep the key set accept them, and \
-                 may refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still \
-                 in the token: delete it there"
-            );
-            // Where nobody reads, nobody is told.
-            let _ = writeln!(io::stderr(), "{warning}");
-            Ok(())
-        }
-        Verb::Rotate { size } => rotate(size, access, output),
+        Verb::Remove { which: Which { kid }, now: true } => remove_now(kid, access, output),
+        Verb::Rotate { size, emergency: false } => rotate(size, access, output),
+        Verb::Rotate { size, emergency: true } => replace_at_once(size, access, output),
     }
+}
+
+fn remove_now(kid: String, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let cache = access.config().keys.cache.as_secs();
+    let warning = format!(
+        "warning: tokens of the key {kid} are refused here from now on. Others who keep the key set accept them, and may \
+         refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still in the token: \
+         delete it there"
+    );
+    change(&KeyCommand::RemoveNow { kid }, access, output)?;
+    // Where nobody reads, nobody is told.
+    let _ = writeln!(io::stderr(), "{warning}");
+    Ok(())
 }
 
 fn kids_in_token(access: &Access) -> Result<Vec<String>, Failure> {
@@ -148,7 +163,7 @@ fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, Failure> 
             lines.push(format!("the key {kid} was made, but is not announced; run: sealgate key announce --kid {kid}"));
             Failure::Failed(lines)
         }
-        usage @ Failure::Usage(_) => usage,
+        other => other,
     })?;
     Ok(key)
 }
@@ -161,9 +176,13 @@ fn change(command: &KeyCommand, access: &mut Access, output: &Output) -> Result<
 }
 
 fn lives(command: &KeyCommand, access: &mut Access) -> Result<Vec<Value>, Failure> {
-    match access.ask(&Command::Key(command.clone()))?.take("keys") {
-        Some(Value::Array(keys)) => Ok(keys),
-        _ => Ok(Vec::new()),
+    Ok(keys_of(&mut access.ask(&Command::Key(command.clone()))?))
+}
+
+fn keys_of(answer: &mut Answer) -> Vec<Value> {
+    match answer.take("keys") {
+        Some(Value::Array(keys)) => keys,
+        _ => Vec::new(),
     }
 }
 
@@ -184,10 +203,30 @@ fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), Failur
     change(&KeyCommand::Activate { kid, at: None, early: false }, access, output)
 }
 
+/// The emergency: a key that waits, or a new one, signs from now on, and the one that signed is removed.
+fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let keys = lives(&KeyCommand::List, access)?;
+    let in_state = |state: &str| keys.iter().find(|key| key["state"] == state).and_then(|key| key["kid"].as_str());
+    let Some(active) = in_state("active") else {
+        let line = "no key signs yet: delete the one in the token, and run sealgate key generate";
+        return Err(Failure::line(line));
+    };
+    let in_token = kids_in_token(access)?;
+    let waits = keys.iter().any(|key| {
+        let kid = key["kid"].as_str().unwrap_or_default();
+        key["state"] == "pre_published" && in_token.iter().any(|found| found == kid)
+    });
+    if !waits {
+        generate_next(size, access)?;
+    }
+    remove_now(active.to_owned(), access, output)
+}
+
 /// Keys of the token with their times, then keys that are known and not there.
 fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
     let found = signer::list(&access.config().hsm).map_err(Failure::line)?;
-    let mut lives = lives(&KeyCommand::List, access)?;
+    let mut answer = access.ask(&Command::Key(KeyCommand::List))?;
+    let mut lives = keys_of(&mut answer);
     let label = access.config().hsm.key_label.clone();
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
@@ -205,24 +244,10 @@ fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
         rows.push(row);
     }
     rows.extend(lives);
-    output.list("keys", &rows, &["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"])
+    let columns = ["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
+    output.list_with("keys", &rows, &columns, answer.members())
 }
 
 fn row(key: &KeyReport) -> Result<Value, Failure> {
     serde_json::to_value(key).map_err(Failure::line)
-}
-
-fn check(check: &Check, output: &Output) -> Result<(), Failure> {
-    if !check.ok {
-        let keys = check.keys.iter().filter(|key| !key.faults.is_empty()).map(|key| {
-            let KeyReport { kid, label, id, .. } = &key.report;
-            format!("key {} (label \"{label}\", CKA_ID {id}): {}", kid.as_str(), key.faults.join(", "))
-        });
-        return Err(Failure::Failed(check.faults.iter().cloned().chain(keys).collect()));
-    }
-    let keys = check.keys.iter().map(|key| row(&key.report)).collect::<Result<Vec<_>, _>>()?;
-    output.result(&json!({ "ok": true, "keys": keys }), || {
-        let lines: Vec<_> = check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid.as_str())).collect();
-        lines.concat()
-    })
 }

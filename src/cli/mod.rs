@@ -57,7 +57,7 @@ The first steps, with a configuration file of your own:
   sealgate serve  --config sealgate.toml
 
 The commands about users, clients, sessions, grants, consents, the audit trail and keys' times go through the admin socket while a server runs, and work on the store
-itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage. Errors go to standard error.";
+itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage, 3 not proven. Errors go to standard error.";
 
 #[derive(Debug, Subcommand)]
 enum Noun {
@@ -103,11 +103,15 @@ enum Noun {
 /// [`Failure`], which prints itself.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
     let cli = Cli::try_parse_from(arguments)?;
+    let output = Output::new(cli.json);
+    // An auditor has no configuration.
+    if let Noun::Key(key::Verb::Attestation(arguments)) = &cli.noun {
+        return key::attestation::run(arguments, &output);
+    }
     let Some(file) = cli.config else {
         let message = "which configuration? give it with --config FILE or in SEALGATE_CONFIG";
         return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
     };
-    let output = Output::new(cli.json);
     match cli.noun {
         Noun::Serve => serve::run(load(&file)?),
         Noun::Check => check::run(&file, &output),

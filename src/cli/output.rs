@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use super::failure::Failure;
@@ -50,10 +50,27 @@ impl Output {
 
     /// Many things: in a table of these columns for people.
     pub(super) fn list(&self, name: &str, rows: &[Value], columns: &[&str]) -> Result<(), Failure> {
+        self.list_with(name, rows, columns, &Map::new())
+    }
+
+    /// Many things, and after them what is said of them all.
+    pub(super) fn list_with(
+        &self,
+        name: &str,
+        rows: &[Value],
+        columns: &[&str],
+        more: &Map<String, Value>,
+    ) -> Result<(), Failure> {
         if self.json {
-            return write_json(&serde_json::json!({ name: rows }));
+            let mut members = more.clone();
+            members.insert(name.to_owned(), rows.into());
+            return write_json(&members);
         }
-        write(&table(rows, columns))
+        let mut text = table(rows, columns);
+        for (name, value) in more {
+            push_line(&mut text, name, &shown(name, value));
+        }
+        write(&text)
     }
 
     /// Any result that can be said as JSON and as a text.

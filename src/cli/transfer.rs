@@ -87,7 +87,7 @@ fn served(failure: Failure, access: &Access) -> Failure {
             lines.push(format!("or make a backup of {path} and export that: sealgate export --backup DIR"));
             Failure::Failed(lines)
         }
-        usage @ Failure::Usage(_) => usage,
+        other => other,
     }
 }
 

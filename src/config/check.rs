@@ -19,8 +19,8 @@ use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::look;
 use super::{
-    Accent, Admin, Audit, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Pages, RateLimits, Registration,
-    RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
+    Accent, Admin, Audit, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages, RateLimits,
+    Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
@@ -171,6 +171,9 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let sign_timeout = section.seconds("sign_timeout_seconds", 5, 1..=MINUTE);
     let queue = section.number("queue", 256, 1..=65_536);
     let hang_abort = section.seconds("hang_abort_seconds", 30, 5..=HOUR);
+    let mechanisms = [("rsa-pkcs", Mechanism::RsaPkcs), ("sha256-rsa-pkcs", Mechanism::Sha256RsaPkcs)];
+    let mechanism = section.choice("mechanism", &mechanisms).unwrap_or(Mechanism::RsaPkcs);
+    let require_local = section.flag("require_local", true);
     Some(Hsm {
         module: module?,
         token_label: token_label?,
@@ -181,6 +184,8 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         sign_timeout,
         queue,
         hang_abort,
+        mechanism,
+        require_local,
     })
 }
 
@@ -211,9 +216,19 @@ fn keys(mut section: Section<'_, '_>, tokens: &Tokens) -> Keys {
         let problem = format!("is shorter than tokens.access_token_seconds; write at least {shortest}");
         section.fault("keep_seconds", &problem);
     }
+    let rotate = section.optional_seconds("rotate_seconds", 1..=3660 * DAY);
+    // A key that is replaced before the one before it is gone would let the key set grow without an end.
+    let soonest = publish + keep;
+    if rotate.is_some_and(|rotate| rotate < soonest) {
+        let problem = format!(
+            "is shorter than publish_seconds and keep_seconds together; write at least {}, or less there",
+            soonest.as_secs()
+        );
+        section.fault("rotate_seconds", &problem);
+    }
     // The rest is for a copy that was on its way when the key came, and for clocks that differ.
     let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
-    Keys { times: KeyTimes { publish, keep }, cache }
+    Keys { times: KeyTimes { publish, keep }, cache, rotate }
 }
 
 fn sessions(mut section: Section<'_, '_>) -> Sessions {

@@ -211,6 +211,11 @@ impl<'r, 't> Section<'r, 't> {
         Duration::from_secs(self.whole(key, range, " of seconds").unwrap_or(default))
     }
 
+    /// A length of time, whole seconds in `range`; none when it is absent or wrong.
+    pub(super) fn optional_seconds(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Duration> {
+        self.whole(key, range, " of seconds").map(Duration::from_secs)
+    }
+
     /// Yes or no; `default` when it is absent or wrong.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let Some(found) = self.take(key) else { return default };

@@ -160,6 +160,19 @@ pub struct Hsm {
     pub queue: usize,
     /// How long a call into the module may last before the process aborts for a new one.
     pub hang_abort: Duration,
+    /// What the token is asked to compute.
+    pub mechanism: Mechanism,
+    /// Whether a key must have been made on the token (`CKA_LOCAL`).
+    pub require_local: bool,
+}
+
+/// How the token makes an RS256 signature; the outcome is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// `CKM_RSA_PKCS` over a `DigestInfo` that was made here: every token has it, and only 51 bytes travel.
+    RsaPkcs,
+    /// `CKM_SHA256_RSA_PKCS`: the token hashes, for tokens that sign nothing but what they hashed themselves.
+    Sha256RsaPkcs,
 }
 
 /// `[store]`.
@@ -200,6 +213,8 @@ pub struct Tokens {
 /// `[keys]`: how signing keys follow one another.
 #[derive(Debug, Clone)]
 pub struct Keys {
+    /// For how long a key signs before the server replaces it by itself; for ever when absent.
+    pub rotate: Option<Duration>,
     /// How long a key is published before it signs, and kept after it has signed for the last time.
     pub times: KeyTimes,
     /// How long clients may keep the JWK set: a little shorter than a key is published before it signs.

@@ -23,6 +23,11 @@ pub trait Health: Send + Sync + 'static {
     /// # Errors
     /// A sentence for the operator: what is missing.
     fn ready(&self) -> Result<(), String>;
+
+    /// What a person should see to though requests can be served, one line each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The application behind the admin listener. Not ready any more once `stop` is true.
@@ -50,7 +55,10 @@ impl Admin {
             "/healthz" => text("text/plain; charset=utf-8", "alive\n".to_owned()),
             _ if *self.stop.borrow() => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "The server is stopping."),
             _ => match self.health.ready() {
-                Ok(()) => text("text/plain; charset=utf-8", "ready\n".to_owned()),
+                Ok(()) => {
+                    let warnings = self.health.warnings().into_iter().map(|line| format!("warning: {line}\n"));
+                    text("text/plain; charset=utf-8", std::iter::once("ready\n".to_owned()).chain(warnings).collect())
+                }
                 Err(why) => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", &why),
             },
         }

@@ -5,6 +5,7 @@
 //! an operator says that it must), and once there was a key that signs there is always one.
 
 mod fault;
+mod rotation;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::time::UnixTime;
 
 pub use fault::KeyFault;
+pub use rotation::{NextRotation, Rotating};
 
 /// The most keys that a ring remembers, removed ones included: twenty years of monthly rotation.
 const MOST_KEYS: usize = 256;
@@ -93,6 +95,9 @@ pub struct KeyTimes {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<KeyLife>,
+    /// A rotation that a server has begun.
+    #[serde(default, skip_serializing_if = "Rotating::is_idle")]
+    rotating: Rotating,
 }
 
 impl KeyRing {
@@ -242,17 +247,19 @@ impl KeyRing {
     }
 
     /// Removes a key at once, whatever it signed: for a key that others may be using. Where it was the active one, a
-    /// pre-published key takes over at once: the one that was to do so anyway, or else the one that was published first.
+    /// pre-published key takes over at once, of those that `usable` names: the one that was to do so anyway, or else the
+    /// one that was published first.
     ///
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.
-    pub fn remove_now(&mut self, kid: &str, now: UnixTime) -> Result<(), KeyFault> {
+    pub fn remove_now(&mut self, kid: &str, now: UnixTime, usable: impl Fn(&str) -> bool) -> Result<(), KeyFault> {
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
         match state {
             KeyState::Removed => return Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed again" }),
             KeyState::PrePublished => self.withdraw(kid, now),
             KeyState::Active => {
-                let waiting = self.keys.iter_mut().filter(|key| key.state(now) == KeyState::PrePublished);
+                let waits = |key: &&mut KeyLife| key.state(now) == KeyState::PrePublished && usable(&key.kid);
+                let waiting = self.keys.iter_mut().filter(waits);
                 // A planned one first: left in the plan, it would sign beside the other.
                 let successor = waiting.min_by_key(|key| (key.activate_at.is_none(), key.published_at));
                 successor.ok_or_else(|| KeyFault::NoSuccessor(kid.to_owned()))?.activate_at = Some(now);
@@ -370,10 +377,10 @@ mod tests {
     #[test]
     fn the_active_key_is_removed_only_when_another_takes_over() {
         let mut ring = ring();
-        assert_eq!(ring.remove_now(&kid('a'), at(5)).unwrap_err(), KeyFault::NoSuccessor(kid('a')));
+        assert_eq!(ring.remove_now(&kid('a'), at(5), |_| true).unwrap_err(), KeyFault::NoSuccessor(kid('a')));
         assert!(matches!(ring.retire(&kid('a'), at(5), TIMES).unwrap_err(), KeyFault::State { .. }));
         ring.announce(&kid('b'), &[], at(5)).unwrap();
-        ring.remove_now(&kid('a'), at(6)).unwrap();
+        ring.remove_now(&kid('a'), at(6), |_| true).unwrap();
         assert_eq!((active(&ring, 6), state(&ring, 'a', 6)), (Some(kid('b')), KeyState::Removed));
     }
 
@@ -418,7 +425,7 @@ mod tests {
                     4 => ring.remove(&kid, at(now), TIMES),
                     _ => {
                         emergency = true;
-                        ring.remove_now(&kid, at(now))
+                        ring.remove_now(&kid, at(now), |_| true)
                     }
                 };
                 for later in now..now + 500 {

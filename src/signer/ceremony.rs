@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::encoding::hex;
 use super::error::OpenError;
 use super::fault::Fault;
-use super::key::{self, KeyReport, TokenKey};
+use super::key::{self, KeyReport, Terms, TokenKey};
 use super::pin;
 use super::pkcs11::{Initialized, Module};
 use crate::config;
@@ -84,9 +84,24 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
                 ids: taken,
             });
         }
-        generate_pair(session, size, id, &hsm.key_label).map_err(device)
-    })?
-    .map_err(|faults| OpenError::UnfitKey { label: hsm.key_label.clone(), id: id.to_vec(), faults })
+        make(session, size, id, &hsm.token_label, &Terms::of(hsm))
+    })
+}
+
+/// Makes a key pair in this session, which can write.
+///
+/// # Errors
+/// `UnfitKey`, or `Device` when the token fails or lets nobody make a key.
+pub(super) fn make(
+    session: &Session,
+    size: KeySize,
+    id: &[u8],
+    token: &str,
+    terms: &Terms,
+) -> Result<KeyReport, OpenError> {
+    generate_pair(session, size, id, terms)
+        .map_err(|fault| OpenError::device(token, &fault))?
+        .map_err(|faults| OpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
 }
 
 /// Every private RSA key in the token, whatever its label.
@@ -113,15 +128,15 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, OpenError> {
         if let Err(error) = key::each_with_its_id(&keys, &hsm.token_label, &hsm.key_label) {
             faults.push(error.to_string());
         }
-        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key)).collect();
+        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &Terms::of(hsm))).collect();
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         Ok(Check { ok, faults, keys })
     })
 }
 
-fn checked(session: &Session, key: TokenKey) -> CheckedKey {
+fn checked(session: &Session, key: TokenKey, terms: &Terms) -> CheckedKey {
     let report = key.report.clone();
-    let faults = match key.into_signing_key() {
+    let faults = match key.into_signing_key(terms) {
         Ok(key) => key::prove(session, &key).err().map(|fault| fault.text).into_iter().collect(),
         Err(OpenError::UnfitKey { faults, .. }) => faults,
         Err(error) => vec![error.to_string()],
@@ -135,9 +150,10 @@ fn generate_pair(
     session: &Session,
     size: KeySize,
     id: &[u8],
-    label: &str,
+    terms: &Terms,
 ) -> Result<Result<KeyReport, Vec<String>>, Fault> {
-    let common = [Attribute::Token(true), Attribute::Label(label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
+    let common =
+        [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
     // What the public key may be used for in the token is not asked for: anybody can do that elsewhere, and tpm2-pkcs11
     // takes VERIFY for DECRYPT and ENCRYPT for SIGN.
     let mut public = vec![
@@ -159,7 +175,7 @@ fn generate_pair(
 
     let key = key::read(session, private)?;
     let report = key.report.clone();
-    let faults = checked(session, key).faults;
+    let faults = checked(session, key, terms).faults;
     if faults.is_empty() {
         return Ok(Ok(report));
     }

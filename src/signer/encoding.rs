@@ -59,6 +59,14 @@ pub(super) fn sha256(message: &[u8]) -> Digest {
     digest::digest(&digest::SHA256, message)
 }
 
+/// What is signed: its digest, and itself where the token hashes.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) digest: Digest,
+    /// Empty where only the digest goes to the token.
+    pub(super) bytes: Vec<u8>,
+}
+
 /// The DER `DigestInfo` of a SHA-256 digest: what `CKM_RSA_PKCS` pads and signs, 51 bytes.
 pub(super) fn digest_info(digest: &Digest) -> [u8; SHA256_PREFIX.len() + SHA256_BYTES] {
     let mut der = [0; SHA256_PREFIX.len() + SHA256_BYTES];

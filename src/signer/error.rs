@@ -117,6 +117,19 @@ pub enum OpenError {
         /// Their `CKA_ID`.
         id: Vec<u8>,
     },
+    /// One key is there several times.
+    #[error(
+        "token \"{token}\" has the key {kid} several times (CKA_ID {}); a copy signs as well: delete all but one",
+        ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", ")
+    )]
+    SameKey {
+        /// The token's label.
+        token: String,
+        /// The key.
+        kid: String,
+        /// The `CKA_ID`s under which it is there.
+        ids: Vec<Vec<u8>>,
+    },
     /// The key does not have the properties that a signing key must have.
     #[error(
         "key \"{label}\" (CKA_ID {}) is refused: {}; remove it from the token and run: sealgate key generate --config FILE",

@@ -213,6 +213,13 @@ impl Gate {
         Supervising { gate: self }
     }
 
+    /// The same for a call that may take `allowed` without anything being wrong with it.
+    pub(super) fn supervise_long(&self, allowed: Duration) -> Supervising<'_> {
+        // Time before that counts as none.
+        self.lock().supervisor = Some(Instant::now() + allowed);
+        Supervising { gate: self }
+    }
+
     /// Waits, with the gate shut, until no worker is inside a call. Yields false when the signer is closed meanwhile.
     pub(super) fn drain(&self) -> bool {
         let mut state = self.lock();

@@ -6,12 +6,14 @@ use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHan
 use cryptoki::session::Session;
 use serde::Serialize;
 
-use aws_lc_rs::digest::Digest;
-
-use super::encoding::{digest_info, hex, sha256, without_leading_zeros};
+use super::encoding::{Message, digest_info, hex, sha256, without_leading_zeros};
 use super::error::OpenError;
 use super::fault::{ErrorClass, Fault};
 use super::keyring::{KeyId, PublicKey, Signature, UnfitPublicKey};
+use crate::config;
+
+/// The sizes of a signing key's modulus, bits.
+const SIZES: [usize; 3] = [2048, 3072, 4096];
 
 /// What the token states about a private key. `None` where it states nothing. These are the token's claims: only a
 /// vendor's attestation proves them.
@@ -46,14 +48,17 @@ pub struct KeyReport {
 }
 
 impl KeyReport {
-    /// Every reason why the key may not sign tokens; empty when it may.
-    pub fn faults(&self) -> Vec<String> {
+    /// Every reason why the key may not sign tokens; empty when it may. `require_local`: also for a key of which the token
+    /// does not state that it was made there.
+    pub fn faults(&self, require_local: bool) -> Vec<String> {
+        let local = if require_local { self.local } else { Some(true) };
         let required = [
             ("CKA_SIGN", self.can_sign, true),
             ("CKA_SENSITIVE", self.sensitive, true),
             ("CKA_ALWAYS_SENSITIVE", self.always_sensitive, true),
             ("CKA_EXTRACTABLE", self.extractable, false),
             ("CKA_NEVER_EXTRACTABLE", self.never_extractable, true),
+            ("CKA_LOCAL", local, true),
             // A key that decrypts is a signing oracle for whoever may only decrypt, and the other way round.
             ("CKA_DECRYPT", self.can_decrypt, false),
             // Optional attributes: a token that does not know them does not do what they allow.
@@ -72,7 +77,24 @@ impl KeyReport {
         if self.id.is_empty() {
             faults.push("CKA_ID is empty".into());
         }
+        if !SIZES.contains(&self.bits) {
+            faults.push(format!("its modulus has {} bits; 2048, 3072 or 4096 are used", self.bits));
+        }
         faults
+    }
+}
+
+/// What a key must be and how it is used, as configured.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    pub(super) label: String,
+    pub(super) mechanism: config::Mechanism,
+    pub(super) require_local: bool,
+}
+
+impl Terms {
+    pub(super) fn of(hsm: &config::Hsm) -> Self {
+        Self { label: hsm.key_label.clone(), mechanism: hsm.mechanism, require_local: hsm.require_local }
     }
 }
 
@@ -83,6 +105,18 @@ pub(super) struct SigningKey {
     pub(super) public: PublicKey,
     pub(super) id: Vec<u8>,
     pub(super) report: KeyReport,
+    pub(super) mechanism: config::Mechanism,
+}
+
+impl SigningKey {
+    /// What the key signs for this input.
+    pub(super) fn message(&self, input: &[u8]) -> Message {
+        let bytes = match self.mechanism {
+            config::Mechanism::RsaPkcs => Vec::new(),
+            config::Mechanism::Sha256RsaPkcs => input.to_vec(),
+        };
+        Message { digest: sha256(input), bytes }
+    }
 }
 
 /// A private key as it was found in the token.
@@ -94,10 +128,12 @@ pub(super) struct TokenKey {
 }
 
 impl TokenKey {
-    fn faults(&self) -> Vec<String> {
-        let mut faults = self.report.faults();
-        if let Err(error) = &self.public {
-            faults.push(error.to_string());
+    fn faults(&self, terms: &Terms) -> Vec<String> {
+        let mut faults = self.report.faults(terms.require_local);
+        match &self.public {
+            // The report has told of the size.
+            Ok(_) | Err(UnfitPublicKey::Size(_)) => {}
+            Err(error) => faults.push(error.to_string()),
         }
         faults
     }
@@ -106,10 +142,12 @@ impl TokenKey {
     ///
     /// # Errors
     /// [`OpenError::UnfitKey`] with every reason.
-    pub(super) fn into_signing_key(self) -> Result<SigningKey, OpenError> {
-        let faults = self.faults();
+    pub(super) fn into_signing_key(self, terms: &Terms) -> Result<SigningKey, OpenError> {
+        let faults = self.faults(terms);
         match self.public {
-            Ok(public) if faults.is_empty() => Ok(SigningKey { public, id: self.id, report: self.report }),
+            Ok(public) if faults.is_empty() => {
+                Ok(SigningKey { public, id: self.id, report: self.report, mechanism: terms.mechanism })
+            }
             _ => Err(OpenError::UnfitKey { label: self.report.label, id: self.id, faults }),
         }
     }
@@ -118,27 +156,34 @@ impl TokenKey {
 /// The keys with this label, each of them fit, each with a `CKA_ID` of its own.
 ///
 /// # Errors
-/// `NoKey`, `SameId`, `UnfitKey`, or `Device` when the token fails.
-pub(super) fn signing_keys(session: &Session, token: &str, label: &str) -> Result<Vec<SigningKey>, OpenError> {
-    let keys = token_keys(session, Some(label)).map_err(|fault| OpenError::device(token, &fault))?;
-    each_with_its_id(&keys, token, label)?;
-    keys.into_iter().map(TokenKey::into_signing_key).collect()
+/// `NoKey`, `SameId`, `SameKey`, `UnfitKey`, or `Device` when the token fails.
+pub(super) fn signing_keys(session: &Session, token: &str, terms: &Terms) -> Result<Vec<SigningKey>, OpenError> {
+    let keys = token_keys(session, Some(&terms.label)).map_err(|fault| OpenError::device(token, &fault))?;
+    each_with_its_id(&keys, token, &terms.label)?;
+    keys.into_iter().map(|key| key.into_signing_key(terms)).collect()
 }
 
 /// Whether `keys`, those with this label, are there and can be told apart.
 ///
 /// # Errors
-/// `NoKey` or `SameId`.
+/// `NoKey`, `SameId` or `SameKey`.
 pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> Result<(), OpenError> {
     let (token, label) = (token.to_owned(), label.to_owned());
     if keys.is_empty() {
         return Err(OpenError::NoKey { token, label });
     }
-    let again = keys.iter().enumerate().find(|(at, key)| keys.iter().take(*at).any(|other| other.id == key.id));
-    match again {
-        Some((_, key)) => Err(OpenError::SameId { token, label, id: key.id.clone() }),
-        None => Ok(()),
+    for (at, key) in keys.iter().enumerate() {
+        let mut before = keys.iter().take(at);
+        if before.clone().any(|other| other.id == key.id) {
+            return Err(OpenError::SameId { token, label, id: key.id.clone() });
+        }
+        // A copy made in the token (C_CopyObject): whoever can use the copy signs as the key.
+        if let Some(other) = before.find(|other| other.report.kid == key.report.kid) {
+            let kid = key.report.kid.to_string();
+            return Err(OpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });
+        }
     }
+    Ok(())
 }
 
 /// Every private RSA key in the token, or those with `label`. The session must be logged in: without a login a token
@@ -174,17 +219,20 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
     }
 }
 
-/// Signs a SHA-256 digest and verifies the outcome with the published key, so that no wrong signature leaves: a handle
+/// Signs a message and verifies the outcome with the published key, so that no wrong signature leaves: a handle
 /// that names another key after a reset, and a fault in the token's arithmetic (which could reveal the key), both end
 /// here.
 pub(super) fn sign(
     session: &Session,
     handle: ObjectHandle,
-    key: &PublicKey,
-    digest: &Digest,
+    key: &SigningKey,
+    message: &Message,
 ) -> Result<Signature, Fault> {
-    let signature = session.sign(&Mechanism::RsaPkcs, handle, &digest_info(digest))?;
-    if key.verify_digest(digest, &signature) {
+    let signature = match key.mechanism {
+        config::Mechanism::RsaPkcs => session.sign(&Mechanism::RsaPkcs, handle, &digest_info(&message.digest)),
+        config::Mechanism::Sha256RsaPkcs => session.sign(&Mechanism::Sha256RsaPkcs, handle, &message.bytes),
+    }?;
+    if key.public.verify_digest(&message.digest, &signature) {
         Ok(Signature::from_token(signature))
     } else {
         Err(Fault::new(ErrorClass::WrongSignature, "the token's signature does not verify with the published key"))
@@ -194,7 +242,7 @@ pub(super) fn sign(
 /// Proves that the token signs with `key` in this session.
 pub(super) fn prove(session: &Session, key: &SigningKey) -> Result<(), Fault> {
     let handle = find_again(session, key)?;
-    sign(session, handle, &key.public, &sha256(b"sealgate proves that this key signs")).map(|_| ())
+    sign(session, handle, key, &key.message(b"sealgate proves that this key signs")).map(|_| ())
 }
 
 /// Reads what the token states about a private key.
@@ -307,9 +355,11 @@ mod tests {
 
     #[test]
     fn fit_key_has_no_faults() {
-        assert_eq!(fit().faults(), Vec::<String>::new());
+        assert_eq!(fit().faults(true), Vec::<String>::new());
         let silent = KeyReport { can_unwrap: None, always_authenticate: None, ..fit() };
-        assert_eq!(silent.faults(), Vec::<String>::new());
+        assert_eq!(silent.faults(true), Vec::<String>::new());
+        let of_unknown_origin = KeyReport { local: None, ..fit() };
+        assert_eq!(of_unknown_origin.faults(false), Vec::<String>::new());
     }
 
     #[test]
@@ -323,10 +373,13 @@ mod tests {
             (KeyReport { can_decrypt: None, ..fit() }, "CKA_DECRYPT is not stated by the token"),
             (KeyReport { can_unwrap: Some(true), ..fit() }, "CKA_UNWRAP is true"),
             (KeyReport { always_authenticate: Some(true), ..fit() }, "CKA_ALWAYS_AUTHENTICATE is true"),
+            (KeyReport { local: Some(false), ..fit() }, "CKA_LOCAL is false"),
+            (KeyReport { local: None, ..fit() }, "CKA_LOCAL is not stated by the token"),
             (KeyReport { id: String::new(), ..fit() }, "CKA_ID is empty"),
+            (KeyReport { bits: 2056, ..fit() }, "its modulus has 2056 bits; 2048, 3072 or 4096 are used"),
         ];
         for (report, expected) in cases {
-            assert_eq!(report.faults(), [expected]);
+            assert_eq!(report.faults(true), [expected]);
         }
     }
 }

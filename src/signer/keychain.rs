@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::oneshot;
 
+use super::ceremony::KeySize;
 use super::error::OpenError;
-use super::key::{KeyReport, SigningKey};
+use super::key::{KeyReport, SigningKey, Terms};
 use super::keyring::{KeyId, KeySet};
 use crate::ambient::Clock;
 use crate::protocol::key_life::{KeyRing, KeyState};
@@ -18,11 +19,20 @@ const MOST_WAITING: usize = 16;
 /// Where the outcome of a look goes.
 pub(super) type LookReply = oneshot::Sender<Result<(), String>>;
 
+/// A key that somebody wants made.
+pub(super) struct Order {
+    pub(super) size: KeySize,
+    pub(super) id: Vec<u8>,
+    pub(super) reply: oneshot::Sender<Result<KeyReport, String>>,
+}
+
 /// See the module's page.
 pub(super) struct Keychain {
-    label: String,
+    terms: Terms,
     inner: RwLock<Inner>,
     waiting: Mutex<Vec<LookReply>>,
+    /// One at a time: making keys keeps a token busy.
+    order: Mutex<Option<Order>>,
 }
 
 struct Inner {
@@ -51,20 +61,20 @@ impl Shown {
 }
 
 impl Keychain {
-    /// The keys that were found, those with this label in this token; without a plan the first of them signs.
-    pub(super) fn new(token: &str, label: &str, found: Vec<SigningKey>) -> Result<Self, OpenError> {
-        let no_key = || OpenError::NoKey { token: token.to_owned(), label: label.to_owned() };
+    /// The keys that were found, those on these terms in this token; without a plan the first of them signs.
+    pub(super) fn new(token: &str, terms: Terms, found: Vec<SigningKey>) -> Result<Self, OpenError> {
+        let no_key = || OpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
         let first = found.first().ok_or_else(no_key)?.public.clone();
         let shown =
             Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
         let found = found.into_iter().map(Arc::new).collect();
         let inner = RwLock::new(Inner { found, plan: None, shown });
-        Ok(Self { label: label.to_owned(), inner, waiting: Mutex::new(Vec::new()) })
+        Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), order: Mutex::new(None) })
     }
 
-    /// The keys' label.
-    pub(super) fn label(&self) -> &str {
-        &self.label
+    /// What the keys must be.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// The key with this id, published or not.
@@ -113,6 +123,22 @@ impl Keychain {
         }
         waiting.push(reply);
         true
+    }
+
+    /// Has a key made at the next look. False when another one waits to be made.
+    pub(super) fn order(&self, order: Order) -> bool {
+        let mut place = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.as_ref().is_some_and(|order| !order.reply.is_closed()) {
+            return false;
+        }
+        *place = Some(order);
+        true
+    }
+
+    /// The key to be made, if somebody still waits for it.
+    pub(super) fn take_order(&self) -> Option<Order> {
+        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
+        order.filter(|order| !order.reply.is_closed())
     }
 
     /// Somebody has looked: these keys are in the token now, or that went wrong.

@@ -68,6 +68,13 @@ pub trait Signer: Send + Sync {
     /// One line; the keys known are as before. Returns within half a minute, whatever the token does.
     async fn look(&self) -> Result<(), String>;
 
+    /// Makes a key with this `CKA_ID` in the token, and looks at it; where one with the id is there already, that is it.
+    /// It is not published before a ring says so. Signing goes on meanwhile.
+    ///
+    /// # Errors
+    /// One line. Returns within five minutes: small tokens search for primes that long.
+    async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String>;
+
     /// From now on publishes and signs by the times of this ring, as this clock tells them.
     fn follow(&self, ring: KeyRing, clock: Arc<dyn Clock>);
 

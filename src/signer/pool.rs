@@ -11,17 +11,17 @@ use cryptoki::types::AuthPin;
 use tokio::sync::oneshot;
 
 use super::Signer;
-use super::encoding::sha256;
+use super::ceremony::KeySize;
 use super::error::{OpenError, SignError};
 use super::fault::ErrorClass;
 use super::gate::Gate;
-use super::key::{self, KeyReport, SigningKey};
-use super::keychain::Keychain;
+use super::key::{self, KeyReport, SigningKey, Terms};
+use super::keychain::{Keychain, Order};
 use super::keyring::{KeyId, KeySet, Signature};
 use super::observer::Observer;
 use super::pin;
 use super::pkcs11::{Anchor, Initialized, Module};
-use super::supervisor::Supervisor;
+use super::supervisor::{MAKING, Supervisor};
 use super::timing::Timing;
 use super::watchdog::Watchdog;
 use super::worker::{Job, Worker};
@@ -78,7 +78,7 @@ impl Pkcs11Signer {
             }
         };
 
-        let keys = Arc::new(Keychain::new(&hsm.token_label, &hsm.key_label, found)?);
+        let keys = Arc::new(Keychain::new(&hsm.token_label, Terms::of(hsm), found)?);
         let gate = Arc::new(Gate::new(hsm.sessions.max(1), anchor.token.slot, Arc::clone(&observer)));
         let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
         let worker = |number| Worker {
@@ -117,7 +117,8 @@ impl Pkcs11Signer {
             .iter()
             .map(|input| {
                 let (reply, receiver) = oneshot::channel();
-                let job = Job { key: Arc::clone(key), digest: sha256(input), queued: Instant::now(), deadline, reply };
+                let job =
+                    Job { key: Arc::clone(key), message: key.message(input), queued: Instant::now(), deadline, reply };
                 // On an early return the receivers are dropped, and the workers skip the jobs that are queued already.
                 self.queue.try_send(job).map_err(|error| match error {
                     TrySendError::Full(_) => SignError::Busy,
@@ -155,7 +156,7 @@ type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 /// Logs in, reads the keys and proves that each signs.
 fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), OpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
-    let found = key::signing_keys(&anchor.session, &hsm.token_label, &hsm.key_label)?;
+    let found = key::signing_keys(&anchor.session, &hsm.token_label, &Terms::of(hsm))?;
     for key in &found {
         key::prove(&anchor.session, key).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
     }
@@ -216,6 +217,19 @@ impl Signer for Pkcs11Signer {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err("the signer is being closed".into()),
             Err(_) => Err("the token did not show its keys in time".into()),
+        }
+    }
+
+    async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String> {
+        let (reply, answer) = oneshot::channel();
+        if !self.keys.order(Order { size, id, reply }) {
+            return Err("another key is being made already".into());
+        }
+        self.gate.ask_to_look();
+        match tokio::time::timeout(MAKING, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err("the signer is being closed".into()),
+            Err(_) => Err("the token did not make a key in five minutes".into()),
         }
     }
 

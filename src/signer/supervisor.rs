@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use cryptoki::types::AuthPin;
 
+use super::ceremony;
 use super::error::OpenError;
 use super::fault::{ErrorClass, Fault};
 use super::gate::{Gate, Task};
-use super::key;
-use super::keychain::Keychain;
+use super::key::{self, KeyReport};
+use super::keychain::{Keychain, Order};
 use super::observer::Observer;
 use super::pkcs11::{Anchor, Initialized, Module};
 use super::timing::Timing;
@@ -21,6 +22,9 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 
 /// After this long without a failure, the next repair starts without a pause again.
 const CALM: Duration = Duration::from_secs(30);
+
+/// How long a token may take to make a key: small devices search for primes for minutes.
+pub(super) const MAKING: Duration = Duration::from_mins(5);
 
 /// See the module's page.
 pub(super) struct Supervisor {
@@ -49,7 +53,10 @@ impl Supervisor {
         loop {
             match self.gate.next_task(self.timing.probe_interval) {
                 Task::Close => break,
-                Task::Look => self.look(),
+                Task::Look => match self.keys.take_order() {
+                    Some(order) => self.make(order),
+                    None => self.look(),
+                },
                 Task::Probe if latched => {}
                 Task::Probe => self.probe(),
                 Task::Repair(class) => latched = self.repair(class, &mut backoff).is_err(),
@@ -78,7 +85,7 @@ impl Supervisor {
         let epoch = self.gate.epoch();
         let outcome = {
             let _supervising = self.gate.supervise();
-            key::signing_keys(&self.anchor.session, &self.label, self.keys.label()).and_then(|found| {
+            key::signing_keys(&self.anchor.session, &self.label, self.keys.terms()).and_then(|found| {
                 let device = |fault: Fault| OpenError::device(&self.label, &fault);
                 found.iter().try_for_each(|key| key::prove(&self.anchor.session, key)).map_err(device)?;
                 Ok(found)
@@ -92,6 +99,32 @@ impl Supervisor {
             }
         }
         self.keys.looked(outcome);
+    }
+
+    /// Makes a key, and looks at it with the others. Nothing can be repaired meanwhile; the workers go on signing.
+    fn make(&self, order: Order) {
+        let made = {
+            let _supervising = self.gate.supervise_long(MAKING);
+            self.make_key(&order)
+        };
+        self.look();
+        let kid = made.map_err(|error| error.to_string());
+        let seen = kid.and_then(|report| {
+            let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
+            if seen { Ok(report) } else { Err("the key was made and cannot be seen; try again".into()) }
+        });
+        // Whoever asked may have gone; the next one finds the key.
+        let _ = order.reply.send(seen);
+    }
+
+    fn make_key(&self, order: &Order) -> Result<KeyReport, OpenError> {
+        let device = |fault: Fault| OpenError::device(&self.label, &fault);
+        let session = self.module.open_writing_session(self.anchor.token.slot).map_err(device)?;
+        let existing = key::token_keys(&session, Some(&self.keys.terms().label)).map_err(device)?;
+        match existing.into_iter().find(|key| key.id == order.id) {
+            Some(key) => Ok(key.report),
+            None => ceremony::make(&session, order.size, &order.id, &self.label, self.keys.terms()),
+        }
     }
 
     /// Repairs until it works.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender};
-use aws_lc_rs::digest::Digest;
 use cryptoki::object::ObjectHandle;
 use cryptoki::session::Session;
 use tokio::sync::oneshot;
 
+use super::encoding::Message;
 use super::error::SignError;
 use super::fault::{ErrorClass, Fault};
 use super::gate::{Epoch, Gate, Pass, Refusal};
@@ -27,7 +27,7 @@ const FIRST_SESSION: Duration = Duration::from_secs(1);
 /// One signature to be made.
 pub(super) struct Job {
     pub(super) key: Arc<SigningKey>,
-    pub(super) digest: Digest,
+    pub(super) message: Message,
     pub(super) queued: Instant,
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<Result<Signature, SignError>>,
@@ -160,7 +160,7 @@ impl Worker {
     fn sign_inside(&mut self, job: &Job, pass: &Pass<'_>) -> Result<Signature, Fault> {
         let seat = self.sit(pass)?;
         let handle = seat.handle(&job.key)?;
-        key::sign(&seat.session, handle, &job.key.public, &job.digest)
+        key::sign(&seat.session, handle, &job.key, &job.message)
     }
 
     /// The session of the module's present state, opened where there is none yet.

@@ -268,9 +268,9 @@ async fn an_attestation_that_the_operator_laid_down_is_published() {
     fs::write(instance.config(), own.replace("[hsm]", "[hsm]\nattestation = \"attestation\"")).unwrap();
     let kid = text(&instance.json(&["key", "list"])["keys"][0], "kid");
     instance.start();
+    let url = instance.url("/.well-known/sealgate/keys");
     let attestation = async || {
-        let url = instance.url("/.well-known/sealgate/keys");
-        let body: Value = reqwest::get(url).await.unwrap().json().await.unwrap();
+        let body: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
         assert_eq!(body["keys"][0]["kid"], kid);
         body["keys"][0]["attestation"].clone()
     };
@@ -278,7 +278,19 @@ async fn an_attestation_that_the_operator_laid_down_is_published() {
     let chain = include_str!("../config/wiki.certificate.pem");
     fs::write(directory.join(format!("{kid}.pem")), chain).unwrap();
     let body: String = chain.lines().filter(|line| !line.starts_with('-')).collect();
-    assert_eq!(attestation().await["x5c"], serde_json::json!([body]));
+    // Files are read beside the requests, every two seconds, and not by them.
+    let becomes = async |wanted: Value| {
+        let end = Instant::now() + Duration::from_secs(20);
+        while attestation().await != wanted {
+            assert!(Instant::now() < end, "not within 20 seconds: {wanted}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    becomes(serde_json::json!({ "x5c": [body] })).await;
     fs::write(directory.join(format!("{kid}.pem")), "no certificate").unwrap();
-    assert_eq!(attestation().await, "not attested");
+    becomes("not attested".into()).await;
+    fs::write(directory.join(format!("{kid}.pem")), chain).unwrap();
+    assert_eq!(instance.stop(), Some(0));
+    instance.start();
+    assert_eq!(attestation().await["x5c"], serde_json::json!([body]), "from the first request on");
 }

@@ -6,6 +6,7 @@
 mod softhsm;
 mod support;
 
+mod attestation;
 mod backup;
 mod bodies;
 mod disk;
@@ -13,6 +14,7 @@ mod flow;
 mod gate;
 mod keys;
 mod openidconnect;
+mod rotation;
 mod start;
 mod sync;
 mod transfer;

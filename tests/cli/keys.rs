@@ -1,8 +1,12 @@
 //! `sealgate key`, on SoftHSM.
 
+use std::fs;
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::site::{Site, names};
+use crate::softhsm::PIN;
 
 #[test]
 fn a_key_is_made_listed_and_passes_the_check() {
@@ -113,4 +117,146 @@ fn a_kid_that_is_not_in_the_token_is_not_announced() {
     assert!(errors.len() == 1 && errors[0].contains("no key x"), "{errors:?}");
     let errors = site.errors(&["key", "remove", "--kid", "x"], "");
     assert!(errors.len() == 1 && errors[0].contains("no key x is announced"), "{errors:?}");
+}
+
+/// What the check says about the key with this `CKA_ID`.
+fn fault_of(site: &Site, id: &str) -> String {
+    let errors = site.errors(&["key", "check"], "");
+    let named = errors.iter().find(|error| error.contains(&format!("CKA_ID {id}): ")));
+    named.unwrap_or_else(|| panic!("{errors:?}")).clone()
+}
+
+#[test]
+fn a_key_that_may_do_more_than_sign_fails_the_check_by_name() {
+    let site = Site::with_token();
+    let generate = ["--keypairgen", "--key-type", "rsa:2048", "--label", "sealgate", "--id", "07", "--usage-sign"];
+    site.softhsm().pkcs11_tool("sealgate", &generate);
+    let fault = fault_of(&site, "07");
+    assert!(fault.contains("CKA_DECRYPT is true") && fault.contains("CKA_UNWRAP is true"), "{fault}");
+    assert!(!fault.contains("CKA_LOCAL"), "{fault}");
+}
+
+#[test]
+fn a_key_that_was_made_elsewhere_fails_the_check_whatever_is_configured() {
+    let site = Site::with_token();
+    let pem = site.softhsm().root().join("imported.pem");
+    let imported = Command::new("openssl")
+        .args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out"])
+        .arg(&pem)
+        .output()
+        .unwrap();
+    assert!(imported.status.success());
+    let import = Command::new("softhsm2-util")
+        .args(["--import", pem.to_str().unwrap(), "--token", "sealgate", "--label", "sealgate", "--id", "08"])
+        .args(["--pin", PIN])
+        .env("SOFTHSM2_CONF", site.softhsm().configuration())
+        .output()
+        .unwrap();
+    assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
+    let fault = fault_of(&site, "08");
+    for name in ["CKA_LOCAL", "CKA_ALWAYS_SENSITIVE", "CKA_NEVER_EXTRACTABLE"] {
+        assert!(fault.contains(&format!("{name} is false")), "{name}: {fault}");
+    }
+    let own = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), own.replace("[hsm]", "[hsm]\nrequire_local = false")).unwrap();
+    let fault = fault_of(&site, "08");
+    assert!(!fault.contains("CKA_LOCAL") && fault.contains("CKA_NEVER_EXTRACTABLE is false"), "{fault}");
+}
+
+#[test]
+fn a_key_of_another_size_fails_the_check() {
+    let site = Site::with_token();
+    for (bits, id) in [("rsa:1024", "0a"), ("rsa:2560", "0b")] {
+        site.softhsm().pkcs11_tool(
+            "sealgate",
+            &["--keypairgen", "--key-type", bits, "--label", "sealgate", "--id", id, "--usage-sign"],
+        );
+    }
+    for (bits, id) in [(1024, "0a"), (2560, "0b")] {
+        let fault = fault_of(&site, id);
+        let said = fault.matches(&format!("its modulus has {bits} bits; 2048, 3072 or 4096 are used")).count();
+        assert_eq!(said, 1, "{fault}");
+    }
+}
+
+#[test]
+fn two_keys_of_one_id_fail_the_check() {
+    let site = Site::with_token();
+    let id = site.json(&["key", "generate"])["id"].as_str().unwrap().to_owned();
+    let generate = ["--keypairgen", "--key-type", "rsa:2048", "--label", "sealgate", "--id", &id];
+    site.softhsm().pkcs11_tool("sealgate", &generate);
+    let errors = site.errors(&["key", "check"], "");
+    assert!(errors[0].contains("several private keys") && errors[0].contains(&id), "{errors:?}");
+}
+
+#[test]
+fn the_check_compares_the_token_with_the_times_in_the_store() {
+    let site = Site::with_token();
+    let first = site.text(&["key", "generate"]).trim_end().to_owned();
+    let next = site.json(&["key", "generate", "--next"]);
+    let (next, id) = (next["kid"].as_str().unwrap().to_owned(), next["id"].as_str().unwrap().to_owned());
+    assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
+
+    // Sound, and made by somebody who cannot write to this store.
+    let own = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), own.replace("\"store\"", "\"another\"")).unwrap();
+    let stranger = site.text(&["key", "generate", "--next"]).trim_end().to_owned();
+    fs::write(site.config(), own).unwrap();
+    let errors = site.errors(&["key", "check"], "");
+    assert!(errors.len() == 1 && errors[0].contains(&stranger) && errors[0].contains("key announce"), "{errors:?}");
+    site.text(&["key", "announce", "--kid", &stranger]);
+
+    site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
+    let errors = site.errors(&["key", "check"], "");
+    assert_eq!(
+        errors,
+        [format!("key {next} is announced (pre_published) and not in the token; bring it back, or see docs/hsm.md")]
+    );
+    site.text(&["key", "retire", "--kid", &next]);
+    let removed = site.run(&["key", "remove", "--now", "--kid", &next], "");
+    assert!(removed.status.success());
+    assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
+
+    // What was removed and is still in the token is told, and is no failure.
+    let replaced = site.run(&["key", "remove", "--now", "--kid", &first], "");
+    assert!(replaced.status.success());
+    let check = site.run(&["key", "check"], "");
+    assert_eq!(check.status.code(), Some(0));
+    let warning = String::from_utf8(check.stderr).unwrap();
+    assert!(warning.contains(&first) && warning.contains("still in the token"), "{warning}");
+}
+
+#[test]
+fn an_emergency_takes_no_successor_that_is_not_in_the_token() {
+    let site = Site::with_token();
+    let first = site.text(&["key", "generate"]).trim_end().to_owned();
+    let next = site.json(&["key", "generate", "--next"]);
+    let id = next["id"].as_str().unwrap();
+    site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", id]);
+    assert!(site.run(&["key", "rotate", "--emergency"], "").status.success());
+    let list = site.json(&["key", "list"]);
+    let in_state = |state: &str| {
+        let keys = list["keys"].as_array().unwrap().iter().filter(|key| key["state"] == state);
+        keys.map(|key| key["kid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(in_state("removed"), [first]);
+    let active = in_state("active");
+    assert!(active.len() == 1 && active[0] != next["kid"].as_str().unwrap(), "{list}");
+}
+
+#[test]
+fn the_mechanism_is_configured() {
+    let site = Site::with_token();
+    let own = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), own.replace("[hsm]", "[hsm]\nmechanism = \"sha256-rsa-pkcs\"")).unwrap();
+    let kid = site.text(&["key", "generate"]);
+    assert_eq!(site.text(&["key", "check"]), format!("{}: ok\n", kid.trim_end()));
+    // A token without it, as some have it.
+    let full = fs::read_to_string(site.softhsm().configuration()).unwrap();
+    let less = format!("{full}slots.mechanisms = -CKM_SHA256_RSA_PKCS\n");
+    fs::write(site.softhsm().configuration(), less).unwrap();
+    let errors = site.errors(&["key", "check"], "");
+    assert!(errors[0].contains("MechanismInvalid"), "{errors:?}");
+    fs::write(site.config(), own).unwrap();
+    assert_eq!(site.text(&["key", "check"]), format!("{}: ok\n", kid.trim_end()));
 }

@@ -51,6 +51,7 @@ impl Served {
                     keys: &NobodySigns,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
                     trail: &Trail::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
+                    rotate: None,
                 };
                 admin::execute(&directory, command).await
             }

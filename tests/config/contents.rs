@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
-use sealgate::config::{Access, RegistrationMode};
+use sealgate::config::{Access, Mechanism, RegistrationMode};
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
 
@@ -288,4 +289,26 @@ fn colours_that_cannot_be_read_are_faults_that_say_what_to_do() {
     assert!(problem.contains("is not a colour"), "{problem}");
     let chosen = parse(&accent("accent = \"#8a1c4b\"\naccent_dark = \"#ffb0d0\"")).pages.accent.unwrap();
     assert_eq!((chosen.light.to_string(), chosen.dark.to_string()), ("#8a1c4b".into(), "#ffb0d0".into()));
+}
+
+#[test]
+fn a_key_is_not_replaced_before_the_one_before_it_is_gone() {
+    let keys = |rotate: u32| {
+        format!("{REQUIRED}\n[keys]\npublish_seconds = 100\nkeep_seconds = 900\nrotate_seconds = {rotate}")
+    };
+    assert_eq!(parse(&keys(1000)).keys.rotate, Some(Duration::from_secs(1000)));
+    let fault = fault(&keys(999));
+    starts(
+        &fault,
+        "keys.rotate_seconds: is shorter than publish_seconds and keep_seconds together; write at least 1000",
+    );
+    assert_eq!(parse(REQUIRED).keys.rotate, None, "nothing happens by itself");
+}
+
+#[test]
+fn a_mechanism_that_nobody_knows_is_a_fault() {
+    let hsm = |mechanism: &str| format!("{REQUIRED}\nhsm.mechanism = \"{mechanism}\"");
+    assert_eq!(parse(&hsm("sha256-rsa-pkcs")).hsm.mechanism, Mechanism::Sha256RsaPkcs);
+    assert_eq!(parse(REQUIRED).hsm.mechanism, Mechanism::RsaPkcs);
+    starts(&fault(&hsm("rsa-pss")), "hsm.mechanism: \"rsa-pss\" is not known; write ");
 }

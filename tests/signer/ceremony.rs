@@ -15,7 +15,7 @@ fn generated_key_can_sign_and_cannot_leave() {
     in_own_process("ceremony::generated_key_can_sign_and_cannot_leave", LABEL, |softhsm| {
         let hsm = hsm(softhsm);
         let report = generate(&hsm);
-        assert_eq!(report.faults(), Vec::<String>::new());
+        assert_eq!(report.faults(true), Vec::<String>::new());
         assert_eq!((report.id.as_str(), report.label.as_str(), report.bits), ("a15e", LABEL, 2048));
         assert_eq!(report.local, Some(true));
         assert_eq!(signer::list(&hsm).unwrap(), std::slice::from_ref(&report));
@@ -95,4 +95,26 @@ fn script_makes_a_token_once() {
         .output()
         .unwrap();
     assert!(login.status.success(), "{}", String::from_utf8_lossy(&login.stderr));
+}
+
+#[test]
+fn a_copy_of_a_key_inside_the_token_fails_the_check_and_the_start() {
+    in_own_process("ceremony::a_copy_of_a_key_inside_the_token_fails_the_check_and_the_start", LABEL, |softhsm| {
+        use cryptoki::object::{Attribute, ObjectClass};
+
+        let hsm = hsm(softhsm);
+        let report = generate(&hsm);
+        {
+            let (_signer, _) = open(&hsm, quick());
+            let module = module();
+            let session = session(&module);
+            let key = session.find_objects(&[Attribute::Class(ObjectClass::PRIVATE_KEY)]).unwrap()[0];
+            session.copy_object(key, &[Attribute::Id(vec![0xc0])]).unwrap();
+        }
+        let check = signer::check(&hsm).unwrap();
+        assert!(!check.ok && check.faults.len() == 1, "{check:?}");
+        assert!(check.faults[0].contains(report.kid.as_str()) && check.faults[0].contains("c0"), "{check:?}");
+        let error = signer::Pkcs11Signer::open(&hsm, std::sync::Arc::new(signer::Unobserved)).unwrap_err();
+        assert!(matches!(error, OpenError::SameKey { .. }), "{error}");
+    });
 }

@@ -29,6 +29,8 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         sign_timeout: Duration::from_secs(10),
         queue: 256,
         hang_abort: Duration::from_secs(30),
+        mechanism: sealgate::config::Mechanism::RsaPkcs,
+        require_local: true,
     }
 }
 

@@ -29,7 +29,9 @@ pub enum KeyFault {
     #[error("no key {0} is announced; `sealgate key list` shows the keys")]
     Unknown(String),
     /// Too many keys.
-    #[error("{MOST_KEYS} keys are remembered, and no more are taken")]
+    #[error(
+        "{MOST_KEYS} keys are remembered, and no more are taken; delete removed keys from the token, and rotate by the server, which forgets them then"
+    )]
     TooMany,
     /// Another key is about to become active.
     #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire --kid {kid}`", at = .at.seconds())]

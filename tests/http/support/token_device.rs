@@ -27,6 +27,8 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
             sign_timeout: Duration::from_secs(30),
             queue: 1000,
             hang_abort: Duration::from_secs(30),
+            mechanism: sealgate::config::Mechanism::RsaPkcs,
+            require_local: true,
         };
         sealgate::signer::generate(&hsm, KeySize::Rsa2048, &[7; 16], false).unwrap();
         let signer = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap();

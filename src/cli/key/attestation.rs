@@ -1,0 +1,70 @@
+//! `sealgate key attestation`: what can be proven from outside about a provider's keys. Needs no configuration.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::ambient::{Clock, SystemClock};
+use crate::attestation::{self, Audit, Outcome, Verdict, Web};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, printable};
+use crate::config::Issuer;
+
+/// The longest file of roots, bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What to examine.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Attestation {
+    /// The provider, as it stands in its tokens
+    #[arg(long, value_name = "URL", value_parser = Issuer::parse)]
+    issuer: Issuer,
+    /// Certificates that you trust: the vendor's root, PEM or DER, read where the vendor publishes it. May be repeated
+    #[arg(long, value_name = "FILE")]
+    root: Vec<PathBuf>,
+}
+
+/// Examines the provider. Fails when something is wrong; what is not wrong and not proven either is a failure of its own.
+pub(in crate::cli) fn run(arguments: &Attestation, output: &Output) -> Result<(), Failure> {
+    let mut roots = Vec::new();
+    for file in &arguments.root {
+        let fault = |why: &dyn std::fmt::Display| Failure::line(format_args!("--root: {} {why}", file.display()));
+        let content = read(file).map_err(|error| fault(&format_args!("cannot be read ({error})")))?;
+        roots.extend(attestation::roots(&content).map_err(|why| fault(&why))?);
+    }
+    let web = Web::new().map_err(Failure::line)?;
+    let audit = attestation::audit(&web, &arguments.issuer, &roots, SystemClock.now()).map_err(Failure::line)?;
+    output.result(&audit, || audit.keys.iter().map(line).collect())?;
+    verdict(&audit)
+}
+
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(file)?.take(LONGEST).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn line(key: &Verdict) -> String {
+    let root = printable(key.root.as_deref().unwrap_or_default());
+    let (kid, state) = (printable(&key.kid), printable(&key.state));
+    let outcome = match key.outcome {
+        Outcome::Attested => format!("attested, up to the root that you named: {root}"),
+        Outcome::RootNotNamed => format!("the chain is consistent, but its root is not one you named: {root}"),
+        Outcome::NotAttested => "not attested".to_owned(),
+        Outcome::Refused => "refused".to_owned(),
+    };
+    format!("{kid} ({state}, {} bits): {outcome}\n", key.bits)
+}
+
+fn verdict(audit: &Audit) -> Result<(), Failure> {
+    let faults = audit.all_faults();
+    if !faults.is_empty() {
+        return Err(Failure::Failed(faults));
+    }
+    if audit.is_proven() {
+        return Ok(());
+    }
+    Err(Failure::Unproven("nothing is wrong, but not every key is proven to be in a vendor's device".into()))
+}

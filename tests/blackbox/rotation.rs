@@ -1,0 +1,144 @@
+//! Automatic rotation by a running server.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{Instance, Settings, wait_until};
+
+fn settings(every: u32) -> Settings {
+    Settings {
+        sections: format!(
+            "[tokens]\naccess_token_seconds = 1\n[keys]\npublish_seconds = 2\nkeep_seconds = 2\nrotate_seconds = {every}\n\
+             [rate_limits]\njwks = 4000"
+        ),
+        ..Settings::default()
+    }
+}
+
+fn keys(list: &Value) -> Vec<Value> {
+    let mut keys = list["keys"].as_array().unwrap().clone();
+    keys.sort_by_key(|key| key["activate_at"].as_u64());
+    keys
+}
+
+fn read(url: &str) -> String {
+    let output = std::process::Command::new("curl").args(["-s", url]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn metric(instance: &Instance, name: &str) -> Option<u64> {
+    let metrics = read(&instance.admin_url("/metrics"));
+    metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[test]
+fn keys_follow_one_another_by_themselves_at_the_configured_times() {
+    let mut instance = Instance::prepare(&settings(6));
+    instance.start();
+    let mut published: Vec<BTreeSet<String>> = Vec::new();
+    wait_until("two keys were replaced", || {
+        let jwks: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
+        let kids = jwks["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned());
+        let kids: BTreeSet<String> = kids.collect();
+        if published.last() != Some(&kids) {
+            published.push(kids);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        published.len() >= 5
+    });
+    assert!(published.iter().all(|kids| (1..=2).contains(&kids.len())), "{published:?}");
+    let list = instance.json(&["key", "list"]);
+    let keys = keys(&list);
+    let seconds = |key: &Value, name: &str| key[name].as_u64().unwrap_or_else(|| panic!("{name} in {key}"));
+    for pair in keys.windows(2) {
+        let [old, new] = pair else { unreachable!("a window of two") };
+        assert_eq!(seconds(new, "activate_at") - seconds(new, "published_at"), 2);
+        assert_eq!(seconds(old, "retire_at"), seconds(new, "activate_at"));
+        assert_eq!(seconds(old, "remove_at"), seconds(new, "activate_at") + 2);
+        let signed = seconds(new, "activate_at") - seconds(old, "activate_at");
+        assert!(
+            (6..=8).contains(&signed),
+            "{signed} seconds: one was due after 6, and one pulse and the making came on top"
+        );
+    }
+    assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(0));
+    assert!(metric(&instance, "sealgate_key_rotations_total") >= Some(2));
+
+    let status = instance.json(&["status"]);
+    let next = status["next_rotation_at"].as_u64().unwrap();
+    let active = keys.iter().filter_map(|key| key["activate_at"].as_u64()).max().unwrap();
+    assert!(next >= active, "{status}");
+    assert_eq!(status["rotation_fault"], Value::Null);
+    let table = instance.run(&["key", "list"]);
+    assert!(table.lines().any(|line| line.starts_with("next_rotation_at: 20")), "{table}");
+}
+
+#[test]
+fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_keys() {
+    let mut instance = Instance::prepare(&settings(5));
+    instance.start();
+    assert_eq!(instance.stop(), Some(0));
+    std::thread::sleep(Duration::from_secs(6));
+    instance.start();
+    wait_until("the next key is planned", || {
+        let list = instance.json(&["key", "list"]);
+        keys(&list).len() == 2 && keys(&list).iter().all(|key| key["activate_at"].is_u64())
+    });
+    instance.kill();
+    instance.start();
+    assert!(instance.run(&["key", "check"]).contains(": ok"));
+}
+
+#[test]
+fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_ready() {
+    let mut instance = Instance::prepare(&settings(5));
+    // A token that makes no keys for this login.
+    let full = fs::read_to_string(instance.softhsm.configuration()).unwrap();
+    let none = format!("{full}slots.mechanisms = -CKM_RSA_PKCS_KEY_PAIR_GEN\n");
+    fs::write(instance.softhsm.configuration(), none).unwrap();
+    instance.start();
+    let ready = || read(&instance.admin_url("/readyz"));
+    assert_eq!(ready(), "ready\n");
+    wait_until("the failure is shown", || ready().contains("warning: "));
+    let shown = ready();
+    assert!(shown.starts_with("ready\nwarning: no new signing key: ") && shown.contains("key announce"), "{shown}");
+    assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(1));
+    assert!(instance.log().contains("the signing key could not be rotated"));
+    let status = instance.json(&["status"]);
+    assert!(status["rotation_fault"].as_str().unwrap().contains("no new signing key"), "{status}");
+    std::thread::sleep(Duration::from_secs(5));
+    let one: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
+    assert_eq!(one["keys"].as_array().unwrap().len(), 1, "the key goes on signing past its time");
+    let said = instance.log().matches("the signing key could not be rotated").count();
+    assert_eq!(said, 1, "told once, not at each try");
+
+    fs::write(instance.softhsm.configuration(), full).unwrap();
+    let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
+    wait_until("the failure is over", || ready() == "ready\n");
+    let list = instance.json(&["key", "list"]);
+    let planned = keys(&list).into_iter().find(|key| key["kid"] == waiting.as_str()).unwrap();
+    assert!(planned["activate_at"].is_u64(), "{planned}");
+    assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(0));
+}
+
+#[test]
+fn an_emergency_is_one_command() {
+    let instance = Instance::started(&Settings::default());
+    let before = keys(&instance.json(&["key", "list"]))[0]["kid"].clone();
+    let replaced = instance.try_run(&["key", "rotate", "--emergency", "--json"], "");
+    let warning = String::from_utf8(replaced.stderr).unwrap();
+    assert!(replaced.status.success() && warning.starts_with("warning: tokens of the key "), "{warning}");
+    let jwks: Value = serde_json::from_str(&read(&instance.url("/oauth/jwks"))).unwrap();
+    let kids: Vec<&Value> = jwks["keys"].as_array().unwrap().iter().map(|key| &key["kid"]).collect();
+    assert!(kids.len() == 1 && *kids[0] != before, "{kids:?}");
+    // A key that waits is taken, and none is made.
+    let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
+    assert!(instance.try_run(&["key", "rotate", "--emergency"], "").status.success());
+    let list = instance.json(&["key", "list"]);
+    let active: Vec<_> = keys(&list).into_iter().filter(|key| key["state"] == "active").collect();
+    assert!(active.len() == 1 && active[0]["kid"] == waiting.as_str(), "{list}");
+    assert_eq!(keys(&list).len(), 3);
+}
