@@ -116,9 +116,10 @@ fn settle(sealgate: &Sealgate, fault: Option<String>) {
     if before == fault {
         return;
     }
-    match &fault {
-        Some(fault) => tracing::error!(fault, "the signing key could not be rotated"),
-        None => tracing::info!("the signing key can be rotated again"),
+    if let Some(fault) = &fault {
+        tracing::error!(fault, "the signing key could not be rotated");
+    } else {
+        tracing::info!("the signing key can be rotated again");
     }
     sealgate.metrics.key_rotation_failing.set(i64::from(fault.is_some()));
     sealgate.rotation.set_fault(fault);

@@ -176,6 +176,8 @@ pub enum KeyCommand {
     RemoveNow {
         /// Which.
         kid: String,
+        /// The kids in the token, of which one may take over; any, where the token could not be looked at.
+        in_token: Option<Vec<String>>,
     },
 }
 

@@ -72,13 +72,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
             return Err(CommandError::Absent(format!("the server does not see the key {kid} in its token")));
         }
     }
-    // In an emergency a token that cannot be looked at is no reason to wait: any waiting key will do then.
-    let found = match &command {
-        KeyCommand::RemoveNow { .. } => directory.keys.look().await.unwrap_or_default(),
-        _ => None,
-    };
-    let usable = |kid: &str| found.as_ref().is_none_or(|found| found.iter().any(|found| found == kid));
-    let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory, &usable)).await?;
+    let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
     directory.keys.follow(ring.clone());
@@ -93,17 +87,11 @@ fn said(command: &KeyCommand) -> String {
         KeyCommand::Activate { kid, early, .. } => format!("activate {kid}{}", if *early { " early" } else { "" }),
         KeyCommand::Retire { kid } => format!("retire {kid}"),
         KeyCommand::Remove { kid } => format!("remove {kid}"),
-        KeyCommand::RemoveNow { kid } => format!("remove {kid} now"),
+        KeyCommand::RemoveNow { kid, .. } => format!("remove {kid} now"),
     }
 }
 
-fn change(
-    ring: &mut KeyRing,
-    command: &KeyCommand,
-    now: UnixTime,
-    directory: &Directory<'_>,
-    usable: &(dyn Fn(&str) -> bool + Sync),
-) -> Result<(), KeyFault> {
+fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &Directory<'_>) -> Result<(), KeyFault> {
     let times = directory.key_times;
     match command {
         KeyCommand::List => Ok(()),
@@ -111,7 +99,8 @@ fn change(
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
         KeyCommand::Retire { kid } => ring.retire(kid, now, times),
         KeyCommand::Remove { kid } => ring.remove(kid, now, times),
-        KeyCommand::RemoveNow { kid } => ring.remove_now(kid, now, usable),
+        KeyCommand::RemoveNow { kid, in_token } => ring
+            .remove_now(kid, now, |kid| in_token.as_ref().is_none_or(|found| found.iter().any(|found| found == kid))),
     }
 }
 

@@ -140,7 +140,9 @@ fn remove_now(kid: String, access: &mut Access, output: &Output) -> Result<(), F
          refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still in the token: \
          delete it there"
     );
-    change(&KeyCommand::RemoveNow { kid }, access, output)?;
+    // A token that cannot be looked at is no reason to wait: any key that waits will do then.
+    let in_token = kids_in_token(access).ok();
+    change(&KeyCommand::RemoveNow { kid, in_token }, access, output)?;
     // Where nobody reads, nobody is told.
     let _ = writeln!(io::stderr(), "{warning}");
     Ok(())

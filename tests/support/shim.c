@@ -37,7 +37,7 @@ enum {
 /* The functions that can be steered, in the order of their words. */
 enum {
     INITIALIZE, FINALIZE, GET_SLOT_LIST, GET_TOKEN_INFO, OPEN_SESSION, CLOSE_SESSION, LOGIN, FIND_OBJECTS_INIT,
-    FIND_OBJECTS, FIND_OBJECTS_FINAL, GET_ATTRIBUTE_VALUE, SIGN_INIT, SIGN,
+    FIND_OBJECTS, FIND_OBJECTS_FINAL, GET_ATTRIBUTE_VALUE, SIGN_INIT, SIGN, GENERATE_KEY_PAIR,
 };
 
 enum { CODE, TIMES, LATE, HANG, CALLS };
@@ -245,6 +245,13 @@ static CK_RV sign(CK_SESSION_HANDLE session, unsigned char *data, unsigned long 
     return leave(session, real->C_Sign(session, data, length, signature, space));
 }
 
+static CK_RV generate_key_pair(CK_SESSION_HANDLE session, CK_MECHANISM *mechanism, CK_ATTRIBUTE *public,
+                               unsigned long publics, CK_ATTRIBUTE *private, unsigned long privates,
+                               CK_OBJECT_HANDLE *public_key, CK_OBJECT_HANDLE *private_key) {
+    IN_SESSION(GENERATE_KEY_PAIR, session,
+               C_GenerateKeyPair(session, mechanism, public, publics, private, privates, public_key, private_key));
+}
+
 static void fail(const char *why) {
     fprintf(stderr, "fault shim: %s\n", why);
     _exit(70);
@@ -285,6 +292,7 @@ static void attach(void) {
     ours.C_GetAttributeValue = get_attribute_value;
     ours.C_SignInit = sign_init;
     ours.C_Sign = sign;
+    ours.C_GenerateKeyPair = generate_key_pair;
 }
 
 CK_RV C_GetFunctionList(CK_FUNCTION_LIST **list) {

@@ -50,10 +50,11 @@ pub(crate) enum Call {
     GetAttributeValue,
     SignInit,
     Sign,
+    GenerateKeyPair,
 }
 
 impl Call {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Initialize,
         Self::Finalize,
         Self::GetSlotList,
@@ -67,6 +68,7 @@ impl Call {
         Self::GetAttributeValue,
         Self::SignInit,
         Self::Sign,
+        Self::GenerateKeyPair,
     ];
 
     fn word(self, part: u64) -> u64 {
