@@ -75,7 +75,8 @@ async fn a_wrong_signature_never_reaches_a_client() {
         shim.sign_wrongly(times);
         client.back_within(BACK, &mut family, "wrong signatures").await;
     }
-    assert!(client.errors("wrong_signature").await >= 6);
+    // The second signature of an answer may be skipped when the first was wrong.
+    assert!(client.errors("wrong_signature").await >= 3);
     let unused = client.code().await;
     shim.sign_wrongly(FOREVER);
     for _ in 0..5 {

@@ -136,11 +136,17 @@ impl Client {
         self.token(&[("grant_type", "refresh_token"), ("refresh_token", token)]).await
     }
 
-    /// A new family of refresh tokens.
+    /// A new family of refresh tokens. The token may be failing already: a refusal for the moment uses no code up.
     pub(crate) async fn family(&self) -> String {
-        let reply = self.redeem(&self.code().await).await;
-        assert!(reply.is_tokens(), "{reply:?}");
-        reply.refresh_token()
+        let (code, begun) = (self.code().await, Instant::now());
+        loop {
+            let reply = self.redeem(&code).await;
+            if reply.is_tokens() {
+                return reply.refresh_token();
+            }
+            assert!(reply.is_later() && begun.elapsed() < Duration::from_secs(30), "{reply:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Asks for tokens and verifies those that come with the published keys.
