@@ -324,7 +324,7 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
     for round in 0..5_u64 {
         let mut child = child("a_killed_process_loses_nothing_that_it_acknowledged", &place, "");
         let output = BufReader::new(child.stdout.take().unwrap());
-        let (begun, beginning) = std::sync::mpsc::channel();
+        let (begun, beginning) = mpsc::channel();
         let reader = thread::spawn(move || {
             let told = output.lines().map_while(Result::ok).enumerate().inspect(|(index, _)| {
                 if *index == 60 {
