@@ -3,4 +3,5 @@
 mod answers;
 mod outage;
 mod remote;
+mod tpm;
 mod world;

@@ -1,0 +1,130 @@
+//! A TPM 2.0, emulated by swtpm, through tpm2-pkcs11: a slow device with one session, which signs by
+//! `CKM_SHA256_RSA_PKCS` only: for `CKM_RSA_PKCS` tpm2-pkcs11 decrypts, and our keys do not decrypt. Needs swtpm,
+//! swtpm-tools, libtpm2-pkcs11-1 and libtss2-tcti-swtpm0.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use super::outage::outlives;
+use super::world::{Client, configure_hsm, settings};
+use crate::MACHINE;
+use crate::softhsm::PIN;
+use crate::support::{Instance, wait_until};
+
+const MODULE: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/libtpm2_pkcs11.so";
+const SO_PIN: &str = "73105526";
+
+/// An emulated TPM and the store of its module.
+struct Tpm {
+    directory: PathBuf,
+    port: u16,
+    emulator: Option<Child>,
+}
+
+impl Tpm {
+    fn new(directory: &Path) -> Self {
+        let directory = directory.join("tpm");
+        for part in ["state", "store"] {
+            fs::create_dir_all(directory.join(part)).unwrap();
+        }
+        let state = directory.join("state");
+        succeed(Command::new("swtpm_setup").args(["--tpm2", "--overwrite", "--tpmstate"]).arg(&state), "swtpm-tools");
+        let mut tpm = Self { directory, port: two_ports(), emulator: None };
+        tpm.start();
+        tpm
+    }
+
+    fn start(&mut self) {
+        let address = |port| format!("type=tcp,port={port},bindaddr=127.0.0.1");
+        let emulator = Command::new("swtpm")
+            .args(["socket", "--tpm2", "--flags", "not-need-init,startup-clear", "--tpmstate"])
+            .arg(format!("dir={}", self.directory.join("state").display()))
+            .args(["--server", &address(self.port), "--ctrl", &address(self.port + 1)])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("swtpm: {error}; install swtpm"));
+        self.emulator = Some(emulator);
+        // A connection would be the emulator's one and only.
+        wait_until("the TPM listens", || TcpListener::bind(("127.0.0.1", self.port + 1)).is_err());
+    }
+
+    fn kill(&mut self) {
+        let mut emulator = self.emulator.take().unwrap();
+        emulator.kill().unwrap();
+        emulator.wait().unwrap();
+    }
+
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("TPM2_PKCS11_TCTI", format!("swtpm:host=127.0.0.1,port={}", self.port)),
+            ("TPM2_PKCS11_STORE", self.directory.join("store").display().to_string()),
+        ]
+    }
+
+    /// `pkcs11-tool`, as in the ceremony.
+    fn tool(&self, arguments: &[&str]) {
+        assert!(Path::new(MODULE).exists(), "{MODULE} is absent; install libtpm2-pkcs11-1");
+        let mut command = Command::new("pkcs11-tool");
+        command.args(["--module", MODULE]).args(arguments).envs(self.environment());
+        succeed(&mut command, "opensc");
+    }
+}
+
+impl Drop for Tpm {
+    fn drop(&mut self) {
+        if self.emulator.is_some() {
+            self.kill();
+        }
+    }
+}
+
+/// Two free ports, one after the other.
+fn two_ports() -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn succeed(command: &mut Command, package: &str) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; install {package}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}{said}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tpm_signs_and_its_loss_under_load_costs_nothing() {
+    let _shared = MACHINE.read().await;
+    let mut instance = Instance::bare(&settings());
+    let tpm = Tpm::new(instance.directory.path());
+    tpm.tool(&["--init-token", "--label", "sealgate", "--so-pin", SO_PIN]);
+    tpm.tool(&["--token-label", "sealgate", "--init-pin", "--so-pin", SO_PIN, "--login", "--pin", PIN]);
+    instance.environment = tpm.environment();
+    configure_hsm(&instance, MODULE.as_ref(), "mechanism = \"sha256-rsa-pkcs\"\nsessions = 1\nqueue = 28");
+    instance.run(&["key", "generate"]);
+    let check = instance.json(&["key", "check"]);
+    assert_eq!(check["ok"], true, "{check}");
+    let person =
+        ["user", "add", "--email", "anna@example.test", "--name", "Anna", "--email-verified", "--password-stdin"];
+    instance.run_with_input(&person, crate::support::PASSWORD);
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let client = Arc::new(Client::new(&instance, &secret).await);
+    let mut family = client.family().await;
+    for _ in 0..20 {
+        let reply = client.refresh(&family).await;
+        assert!(reply.is_tokens(), "{reply:?}");
+        family = reply.refresh_token();
+    }
+    let tpm = std::cell::RefCell::new(tpm);
+    outlives("a TPM that was lost", &client, || tpm.borrow_mut().kill(), || tpm.borrow_mut().start()).await;
+}
