@@ -63,6 +63,8 @@ fn measure(pin_file: PathBuf) {
         pin_file,
         key_label: LABEL.into(),
         attestation: None,
+        mechanism: config::Mechanism::RsaPkcs,
+        require_local: true,
         sessions,
         sign_timeout: Duration::from_secs(10),
         queue: 2 * WAITING * SIGNATURES,
