@@ -58,6 +58,14 @@ impl<'a> Key<'a> {
         Key { bucket, address: Some(network(address)), text: None }
     }
 
+    /// The network that an IPv6 address lies in, its /48: a subscriber may have 65,536 networks of its own. `None` for IPv4,
+    /// where an address costs money.
+    pub fn site(bucket: &'static str, address: IpAddr) -> Option<Key<'static>> {
+        let IpAddr::V6(address) = address.to_canonical() else { return None };
+        let site = u128::from(address) & !(u128::MAX >> 48);
+        Some(Key { bucket, address: Some(site.to_be_bytes()), text: None })
+    }
+
     /// A name: a client's id, or a token.
     pub fn text(bucket: &'static str, text: &'a [u8]) -> Self {
         Self { bucket, address: None, text: Some(text) }
@@ -389,6 +397,16 @@ mod tests {
         limiter.take(&address("2001:db8:1:2::1"), RULE, NOW);
         assert_eq!(limiter.peek(&address("2001:db8:1:2:ffff:ffff:ffff:ffff"), RULE, NOW).remaining, 49);
         assert_eq!(limiter.peek(&address("2001:db8:1:3::1"), RULE, NOW).remaining, 50);
+    }
+
+    #[test]
+    fn an_ipv6_site_is_one_key_and_ipv4_has_none() {
+        let limiter = limiter();
+        let site = |text: &str| Key::site("authorize", text.parse().unwrap());
+        limiter.take(&site("2001:db8:1:2::1").unwrap(), RULE, NOW);
+        assert_eq!(limiter.peek(&site("2001:db8:1:ffff::1").unwrap(), RULE, NOW).remaining, 49);
+        assert_eq!(limiter.peek(&site("2001:db8:2:2::1").unwrap(), RULE, NOW).remaining, 50);
+        assert!(site("192.0.2.1").is_none() && site("::ffff:192.0.2.1").is_none());
     }
 
     #[test]

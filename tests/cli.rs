@@ -4,6 +4,8 @@
 
 #[path = "cli/clients.rs"]
 mod clients;
+#[path = "cli/grants.rs"]
+mod grants;
 #[path = "cli/keys.rs"]
 mod keys;
 #[path = "cli/serve.rs"]

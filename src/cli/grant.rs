@@ -34,13 +34,21 @@ pub(super) struct OfArguments {
 }
 
 #[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
 pub(super) struct RevokeArguments {
     /// The grant with this id, which `sealgate grant list` shows
     #[arg(long, value_name = "GRANT", value_parser = grant_id, allow_hyphen_values = true,
-        conflicts_with = "OfArguments", required_unless_present = "OfArguments")]
+        conflicts_with_all = ["user", "client", "session"])]
     grant: Option<GrantId>,
-    #[command(flatten)]
-    of: Option<OfArguments>,
+    /// All about this person
+    #[arg(long, value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    user: Option<Person>,
+    /// All of this client
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    client: Option<ClientId>,
+    /// All from this session
+    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
+    session: Option<SessionId>,
 }
 
 impl From<OfArguments> for GrantsOf {
@@ -56,11 +64,10 @@ fn grant_id(text: &str) -> Result<GrantId, &'static str> {
 pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
     match verb {
         Verb::List(of) => list(&of.into(), access, output),
-        Verb::Revoke(RevokeArguments { grant, of }) => {
-            let command = match (grant, of) {
-                (Some(grant), _) => GrantCommand::Revoke(grant),
-                (None, Some(of)) => GrantCommand::RevokeAll(of.into()),
-                (None, None) => return Err(Failure::line("name a grant, a person, a client or a session")),
+        Verb::Revoke(RevokeArguments { grant, user, client, session }) => {
+            let command = match grant {
+                Some(grant) => GrantCommand::Revoke(grant),
+                None => GrantCommand::RevokeAll(GrantsOf { person: user, client, session }),
             };
             output.only(&access.ask(&Command::Grant(command))?, &["grant", "grants_ended"])
         }

@@ -58,16 +58,25 @@ async fn begin(
         Some(hint) => Some(hinted(call, &hint)?),
         None => None,
     };
-    let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
+    let id = Secret::from_random(&call.random::<16>());
+    let blind = is_posted_blind(call, &request);
+    let (browser, new_cookie) = if blind && call.cookie(call.cookies.browser).is_none() {
+        // The browser may have a binding cookie that it keeps back: a new one would take its place, and with it all that
+        // waits in other tabs. The request is bound when the browser comes back by GET.
+        (unbound(id.expose()), None)
+    } else {
+        let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
+        (SecretHash::of(browser.as_bytes()), new_cookie)
+    };
     let interaction = Interaction {
-        browser: SecretHash::of(browser.as_bytes()),
+        browser,
         request,
         expected,
         progress: Progress::default(),
         created_at: call.now,
         expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
     };
-    let page = if is_posted_blind(call, &interaction) {
+    let page = if blind {
         RESUME
     } else {
         match decide(call, &interaction, client).await? {
@@ -75,7 +84,7 @@ async fn begin(
             Decision::Page(page) => page,
         }
     };
-    let id = Secret::from_random(&call.random::<16>());
+    call.charge_site()?;
     call.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
     let response = Response::see_other(&interaction::address(call, page, id.expose()));
     Ok(match new_cookie {
@@ -88,14 +97,39 @@ async fn begin(
 /// [`Call::again_with_cookies`]). A form on the client's site is a cross-site POST, and browsers keep a SameSite=Lax
 /// cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is signed in is
 /// decided there, or everybody who comes by POST would have to sign in again.
-fn is_posted_blind(call: &Call<'_>, interaction: &Interaction) -> bool {
-    call.request.method() == Method::POST
-        && call.cookie(call.cookies.session).is_none()
-        && !interaction.request.prompt.none
+fn is_posted_blind(call: &Call<'_>, request: &AuthorizationRequest) -> bool {
+    call.request.method() == Method::POST && call.cookie(call.cookies.session).is_none() && !request.prompt.none
+}
+
+/// Stands for the browser of a posted request until one comes back with it. No cookie has this value.
+fn unbound(id: &str) -> SecretHash {
+    SecretHash::of(format!("posted {id}").as_bytes())
+}
+
+/// Binds a posted request to the browser that comes back with it, under a new name. Until then its address is worth what
+/// the address of any authorization request is: whoever opens it begins a sign-in of their own.
+async fn bind(call: &Call<'_>) -> Result<Option<Response>, Failure> {
+    let query = call.query()?;
+    let Some(id) = query.one(interaction::PARAMETER)? else { return Ok(None) };
+    let store = &call.sealgate.store;
+    let found = store.interaction(&unbound(id), &SecretHash::of(id.as_bytes())).await?;
+    let Some(found) = found.filter(|found| call.now < found.value.expires_at) else { return Ok(None) };
+    if store.drop_interaction(&found).await? == Committed::Conflict {
+        return Err(Failure::page(Problem::NothingToDo));
+    }
+    let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
+    let bound = Interaction { browser: SecretHash::of(browser.as_bytes()), ..found.value };
+    let id = Secret::from_random(&call.random::<16>());
+    store.begin_interaction(&id.hash(), &bound).await?;
+    let response = Response::see_other(&interaction::address(call, RESUME, id.expose()));
+    Ok(Some(new_cookie.into_iter().fold(response, Response::with_cookie)))
 }
 
 /// A waiting request goes on, after a page has done its part.
 pub(super) async fn resume(call: &Call<'_>) -> Result<Response, Failure> {
+    if let Some(bound) = bind(call).await? {
+        return Ok(bound);
+    }
     let waiting = Waiting::find(call).await?;
     let interaction = waiting.interaction();
     let answered = match decide(call, interaction, &waiting.client).await {
@@ -106,7 +140,7 @@ pub(super) async fn resume(call: &Call<'_>) -> Result<Response, Failure> {
     match call.sealgate.store.drop_interaction(&waiting.loaded).await {
         Ok(Committed::Yes) => answered,
         // Of two tabs that finish the same request at once, one gives the answer to the client.
-        Ok(Committed::Conflict) => Err(Failure::page(Problem::NothingToDo)),
+        Ok(Committed::Conflict) => Err(interaction::finished(call, interaction).await?),
         Err(error) => answered.and(Err(error.into())),
     }
 }
@@ -119,6 +153,11 @@ enum Decision {
 }
 
 async fn decide(call: &Call<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
+    // The client may have been forbidden something since it asked.
+    if !interaction.request.scope.is_subset_of(client.scope) {
+        let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not ask for this scope.");
+        return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
+    }
     let session = match call.session().await? {
         Some(session) => {
             call.sealgate.store.touch_session(&session, call.now).await;

@@ -147,6 +147,20 @@ impl<'a> Call<'a> {
         if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
     }
 
+    /// Counts a sign-in that is begun against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may
+    /// have all of its networks. Ten of them may use up their allowance at once.
+    ///
+    /// # Errors
+    /// 429 when the allowance is used up.
+    pub fn charge_site(&self) -> Result<(), Failure> {
+        let Some(site) = Key::site("authorize_site", self.origin.address) else { return Ok(()) };
+        let rule = Bucket::Authorize.rule(&self.sealgate.config.rate_limits);
+        let rule = Rule { limit: rule.limit.saturating_mul(10), ..rule };
+        let reading = self.sealgate.limiter.take(&site, rule, self.now);
+        self.sealgate.metrics.rate_limited(Bucket::Authorize.name(), reading.allowed);
+        if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
+    }
+
     /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
     /// address's general allowance.
     pub fn reading(&self) -> Reading {

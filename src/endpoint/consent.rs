@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::endpoint::authorize::{RESUME, account};
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
-use crate::endpoint::interaction::Waiting;
+use crate::endpoint::interaction::{Waiting, finished};
 use crate::endpoint::response::Response;
 use crate::page::{Consent, Problem, ScopeLine};
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -82,7 +82,7 @@ async fn allow(call: &Call<'_>, waiting: &Waiting, user: &User, form: &Params) -
     let next = Interaction { progress, ..interaction.clone() };
     match call.sealgate.store.update_interaction(&waiting.loaded, &next).await? {
         Committed::Yes => Ok(Response::see_other(&waiting.address(call, RESUME))),
-        Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
+        Committed::Conflict => Err(finished(call, waiting.interaction()).await?),
     }
 }
 
@@ -92,6 +92,6 @@ async fn deny(call: &Call<'_>, waiting: &Waiting) -> Result<Response, Failure> {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The person denied the request.");
             Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
         }
-        Committed::Conflict => Err(Failure::page(Problem::NothingToDo)),
+        Committed::Conflict => Err(finished(call, waiting.interaction()).await?),
     }
 }

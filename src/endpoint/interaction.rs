@@ -1,19 +1,20 @@
 //! What the pages of the sign-in share: the waiting request that the browser's cookie and the page's address name
 //! together, and the token that binds a form to both.
 
+use crate::endpoint::authorize::RESUME;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::page::Problem;
 use crate::protocol::client::Client;
-use crate::protocol::next_step::Interaction;
+use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::params::Params;
 use crate::protocol::redirect_uri;
-use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
+use crate::protocol::secret::{Secret, SecretHash, base64url, constant_time_eq};
 use crate::sealgate::OWN_CLIENT;
 use crate::store::Loaded;
 
 /// The parameter that names the waiting request. It opens nothing without the browser's cookie.
-const PARAMETER: &str = "interaction";
+pub(super) const PARAMETER: &str = "interaction";
 
 /// A waiting request, found.
 pub(super) struct Waiting {
@@ -41,8 +42,10 @@ impl Waiting {
             .store
             .interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes()))
             .await?
-            .filter(|loaded| call.now < loaded.value.expires_at)
             .ok_or_else(nothing)?;
+        if loaded.value.expires_at <= call.now {
+            return Err(finished(call, &loaded.value).await?);
+        }
         call.speak(loaded.value.request.ui_locales.as_deref());
         let client = call.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
@@ -88,6 +91,24 @@ impl Waiting {
     pub(super) fn then(&self) -> Option<String> {
         redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
     }
+}
+
+/// What becomes of a form or a step whose request was finished in another tab or is too old, as far as it is still known:
+/// who is signed in goes on with the same request, begun anew; everybody else hears that there is nothing to do.
+pub(super) async fn finished(call: &Call<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    if call.session().await?.is_none() {
+        return Ok(Failure::page(Problem::NothingToDo));
+    }
+    let again = Interaction {
+        progress: Progress::default(),
+        created_at: call.now,
+        expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
+        ..interaction.clone()
+    };
+    call.charge_site()?;
+    let id = Secret::from_random(&call.random::<16>());
+    call.sealgate.store.begin_interaction(&id.hash(), &again).await?;
+    Ok(Failure::Elsewhere(address(call, RESUME, id.expose())))
 }
 
 /// The address of a page for a waiting request.

@@ -25,6 +25,9 @@ use crate::store::{Committed, Loaded};
 
 const PAGE: &str = "login";
 
+/// How often a session that changes at the same moment is read again.
+const MOST_TRIES: usize = 8;
+
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(call).await?;
     if call.request.method() != Method::POST {
@@ -129,7 +132,7 @@ async fn rehash(call: &Call<'_>, user: &User, password: SecretString) -> Result<
 async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Option<Response>, Failure> {
     let sign_in = SignIn { subject: user.sub, at: call.now, steps: vec![Step::Password] };
     let cookie = match call.session().await? {
-        Some(session) => renew(call, &session, sign_in).await?,
+        Some(session) => renew(call, session, sign_in).await?,
         None => begin(call, sign_in).await?,
     };
     // Whoever disabled the account or set another password while this one was checked has ended the sessions that there
@@ -151,17 +154,30 @@ async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Opti
 }
 
 /// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.
-async fn renew(call: &Call<'_>, session: &Loaded<Session>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
-    let cookie = SessionCookie::new(session.value.id, call.random());
-    let mut next = session.value.clone();
-    next.renew(sign_in.clone(), cookie.hash(), call.now);
-    // The end counts from the latest password; the sweeper finds by itself that the record lives longer than it knew.
-    next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
-    match call.sealgate.store.update_session(session, &next).await? {
-        Committed::Yes => Ok(cookie),
+async fn renew(call: &Call<'_>, session: Loaded<Session>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
+    let id = session.value.id;
+    let presented = call.cookie(call.cookies.session).and_then(SessionCookie::parse);
+    let mut found = Some(session);
+    for _ in 0..MOST_TRIES {
+        let Some(session) = found.filter(|session| session.value.is_live(call.now)) else { break };
+        let cookie = SessionCookie::new(id, call.random());
+        let mut next = session.value.clone();
+        next.renew(sign_in.clone(), cookie.hash(), call.now);
+        // Only the cookie that this browser has shown may live on for a moment, not one that somebody got meanwhile.
+        if !presented.as_ref().is_some_and(|presented| presented.hash() == session.value.cookie) {
+            next.previous_cookie = None;
+        }
+        // The end counts from the latest password; the sweeper finds by itself that the record lives longer than it knew.
+        next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
+        if call.sealgate.store.update_session(&session, &next).await? == Committed::Yes {
+            return Ok(cookie);
+        }
         // Somebody signed in or out in another tab at this very moment.
-        Committed::Conflict => begin(call, sign_in).await,
+        found = call.sealgate.store.session(id).await?;
     }
+    // The browser forgets the old session with its new cookie: it must not go on without a browser.
+    call.sealgate.store.end_session(id).await?;
+    begin(call, sign_in).await
 }
 
 async fn begin(call: &Call<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {

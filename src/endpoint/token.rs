@@ -156,10 +156,14 @@ async fn standing(call: &Call<'_>, client: &Client, code: &Code) -> Result<User,
     require_session(call, code).await?;
     require_consent(call, client, code).await?;
     let client = call.sealgate.store.client(&client.id).await?;
-    if client.is_some_and(|client| client.is_enabled()) {
-        return Ok(user);
+    let Some(client) = client.filter(Client::is_enabled) else {
+        return Err(Refusal::invalid_grant("The client is no longer active.").into());
+    };
+    // The client may have been forbidden something while the code was on its way.
+    if !code.scope.is_subset_of(client.scope) {
+        return Err(Refusal::invalid_grant("The client may no longer ask for this scope.").into());
     }
-    Err(Refusal::invalid_grant("The client is no longer active.").into())
+    Ok(user)
 }
 
 /// The person, while they may come in.

@@ -33,6 +33,9 @@ use crate::store::{Committed, Loaded, SignInAttempt, StoreError};
 /// Sign-ins that an address may begin. Each costs a write to disk, and strangers begin them.
 const BEGUN: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
 const BUCKET: &str = "gate_sign_in";
+/// And those that an IPv6 /48 may begin, which one subscriber may have.
+const BEGUN_A_SITE: Rule = Rule { limit: 600, window: Duration::from_mins(1) };
+const SITE_BUCKET: &str = "gate_sign_in_site";
 
 /// Which page of the provider comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +60,7 @@ async fn go(visit: &Visit<'_>, wanted: &Wanted, first: First, rounds: Rounds) ->
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = visit.sealgate;
-    let reading = sealgate.limiter.take(&Key::address(BUCKET, visit.origin.address), BEGUN, visit.now);
-    sealgate.metrics.rate_limited(BUCKET, reading.allowed);
-    if let Some(seconds) = reading.retry_after {
+    if let Err(seconds) = charge(visit) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = visit.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
@@ -80,6 +81,23 @@ async fn go(visit: &Visit<'_>, wanted: &Wanted, first: First, rounds: Rounds) ->
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
     })
+}
+
+/// Counts the start against its sender.
+///
+/// # Errors
+/// Seconds to wait when the allowance is used up.
+fn charge(visit: &Visit<'_>) -> Result<(), u64> {
+    let site = Key::site(SITE_BUCKET, visit.origin.address).map(|site| (site, BEGUN_A_SITE));
+    let address = (Key::address(BUCKET, visit.origin.address), BEGUN);
+    for (key, rule) in [address].into_iter().chain(site) {
+        let reading = visit.sealgate.limiter.take(&key, rule, visit.now);
+        visit.sealgate.metrics.rate_limited(BUCKET, reading.allowed);
+        if let Some(seconds) = reading.retry_after {
+            return Err(seconds);
+        }
+    }
+    Ok(())
 }
 
 /// The authorization request (OpenID Connect Core §3.1.2.1).
@@ -171,8 +189,8 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
 /// The sign-in that was begun with this state, in this browser, for this application.
 async fn attempt(visit: &Visit<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, visit.cookie(visit.cookies.browser)) else { return Ok(None) };
-    let found = visit.sealgate.store.attempt(&SecretHash::of(state.as_bytes())).await?;
     let browser = SecretHash::of(browser.as_bytes());
+    let found = visit.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
     Ok(found.filter(|found| {
         let attempt = &found.value;
         attempt.app == visit.app.name && attempt.browser == browser && visit.now < attempt.expires_at

@@ -1,12 +1,7 @@
-//! Browser sessions, the applications' sessions that hang on them, interactions, and sign-ins that the gate has started.
+//! Browser sessions, and the applications' sessions that hang on them.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::protocol::next_step::Interaction;
-use crate::protocol::secret::SecretHash;
 use crate::protocol::session::{AppSession, Session, SessionId};
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
@@ -14,26 +9,8 @@ use crate::store::engine::{Changes, Key};
 use crate::store::table::{self, Indexed, Loaded};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
-/// Sign-ins that one browser may have open, one a tab; the oldest gives way.
-const MOST_TABS: usize = 8;
-
 /// How exactly it is known when a session was last used.
 const TOUCH: Duration = Duration::from_mins(1);
-
-/// A sign-in that the gate has started for a browser that wanted a page of an application.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SignInAttempt {
-    /// Of the browser's binding cookie.
-    pub browser: SecretHash,
-    /// The application.
-    pub app: String,
-    /// Path and query that were wanted, byte for byte.
-    pub wanted: String,
-    /// Proves at the redemption that we asked (RFC 7636). Opens nothing by itself: the code goes to the browser only.
-    pub verifier: String,
-    /// When it is too late.
-    pub expires_at: UnixTime,
-}
 
 /// Some of a person's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,121 +156,6 @@ impl Store {
         self.write(Changes { delete: vec![table::app_session(id)], ..Changes::default() }).await?;
         self.access_changed();
         Ok(())
-    }
-
-    /// Keeps a request that waits for a person. The browser's oldest one gives way when it has too many.
-    ///
-    /// # Errors
-    /// [`StoreError::TooManyInteractions`] when too many are open in all; when the store fails.
-    pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
-        // Strangers make these: without a bound they could fill the disk.
-        if self.interactions.fetch_add(1, Ordering::AcqRel) >= self.most_interactions {
-            self.interactions.fetch_sub(1, Ordering::AcqRel);
-            return Err(StoreError::TooManyInteractions);
-        }
-        let written = self.write_interaction(id, interaction).await;
-        if written.is_err() {
-            self.interactions.fetch_sub(1, Ordering::AcqRel);
-        }
-        written
-    }
-
-    async fn write_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
-        let mut open: Vec<Loaded<Interaction>> =
-            self.page(&table::interactions(&interaction.browser), None, MOST_TABS * 2).await?;
-        open.sort_by_key(|loaded| loaded.value.created_at);
-        for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
-            // A conflict means that the other tab has just finished with it: gone either way.
-            let _ = self.drop_interaction(oldest).await?;
-        }
-        let key = table::interaction(&interaction.browser, id);
-        let mut changes = table::create(key.clone(), interaction)?;
-        changes.put.push((table::expiry(interaction.expires_at, &key), Vec::new()));
-        self.write(changes).await
-    }
-
-    /// The request that waits under this id in this browser.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn interaction(
-        &self,
-        browser: &SecretHash,
-        id: &SecretHash,
-    ) -> Result<Option<Loaded<Interaction>>, StoreError> {
-        self.load(table::interaction(browser, id)).await
-    }
-
-    /// Notes what the person did for it.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn update_interaction(
-        &self,
-        loaded: &Loaded<Interaction>,
-        next: &Interaction,
-    ) -> Result<Committed, StoreError> {
-        self.commit(table::replace(loaded, next)?).await
-    }
-
-    /// Forgets a request that was answered. Only one of two racing answers wins.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
-        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete: vec![loaded.key().clone()] };
-        let committed = self.commit(changes).await?;
-        if committed == Committed::Yes {
-            self.interaction_gone();
-        }
-        Ok(committed)
-    }
-
-    pub(super) fn interaction_gone(&self) {
-        // Never below zero: the counter may have been read while one was being made.
-        let _ = self.interactions.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
-    }
-
-    /// How many requests wait for a person.
-    pub fn open_interactions(&self) -> usize {
-        self.interactions.load(Ordering::Relaxed)
-    }
-
-    /// Keeps a sign-in that the gate has started. It counts as an interaction: strangers make these too.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn begin_attempt(&self, state: &SecretHash, attempt: &SignInAttempt) -> Result<(), StoreError> {
-        if self.interactions.load(Ordering::Acquire) >= self.most_interactions {
-            return Err(StoreError::TooManyInteractions);
-        }
-        let key = table::sign_in_attempt(state);
-        let mut changes = table::create(key.clone(), attempt)?;
-        changes.put.push((table::expiry(attempt.expires_at, &key), Vec::new()));
-        self.write(changes).await?;
-        self.interactions.fetch_add(1, Ordering::AcqRel);
-        Ok(())
-    }
-
-    /// The sign-in that the gate has started with this state.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn attempt(&self, state: &SecretHash) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
-        self.load(table::sign_in_attempt(state)).await
-    }
-
-    /// Uses up a started sign-in. Only one of two racing callbacks wins.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
-        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete: vec![loaded.key().clone()] };
-        let committed = self.commit(changes).await?;
-        if committed == Committed::Yes {
-            self.interaction_gone();
-        }
-        Ok(committed)
     }
 }
 

@@ -1,16 +1,19 @@
 //! Sweeping: removes what has expired, a bounded amount a pass. Only hygiene: every read checks the time itself.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use crate::protocol::grant::Grant;
+use crate::protocol::secret::base64url;
 use crate::protocol::session::Session;
 use crate::protocol::time::UnixTime;
-use crate::store::engine::{Changes, Expect, Key};
+use crate::store::engine::{Changes, EngineError, Expect, Key};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
-/// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer.
-const GRACE_MINUTES: u64 = 10;
+/// When a record that cannot be read is looked at again.
+const LATER: Duration = Duration::from_hours(24);
 
 /// What one pass did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +34,7 @@ struct Expires {
 
 /// Entries of an earlier minute than this one are swept.
 fn due(now: UnixTime) -> u32 {
-    u32::try_from((now.seconds() / 60).saturating_sub(GRACE_MINUTES)).unwrap_or(u32::MAX)
+    u32::try_from(now.seconds() / 60).unwrap_or(u32::MAX)
 }
 
 impl Store {
@@ -49,7 +52,16 @@ impl Store {
                 swept.more = false;
                 break;
             }
-            let removed = self.sweep_one(&entry, record, now).await?;
+            let removed = match self.sweep_one(&entry, record, now).await {
+                Ok(removed) => removed,
+                // One damaged record must not stop every sweep at the same place.
+                Err(error) if is_of_record(&error) => {
+                    tracing::error!(key = base64url(record), %error, "an expired record cannot be read; skipped for a day");
+                    self.enter_again(&entry, now.plus(LATER), record).await?;
+                    false
+                }
+                Err(error) => return Err(error),
+            };
             swept.removed += usize::from(removed);
             swept.kept += usize::from(!removed);
         }
@@ -100,8 +112,7 @@ impl Store {
             table::decode::<Expires>(record, bytes)?.value.expires_at
         };
         if expires_at > now {
-            let put = vec![(table::expiry(expires_at, record), Vec::new())];
-            self.write(Changes { put, delete: vec![entry.to_owned()], expect: Vec::new() }).await?;
+            self.enter_again(entry, expires_at, record).await?;
             return Ok(false);
         }
         let removed = self.commit(Changes { expect: vec![unchanged], put: Vec::new(), delete }).await?;
@@ -110,4 +121,14 @@ impl Store {
         }
         Ok(removed == Committed::Yes)
     }
+
+    async fn enter_again(&self, entry: &[u8], at: UnixTime, record: &[u8]) -> Result<(), StoreError> {
+        let put = vec![(table::expiry(at, record), Vec::new())];
+        self.write(Changes { put, delete: vec![entry.to_owned()], expect: Vec::new() }).await
+    }
+}
+
+/// Whether an error says that this one record is damaged; a store that fails as a whole fails at the next write too.
+fn is_of_record(error: &StoreError) -> bool {
+    matches!(error, StoreError::Broken(_) | StoreError::Engine(EngineError::Unavailable(_)))
 }

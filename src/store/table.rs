@@ -130,8 +130,13 @@ pub(super) fn interaction(browser: &SecretHash, id: &SecretHash) -> Key {
     key(Table::Interaction, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
 }
 
-pub(super) fn sign_in_attempt(state: &SecretHash) -> Key {
-    key(Table::SignInAttempt, &[state.as_bytes()])
+/// All sign-ins that the gate has started for a browser.
+pub(super) fn sign_in_attempts(browser: &SecretHash) -> Key {
+    key(Table::SignInAttempt, &[&browser.as_bytes()[..16]])
+}
+
+pub(super) fn sign_in_attempt(browser: &SecretHash, state: &SecretHash) -> Key {
+    key(Table::SignInAttempt, &[&browser.as_bytes()[..16], &state.as_bytes()[..16]])
 }
 
 pub(super) fn client(id: &ClientId) -> Key {
@@ -217,8 +222,26 @@ pub(super) fn entry_id(entry: &[u8]) -> Option<[u8; 16]> {
 /// The expiry index: the minute after which the record may go, and its key. Written once, when the record is made; a
 /// record that lives longer by then is entered again by the sweeper, so that rotations rewrite no index.
 pub(super) fn expiry(at: UnixTime, record: &[u8]) -> Key {
-    let minute = u32::try_from(at.seconds() / 60).unwrap_or(u32::MAX);
+    let minute = u32::try_from(at.seconds() / 60 + grace_minutes(record)).unwrap_or(u32::MAX);
     key(Table::Expiry, &[&minute.to_be_bytes(), record])
+}
+
+/// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer. What
+/// strangers can make goes at once: it takes up the place of others.
+fn grace_minutes(record: &[u8]) -> u64 {
+    match record.first().copied().and_then(Table::from_byte) {
+        Some(Table::Interaction | Table::SignInAttempt) => 0,
+        _ => 10,
+    }
+}
+
+/// After which to look in the expiry index for requests that wait for a person, past one of another table.
+pub(super) fn expiry_skip(minute: u32, record: &[u8]) -> Key {
+    let here = record.first().copied().unwrap_or_default();
+    let waiting = [Table::Interaction as u8, Table::SignInAttempt as u8];
+    // No record's key has the table's byte alone, so the bare byte sorts before all of the table.
+    let next = waiting.into_iter().find(|table| *table > here).unwrap_or(u8::MAX);
+    key(Table::Expiry, &[&minute.to_be_bytes(), &[next]])
 }
 
 /// Minute and record of an expiry entry.

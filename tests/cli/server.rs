@@ -26,15 +26,15 @@ use crate::clients::client;
 use crate::site::{OTHER_PASSWORD, PASSWORD, Site};
 
 /// A site whose socket is answered.
-struct Served {
+pub(crate) struct Served {
     site: Arc<Site>,
-    store: Arc<Store>,
+    pub(crate) store: Arc<Store>,
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let site = Arc::new(Site::new());
         let store = Arc::new(Store::open(Arc::new(MemoryEngine::new()), 100).await.unwrap());
         let (stop, stopped) = watch::channel(false);
@@ -61,16 +61,16 @@ impl Served {
     }
 
     /// Runs the program beside the server.
-    async fn run<T: Send + 'static>(&self, run: impl FnOnce(&Site) -> T + Send + 'static) -> T {
+    pub(crate) async fn run<T: Send + 'static>(&self, run: impl FnOnce(&Site) -> T + Send + 'static) -> T {
         let site = Arc::clone(&self.site);
         tokio::task::spawn_blocking(move || run(&site)).await.unwrap()
     }
 
-    async fn add_user(&self, email: &'static str) -> Subject {
+    pub(crate) async fn add_user(&self, email: &'static str) -> Subject {
         Subject::parse(&self.run(move |site| site.add_user(email)).await).unwrap()
     }
 
-    async fn sign_in(&self, subject: Subject, number: u8) -> SessionId {
+    pub(crate) async fn sign_in(&self, subject: Subject, number: u8) -> SessionId {
         let now = SystemClock.now();
         let session = Session {
             id: SessionId::from_random([number; 16]),
@@ -88,11 +88,11 @@ impl Served {
         session.id
     }
 
-    async fn lives(&self, session: SessionId) -> bool {
+    pub(crate) async fn lives(&self, session: SessionId) -> bool {
         self.store.session(session).await.unwrap().is_some()
     }
 
-    async fn grant(&self, subject: Subject, client: &str) -> GrantId {
+    pub(crate) async fn grant(&self, subject: Subject, client: &str) -> GrantId {
         let client = ClientId::parse(client).unwrap();
         let now = SystemClock.now();
         let hash = SecretHash::of(format!("{subject} {client}").as_bytes());
@@ -129,7 +129,7 @@ impl Served {
         grant.id
     }
 
-    async fn stands(&self, grant: GrantId) -> bool {
+    pub(crate) async fn stands(&self, grant: GrantId) -> bool {
         self.store.grant(grant).await.unwrap().unwrap().value.is_active()
     }
 }

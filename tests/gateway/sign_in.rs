@@ -386,3 +386,36 @@ async fn sign_ins_that_are_open_are_still_counted_after_a_restart() {
     let engine = Arc::clone(&world.engine);
     assert_eq!(Store::open(engine, 10).await.unwrap().open_interactions(), 3);
 }
+
+#[tokio::test]
+async fn one_browser_has_eight_sign_ins_open_and_the_oldest_give_way() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let mut sent = Vec::new();
+    for number in 0..20 {
+        sent.push(browser.visit(&format!("https://wiki.test/page/{number}")).await.location().to_owned());
+        world.wait(1);
+    }
+    assert_eq!(world.sealgate.store.open_interactions(), 8);
+    // The last ones still lead to their own pages.
+    let page = browser.open(&sent[12]).await;
+    assert_eq!(browser.sign_in(&page, ANNA).await.arrived.unwrap().target, "/page/12");
+    assert_eq!(browser.open(&sent[19]).await.arrived.unwrap().target, "/page/19");
+}
+
+#[tokio::test]
+async fn an_ipv6_site_begins_six_hundred_sign_ins_a_minute() {
+    let world = World::new().await;
+    let mut begun = 0;
+    for network in 0..256 {
+        for _ in 0..4 {
+            let mut browser = Browser::new(&world);
+            browser.address = format!("2001:db8:1:{network:x}::1");
+            match browser.visit("https://wiki.test/").await.status {
+                302 => begun += 1,
+                status => assert_eq!(status, 429),
+            }
+        }
+    }
+    assert_eq!((begun, world.sealgate.store.open_interactions()), (600, 600));
+}

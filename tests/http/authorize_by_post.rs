@@ -72,11 +72,36 @@ async fn a_form_of_another_site_comes_again_with_the_browsers_cookies() {
     }
     // So is what would make no address.
     for body in [format!("{query}&x={}", "x".repeat(9000)), format!("{query}&x=\r\nX: y"), format!("{query}&x=ş")] {
-        assert!(post(&[across], &body).await.location().starts_with("/oauth/resume?"));
+        let reply = post(&[across], &body).await;
+        assert!(reply.location().starts_with("/oauth/resume?"));
+        assert_eq!(reply.headers("set-cookie").count(), 0, "the binding cookie of other tabs stays");
+        assert_code(&browser.follow(reply).await);
     }
     let headers = [across, ("content-type", "text/plain")];
     provider.request("POST", "/oauth/authorize", &headers, query).await.assert_error_page();
     let headers = [across, ("content-type", "application/x-www-form-urlencoded")];
     let reply = provider.request("GET", &request, &headers, "").await;
     assert!(reply.location().starts_with("/oauth/login?"));
+}
+
+/// A form too long for an address is kept until the browser comes back by GET; what waits in other tabs goes on.
+#[tokio::test]
+async fn a_long_form_of_another_site_leaves_what_waits_in_other_tabs() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let tab = browser.open(&provider.c1().authorize(&[("state", "tab")])).await;
+    let request = provider.c2().authorize(&[("state", "long")]);
+    let body = format!("{}&x={}", request.split_once('?').unwrap().1, "x".repeat(9000));
+    for across in [&[("sec-fetch-site", "cross-site")][..], &[]] {
+        let headers = [&[("content-type", "application/x-www-form-urlencoded")], across].concat();
+        let reply = provider.request("POST", "/oauth/authorize", &headers, &body).await;
+        assert_eq!(reply.headers("set-cookie").count(), 0);
+        let once = reply.location().to_owned();
+        assert_login(&browser.follow(reply).await);
+        // The address is good for one browser.
+        provider.browser().get(&once).await.assert_error_page();
+    }
+    let page = browser.sign_in(&tab, "anna@example.test").await;
+    let reply = browser.allow(&page).await;
+    assert_eq!(reply.returned("state").as_deref(), Some("tab"));
 }

@@ -299,15 +299,24 @@ async fn a_request_waits_for_so_long_and_no_longer() {
     let page = browser.open(&form_action(consent.text())).await;
     assert_consent(&page);
     provider.wait(1);
-    assert_refused(&browser.allow(&page).await);
+    // Who is signed in is asked the same anew, everybody else hears that it is over.
+    let anew = browser.allow(&page).await;
+    assert_consent(&anew);
+    assert_ne!(form_action(anew.text()), form_action(page.text()));
+    let stranger = provider.browser();
+    let page = stranger.open(&provider.c1().authorize(&[])).await;
+    provider.wait(60);
+    assert_refused(&stranger.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await);
 }
 
 #[tokio::test]
 async fn when_too_many_requests_wait_the_client_is_told_so() {
     let provider = Provider::with("[sessions]\nmax_interactions = 3").await;
     let browsers: Vec<Browser<'_>> = (0..4).map(|_| provider.browser()).collect();
+    // Nobody gives way who has signed in.
     for browser in &browsers[..3] {
-        assert_login(&browser.open(&provider.c1().authorize(&[])).await);
+        let page = browser.open(&provider.c1().authorize(&[])).await;
+        assert_consent(&browser.sign_in(&page, ANNA).await);
     }
     let reply = browsers[3].open(&provider.c1().authorize(&[])).await;
     reply.assert_error_redirect("temporarily_unavailable");

@@ -5,7 +5,7 @@ mod browser;
 mod client;
 mod provider;
 mod response;
-mod token_device;
+pub(crate) mod token_device;
 mod wire;
 
 pub(crate) use browser::{Browser, form_action, hidden_fields, is_consent, is_login};

@@ -1,0 +1,215 @@
+//! Requests that wait for a person, and sign-ins that the gate has started. Strangers make both, so both are bounded: in
+//! all, and a browser. Where there is no room in all, the oldest that nobody has gone on with gives way to the new one: a
+//! flood shortens the time that people have to type their password, and keeps nobody out.
+
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::next_step::{Interaction, Progress};
+use crate::protocol::secret::SecretHash;
+use crate::protocol::time::UnixTime;
+use crate::store::engine::{Changes, Key};
+use crate::store::table::{self, Loaded, Table};
+use crate::store::{Committed, Store, StoreError};
+
+/// Sign-ins that one browser may have open, one a tab; the oldest gives way. A request at the provider and an attempt at
+/// the gate count apart.
+const MOST_TABS: usize = 8;
+
+/// Entries of the expiry index that are looked at to make room: a few a minute of an interaction's life.
+const MOST_LOOKED_AT: usize = 256;
+
+/// Of the oldest, so many are chosen from: were it always the very oldest, those who need room at the same moment would
+/// all reach for the same record.
+const CANDIDATES: usize = 32;
+
+/// A sign-in that the gate has started for a browser that wanted a page of an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInAttempt {
+    /// Of the browser's binding cookie.
+    pub browser: SecretHash,
+    /// The application.
+    pub app: String,
+    /// Path and query that were wanted, byte for byte.
+    pub wanted: String,
+    /// Proves at the redemption that we asked (RFC 7636). Opens nothing by itself: the code goes to the browser only.
+    pub verifier: String,
+    /// When it is too late.
+    pub expires_at: UnixTime,
+}
+
+impl Store {
+    /// Keeps a request that waits for a person. The browser's oldest one gives way when it has too many.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManyInteractions`] when too many are open in all and none can give way; when the store fails.
+    pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
+        let prefix = table::interactions(&interaction.browser);
+        let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MOST_TABS * 2).await?;
+        open.sort_by_key(|loaded| loaded.value.created_at);
+        for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
+            // A conflict means that the other tab has just finished with it: gone either way.
+            let _ = self.drop_interaction(oldest).await?;
+        }
+        let key = table::interaction(&interaction.browser, id);
+        self.begin_waiting(key, interaction, interaction.expires_at).await
+    }
+
+    /// Keeps a sign-in that the gate has started. It counts as an interaction, and the browser's oldest one gives way when
+    /// it has too many.
+    ///
+    /// # Errors
+    /// As [`Store::begin_interaction`].
+    pub async fn begin_attempt(&self, state: &SecretHash, attempt: &SignInAttempt) -> Result<(), StoreError> {
+        let prefix = table::sign_in_attempts(&attempt.browser);
+        let mut open: Vec<Loaded<SignInAttempt>> = self.page(&prefix, None, MOST_TABS * 2).await?;
+        open.sort_by_key(|loaded| loaded.value.expires_at);
+        for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
+            let _ = self.finish_attempt(oldest).await?;
+        }
+        let key = table::sign_in_attempt(&attempt.browser, state);
+        self.begin_waiting(key, attempt, attempt.expires_at).await
+    }
+
+    /// Takes a place and then writes: were it taken afterwards, those who come at the same moment would all find one.
+    async fn begin_waiting(&self, key: Key, record: &impl Serialize, expires_at: UnixTime) -> Result<(), StoreError> {
+        let choice = key.last().copied().unwrap_or_default();
+        if self.interactions.fetch_add(1, Ordering::AcqRel) >= self.most_interactions
+            && let Err(error) = self.make_room(choice).await
+        {
+            self.interaction_gone();
+            return Err(error);
+        }
+        let written = async {
+            let mut changes = table::create(key.clone(), record)?;
+            changes.put.push((table::expiry(expires_at, &key), Vec::new()));
+            self.write(changes).await
+        };
+        let written = written.await;
+        if written.is_err() {
+            self.interaction_gone();
+        }
+        written
+    }
+
+    /// Lets one of the oldest go with which nobody has gone on.
+    async fn make_room(&self, choice: u8) -> Result<(), StoreError> {
+        let candidates = self.oldest_idle().await?;
+        let start = usize::from(choice) % candidates.len().max(1);
+        for changes in candidates.iter().cycle().skip(start).take(candidates.len()) {
+            if self.commit(changes.clone()).await? == Committed::Yes {
+                self.interaction_gone();
+                return Ok(());
+            }
+        }
+        Err(StoreError::TooManyInteractions)
+    }
+
+    /// How a few of the oldest that wait would go, if nobody goes on with them at this very moment. The expiry index has
+    /// them by minute and table; what lies between is skipped and not read.
+    async fn oldest_idle(&self) -> Result<Vec<Changes>, StoreError> {
+        let (mut found, mut after) = (Vec::new(), None::<Key>);
+        for _ in 0..MOST_LOOKED_AT {
+            let rows = self.engine.scan(&table::all(Table::Expiry), after.as_deref(), 1).await?;
+            let Some((entry, _)) = rows.into_iter().next() else { break };
+            let Some((minute, record)) = table::expiry_of(&entry) else { break };
+            let table = record.first().copied().and_then(Table::from_byte);
+            let waits = matches!(table, Some(Table::Interaction | Table::SignInAttempt));
+            if waits {
+                found.extend(self.idle(&entry, record).await?);
+                if found.len() == CANDIDATES {
+                    break;
+                }
+            }
+            after = Some(if waits { entry } else { table::expiry_skip(minute, record) });
+        }
+        Ok(found)
+    }
+
+    async fn idle(&self, entry: &Key, record: &[u8]) -> Result<Option<Changes>, StoreError> {
+        let expect = if record.first() == Some(&(Table::Interaction as u8)) {
+            let found = self.load::<Interaction>(record.to_vec()).await?;
+            // Who has signed in or chosen an account for it is a person, who would be sent back to the start.
+            let idle = found.filter(|found| found.value.progress == Progress::default());
+            idle.map(|idle| idle.unchanged())
+        } else {
+            self.load::<SignInAttempt>(record.to_vec()).await?.map(|found| found.unchanged())
+        };
+        let delete = vec![record.to_vec(), entry.clone()];
+        Ok(expect.map(|expect| Changes { expect: vec![expect], put: Vec::new(), delete }))
+    }
+
+    /// The request that waits under this id in this browser.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn interaction(
+        &self,
+        browser: &SecretHash,
+        id: &SecretHash,
+    ) -> Result<Option<Loaded<Interaction>>, StoreError> {
+        self.load(table::interaction(browser, id)).await
+    }
+
+    /// Notes what the person did for it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn update_interaction(
+        &self,
+        loaded: &Loaded<Interaction>,
+        next: &Interaction,
+    ) -> Result<Committed, StoreError> {
+        self.commit(table::replace(loaded, next)?).await
+    }
+
+    /// Forgets a request that was answered. Only one of two racing answers wins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
+        self.drop_waiting(loaded, loaded.value.expires_at).await
+    }
+
+    /// The sign-in that the gate has started in this browser with this state.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn attempt(
+        &self,
+        browser: &SecretHash,
+        state: &SecretHash,
+    ) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
+        self.load(table::sign_in_attempt(browser, state)).await
+    }
+
+    /// Uses up a started sign-in. Only one of two racing callbacks wins.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
+        self.drop_waiting(loaded, loaded.value.expires_at).await
+    }
+
+    /// Record and expiry entry go together: an entry that stayed would lie there uncounted until its time.
+    async fn drop_waiting<T: Sync>(&self, loaded: &Loaded<T>, expires_at: UnixTime) -> Result<Committed, StoreError> {
+        let delete = vec![loaded.key().clone(), table::expiry(expires_at, loaded.key())];
+        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.interaction_gone();
+        }
+        Ok(committed)
+    }
+
+    pub(super) fn interaction_gone(&self) {
+        // Never below zero: the counter may have been read while one was being made.
+        let _ = self.interactions.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+    }
+
+    /// How many requests wait for a person.
+    pub fn open_interactions(&self) -> usize {
+        self.interactions.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,146 @@
+//! Grants, consents and the audit trail, listed and ended by commands to a running server.
+
+use sealgate::ambient::{Clock, SystemClock};
+use sealgate::protocol::client::ClientId;
+use sealgate::protocol::code::{Code, CodeState};
+use sealgate::protocol::consent::Consent;
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::secret::SecretHash;
+use sealgate::protocol::session::{SessionId, SignIn, Step};
+use sealgate::protocol::user::Subject;
+use serde_json::{Value, json};
+
+use crate::server::Served;
+use crate::site::{OTHER_PASSWORD, stderr};
+
+async fn listed(served: &Served, arguments: &'static [&'static str], name: &str, member: &str) -> Vec<String> {
+    let list = served.run(move |site| site.json(arguments)).await;
+    let rows = list[name].as_array().unwrap();
+    let mut found: Vec<_> = rows.iter().map(|row| row[member].as_str().unwrap().to_owned()).collect();
+    found.sort();
+    found
+}
+
+fn sorted(mut ids: Vec<String>) -> Vec<String> {
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn grants_are_listed_and_ended_by_person_client_and_session() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    let ben = served.add_user("ben@example.test").await;
+    let session = served.sign_in(anna, 1).await;
+    let anna_wiki = served.grant(anna, "wiki").await;
+    let anna_mail = served.grant(anna, "mail").await;
+    let ben_wiki = served.grant(ben, "wiki").await;
+    let grants = async |arguments| listed(&served, arguments, "grants", "grant").await;
+    assert_eq!(
+        grants(&["grant", "list", "--user", "anna@example.test"]).await,
+        sorted(vec![anna_wiki.to_string(), anna_mail.to_string()])
+    );
+    assert_eq!(
+        grants(&["grant", "list", "--client", "wiki"]).await,
+        sorted(vec![anna_wiki.to_string(), ben_wiki.to_string()])
+    );
+    assert_eq!(
+        grants(&["grant", "list", "--client", "wiki", "--user", "ben@example.test"]).await,
+        [ben_wiki.to_string()]
+    );
+    assert_eq!(
+        listed(&served, &["session", "list", "--client", "mail"], "sessions", "sid").await,
+        [session.to_string()]
+    );
+    // All three came from the one session.
+    let argument = format!("--session={session}");
+    let of_session = served.run(move |site| site.json(&["grant", "list", &argument])).await;
+    assert_eq!(of_session["grants"].as_array().unwrap().len(), 3);
+
+    let argument = format!("--grant={anna_mail}");
+    let ended = served.run(move |site| site.json(&["grant", "revoke", &argument])).await;
+    assert_eq!(ended, json!({ "grant": anna_mail, "grants_ended": 1 }));
+    let argument = format!("--grant={anna_mail}");
+    let errors = served.run(move |site| site.errors(&["grant", "revoke", &argument], "")).await;
+    assert_eq!(errors, [format!("no active grant has the id {anna_mail}")]);
+    let ended = served.run(|site| site.json(&["grant", "revoke", "--client", "wiki"])).await;
+    assert_eq!(ended["grants_ended"], 2);
+    for grant in [anna_wiki, anna_mail, ben_wiki] {
+        assert!(!served.stands(grant).await);
+    }
+    let again = served.grant(ben, "calendar").await;
+    let ended = served.run(|site| site.json(&["session", "end", "--client", "calendar"])).await;
+    assert_eq!((ended["sessions_ended"].as_u64(), served.lives(session).await), (Some(1), false));
+    assert!(served.stands(again).await, "ending a session leaves the tokens");
+    let output = served.run(|site| site.run(&["grant", "revoke"], "")).await;
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let output = served.run(|site| site.run(&["grant", "revoke", "--grant", "x", "--client", "y"], "")).await;
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+async fn allow(served: &Served, subject: Subject, client: &str) {
+    let (client, now) = (ClientId::parse(client).unwrap(), SystemClock.now());
+    let consent = Consent { subject, client: client.clone(), scope: Scope::all(), at: now };
+    let code = Code {
+        client,
+        redirect_uri: "https://rp.test/cb".to_owned(),
+        challenge: None,
+        scope: Scope::all(),
+        nonce: None,
+        sign_in: SignIn { subject, at: now, steps: vec![Step::Password] },
+        session: SessionId::from_random([1; 16]),
+        expires_at: now,
+        state: CodeState::Issued,
+    };
+    let hash = SecretHash::of(format!("consent {subject} {}", code.client).as_bytes());
+    served.store.issue_code(&hash, &code, Some(&consent)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_consent_is_listed_and_withdrawn_with_the_grants_that_rest_on_it() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    for client in ["wiki", "mail"] {
+        allow(&served, anna, client).await;
+    }
+    let (wiki, mail) = (served.grant(anna, "wiki").await, served.grant(anna, "mail").await);
+    let consents = async || listed(&served, &["consent", "list", "anna@example.test"], "consents", "client_id").await;
+    assert_eq!(consents().await, ["mail", "wiki"]);
+    let withdraw = ["consent", "withdraw", "anna@example.test", "--client", "wiki"];
+    let ended = served.run(move |site| site.json(&withdraw)).await;
+    assert_eq!(ended, json!({ "sub": anna, "client_id": "wiki", "withdrawn": true, "grants_ended": 1 }));
+    assert_eq!(consents().await, ["mail"]);
+    assert!(!served.stands(wiki).await && served.stands(mail).await);
+    let errors = served.run(move |site| site.errors(&withdraw, "")).await;
+    assert_eq!(errors, ["anna@example.test has allowed the client wiki nothing"]);
+}
+
+#[tokio::test]
+async fn what_the_operator_does_is_in_the_trail_when_the_command_returns() {
+    let served = Served::start().await;
+    let anna = served.add_user("anna@example.test").await;
+    served.add_user("ben@example.test").await;
+    served.sign_in(anna, 1).await;
+    served.grant(anna, "wiki").await;
+    let set = ["user", "set-password", "anna@example.test", "--password-stdin"];
+    served.run(move |site| site.json_with(&set, OTHER_PASSWORD)).await;
+    served.run(|site| site.json(&["user", "disable", "anna@example.test"])).await;
+    let kinds = |list: &Value| -> Vec<String> {
+        list["events"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = served.run(|site| site.json(&["audit"])).await;
+    assert_eq!(kinds(&all), ["user_disabled", "password_changed", "user_created", "user_created"]);
+    assert_eq!(all["events"][1]["detail"], "sessions 1 grants 1");
+    assert!(all["events"].as_array().unwrap().iter().all(|row| row["actor"] == "operator"));
+    assert!(!all.to_string().contains(OTHER_PASSWORD));
+    let of_anna = served.run(|site| site.json(&["audit", "--user", "anna@example.test", "--limit", "2"])).await;
+    assert_eq!(kinds(&of_anna), ["user_disabled", "password_changed"]);
+    let created = served.run(|site| site.json(&["audit", "--kind", "user_created"])).await;
+    assert_eq!(kinds(&created).len(), 2);
+    let later = served.run(|site| site.json(&["audit", "--since", "2100-01-01"])).await;
+    assert_eq!(later, json!({ "events": [] }));
+    let table = served.run(|site| site.text(&["audit", "--client", "wiki"])).await;
+    assert_eq!(table.split_whitespace().take(3).collect::<Vec<_>>(), ["HAPPENED_AT", "KIND", "ACTOR"]);
+    let output = served.run(|site| site.run(&["audit", "--kind", "nothing"], "")).await;
+    assert!(stderr(&output).contains("the kinds are signed_in, sign_in_failed"), "{}", stderr(&output));
+}

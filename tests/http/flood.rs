@@ -1,0 +1,123 @@
+//! Strangers who begin sign-ins and finish none: they keep nobody out, and leave nothing behind.
+
+use sealgate::ambient::Clock;
+use sealgate::store::engine::{Changes, Engine};
+use sealgate::store::{Position, Record};
+
+use crate::steps::{assert_code, assert_consent};
+use crate::support::{Provider, is_login};
+
+/// Begins a sign-in from an address; yields the status.
+async fn begin(provider: &Provider, address: &str) -> u16 {
+    provider.request_from(address, "GET", &provider.c1().authorize(&[]), &[], "").await.status
+}
+
+#[tokio::test]
+async fn an_ipv6_site_begins_ten_times_what_one_of_its_networks_may() {
+    let provider = Provider::with("[rate_limits]\nauthorize = 3").await;
+    let mut begun = 0;
+    for network in 0..256 {
+        for _ in 0..3 {
+            match begin(&provider, &format!("2001:db8:1:{network:x}::1")).await {
+                303 => begun += 1,
+                status => assert_eq!(status, 429),
+            }
+        }
+    }
+    assert_eq!((begun, provider.sealgate.store.open_interactions()), (30, 30));
+    assert_eq!(begin(&provider, "2001:db8:2::1").await, 303, "the neighbours are not meant");
+    provider.wait(60);
+    assert_eq!(begin(&provider, "2001:db8:1:ff::1").await, 303);
+}
+
+#[tokio::test]
+async fn when_no_place_is_left_the_oldest_that_nobody_goes_on_with_gives_way() {
+    let provider = Provider::with("[sessions]\nmax_interactions = 20").await;
+    let anna = provider.browser();
+    let page = anna.open(&provider.c1().authorize(&[])).await;
+    let consent = anna.sign_in(&page, "anna@example.test").await;
+    assert_consent(&consent);
+    provider.wait(60);
+    for number in 0..200 {
+        assert_eq!(begin(&provider, &format!("198.51.100.{number}")).await, 303);
+        assert!(provider.sealgate.store.open_interactions() <= 20);
+    }
+    // A person who begins now has the time that the flood leaves, and Anna lost nothing.
+    let mut ben = provider.browser();
+    ben.address = "203.0.113.1".into();
+    let login = ben.open(&provider.c2().authorize(&[])).await;
+    assert!(is_login(&login));
+    for number in 0..10 {
+        begin(&provider, &format!("198.51.101.{number}")).await;
+        provider.wait(60);
+    }
+    assert_code(&anna.allow(&consent).await);
+    assert_eq!(provider.restarted().await.sealgate.store.open_interactions(), 19);
+}
+
+/// 64 who come at the same moment for the last place do not drive the count past the limit.
+#[tokio::test]
+async fn many_at_once_find_no_more_places_than_there_are() {
+    let provider = Provider::with("[sessions]\nmax_interactions = 5").await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..64 {
+        let sealgate = std::sync::Arc::clone(&provider.sealgate);
+        let address = provider.c1().authorize(&[]);
+        tasks.spawn(async move {
+            let mut request = http::Request::get(address).body(bytes::Bytes::new()).unwrap();
+            request.extensions_mut().insert(sealgate::origin::Origin {
+                address: [198, 51, 100, number].into(),
+                secure: true,
+                request_id: String::new(),
+            });
+            sealgate::endpoint::dispatch(&sealgate, request).await.status().as_u16()
+        });
+    }
+    assert!(tasks.join_all().await.iter().all(|status| *status == 303));
+    assert_eq!(provider.sealgate.store.open_interactions(), 5);
+    assert_eq!(provider.restarted().await.sealgate.store.open_interactions(), 5);
+}
+
+#[tokio::test]
+async fn an_unfinished_sign_in_is_swept_within_two_minutes_of_its_end() {
+    let provider = Provider::new().await;
+    begin(&provider, "192.0.2.1").await;
+    provider.wait(900 + 60);
+    provider.sealgate.store.sweep(provider.clock.now(), 100).await.unwrap();
+    assert_eq!(provider.sealgate.store.open_interactions(), 0);
+    assert!(expiring(&provider).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_finished_sign_in_leaves_no_entry_behind() {
+    let provider = Provider::new().await;
+    provider.c1().code(&[]).await;
+    assert_eq!(expiring(&provider).await, ["c", "s"], "of the code and the session");
+}
+
+/// The tables of the records that the expiry index leads to.
+async fn expiring(provider: &Provider) -> Vec<String> {
+    let rows: Vec<Record> = provider.sealgate.store.export(&Position::default()).await.unwrap().unwrap().0;
+    let of_expiry = rows.iter().filter(|row| row.table == "expiry");
+    let keys = of_expiry.map(|row| sealgate::protocol::secret::from_base64url(&row.key).unwrap());
+    let mut tables: Vec<_> = keys.map(|key| char::from(key[4]).to_string()).collect();
+    tables.sort();
+    tables
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_stops_no_sweep() {
+    let provider = Provider::new().await;
+    let record = [b"g".as_slice(), &[7; 16]].concat();
+    let damage = vec![(record.clone(), b"\x01{".to_vec()), ([b"e\0\0\0\0".as_slice(), &record].concat(), Vec::new())];
+    provider.engine.commit(Changes { put: damage, ..Changes::default() }).await.unwrap();
+    begin(&provider, "192.0.2.1").await;
+    provider.wait(900 + 60);
+    let store = &provider.sealgate.store;
+    let sweep = async || store.sweep(provider.clock.now(), 1).await.unwrap();
+    assert_eq!((sweep().await.kept, sweep().await.removed), (1, 1));
+    assert_eq!(store.open_interactions(), 0);
+    assert_eq!(provider.engine.get(&record).await.unwrap().as_deref(), Some(b"\x01{".as_slice()), "it is kept");
+    provider.wait(2 * 86_400);
+    assert_eq!((sweep().await.kept, sweep().await.kept), (1, 0), "it is looked at again a day later");
+}
