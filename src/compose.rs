@@ -16,16 +16,31 @@ use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
 use crate::store::engine::CommitObserver;
 use crate::store::sled::SledEngine;
 
+/// Why serving could not start.
+#[derive(Debug)]
+pub struct NotServing {
+    /// One for each fault.
+    pub lines: Vec<String>,
+    /// Whether the same start may succeed later although nobody has done anything: a token device that is away.
+    pub may_pass: bool,
+}
+
+impl From<Vec<String>> for NotServing {
+    fn from(lines: Vec<String>) -> Self {
+        Self { lines, may_pass: false }
+    }
+}
+
 /// Serves until told to stop.
 ///
 /// # Errors
-/// Why serving could not start, one line each.
-pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
+/// Why serving could not start.
+pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     crate::server::log_panics();
     let line = |error: String| vec![error];
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
-        .map_err(|error| line(error.to_string()))?;
+        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?;
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let engine = match config.store.engine {
         StoreEngine::Sled => Arc::new(SledEngine::open(&config.store, watch).map_err(|error| line(error.to_string()))?),
@@ -63,7 +78,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), Vec<String>> {
             })
         }),
     })?;
-    server.run(signal).map_err(line)
+    Ok(server.run(signal).map_err(line)?)
 }
 
 /// Runs the few async steps of the start, before the server has runtimes of its own.

@@ -6,6 +6,9 @@ use std::process::ExitCode;
 
 use super::output::printable;
 
+/// systemd tries again after this one, and not after a refusal.
+const AWAY: u8 = 75;
+
 /// Why a command line was not carried out.
 #[derive(Debug)]
 pub enum Failure {
@@ -13,6 +16,8 @@ pub enum Failure {
     Usage(Box<clap::Error>),
     /// It failed: one line a fault.
     Failed(Vec<String>),
+    /// It failed for want of a device that may come back by itself: one line a fault.
+    Away(Vec<String>),
     /// Nothing is wrong, and what was to be proven is not.
     Unproven(String),
 }
@@ -27,7 +32,8 @@ impl Failure {
     }
 
     /// Prints the failure to standard error, or the help that was asked for to standard output. Yields the exit status:
-    /// 1 for a failure, 2 for wrong usage, 3 for what is not proven, 0 for help.
+    /// 1 for a failure, 2 for wrong usage, 3 for what is not proven, 75 (`EX_TEMPFAIL`) for a failure that may pass by
+    /// itself, 0 for help.
     pub fn report(&self) -> ExitCode {
         match self {
             Self::Usage(error) => {
@@ -36,17 +42,25 @@ impl Failure {
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
             }
             Self::Failed(lines) => {
-                let mut stderr = io::stderr().lock();
-                for line in lines {
-                    let _ = writeln!(stderr, "error: {}", printable(line));
-                }
+                print(lines);
                 ExitCode::FAILURE
+            }
+            Self::Away(lines) => {
+                print(lines);
+                ExitCode::from(AWAY)
             }
             Self::Unproven(line) => {
                 let _ = writeln!(io::stderr(), "not proven: {}", printable(line));
                 ExitCode::from(3)
             }
         }
+    }
+}
+
+fn print(lines: &[String]) {
+    let mut stderr = io::stderr().lock();
+    for line in lines {
+        let _ = writeln!(stderr, "error: {}", printable(line));
     }
 }
 

@@ -5,13 +5,15 @@ use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 
 use super::failure::Failure;
-use crate::compose;
+use crate::compose::{self, NotServing};
 use crate::config::{Config, Log, LogFormat};
 use crate::server::StopSignal;
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     start_log(&config.log)?;
-    compose::run(config, StopSignal::Unix).map_err(Failure::Failed)
+    compose::run(config, StopSignal::Unix).map_err(|NotServing { lines, may_pass }| {
+        if may_pass { Failure::Away(lines) } else { Failure::Failed(lines) }
+    })
 }
 
 /// Log lines go to standard error, with colours only where somebody watches.

@@ -36,6 +36,14 @@ impl SignError {
     }
 }
 
+impl OpenError {
+    /// Whether it may pass by itself, without an operator: a device that is away or does not answer. Never for anything
+    /// about the PIN, since each further try brings the token nearer to being locked.
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::Initialize { .. } | Self::NoToken { .. } | Self::Device { .. })
+    }
+}
+
 /// Why the token cannot be used. Each is one line for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
