@@ -22,7 +22,7 @@ use cryptoki::context::Pkcs11;
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
-use sealgate::config::Hsm;
+use sealgate::config::{self, Hsm};
 use sealgate::signer::{self, KeySize, Pkcs11Signer, Signer, Unobserved};
 
 use crate::softhsm::{MODULE, SoftHsm};
