@@ -21,15 +21,15 @@ fn both_mechanisms_make_the_same_signature_and_openssl_takes_it() {
         let mut signatures = Vec::new();
         for mechanism in [Mechanism::RsaPkcs, Mechanism::Sha256RsaPkcs] {
             let (signer, _) = open(&Hsm { mechanism, ..hsm.clone() }, quick());
-            let signed = block_on(signer.sign(&key.kid, vec![b"header.payload".to_vec()])).unwrap();
-            fs::write(at("signature"), signed[0].as_bytes()).unwrap();
+            let made = block_on(signer.sign(&key.kid, vec![b"header.payload".to_vec()])).unwrap();
+            fs::write(at("signature"), made[0].as_bytes()).unwrap();
             let verified = Command::new("openssl")
                 .args(["dgst", "-sha256", "-keyform", "DER", "-verify", &at("public.der")])
                 .args(["-signature", &at("signature"), &at("message")])
                 .output()
                 .unwrap();
             assert!(verified.status.success(), "{mechanism:?}: {}", String::from_utf8_lossy(&verified.stdout));
-            signatures.push(signed[0].as_bytes().to_vec());
+            signatures.push(made[0].as_bytes().to_vec());
         }
         assert_eq!(signatures[0], signatures[1], "PKCS #1 v1.5 has one signature for a message");
     });
