@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
-use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
+use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
 use crate::endpoint;
 use crate::gateway::{self, Decision, Gateway};
 use crate::protocol::error::Refusal;
@@ -61,6 +61,11 @@ impl House {
                     remove: rewrite.remove,
                     set: rewrite.set,
                     path_and_query: rewrite.path_and_query,
+                    answer: AnswerFields {
+                        remove: rewrite.answer.remove,
+                        set: rewrite.answer.set,
+                        append: rewrite.answer.append,
+                    },
                 })
             }
         }

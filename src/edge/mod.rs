@@ -91,6 +91,20 @@ pub struct Forward {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// The target that was decided on; the upstream gets exactly this.
     pub path_and_query: PathAndQuery,
+    /// How the answer is changed on its way back, one that the edge itself makes in the upstream's place included.
+    pub answer: AnswerFields,
+}
+
+/// Changes to an answer's fields: first those that go, then those that are set in place of all of their name, then those
+/// that are added beside others.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerFields {
+    /// Fields that the client may not see.
+    pub remove: Vec<HeaderName>,
+    /// Fields that it gets, each in place of all of its name.
+    pub set: Vec<(HeaderName, HeaderValue)>,
+    /// Fields that it gets too.
+    pub append: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// An exchange that is over.

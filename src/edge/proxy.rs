@@ -18,7 +18,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
-use super::fields::{join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
@@ -216,6 +216,9 @@ impl ProxyHttp for Proxy {
                 return Ok(());
             }
         }
+        if let Some(forward) = &exchange.forward {
+            change_answer(response, &forward.answer)?;
+        }
         if session.is_process_shutting_down() {
             session.set_keepalive(None);
         }
@@ -244,7 +247,11 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            let mut response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            // A page of another origin can read why only where the answer says that it may.
+            if let Some(forward) = &exchange.forward {
+                response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());
+            }
             // A client that is gone needs no answer.
             let _ = answer(session, response, exchange).await;
         }
