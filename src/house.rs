@@ -151,6 +151,9 @@ impl Front for House {
         let host = host(&head.headers);
         let path = head.uri.path();
         let config = &self.sealgate.config;
+        if self.gateway.is_asked_by_proxy(config, head) {
+            return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await);
+        }
         if self.is_issuer(host) {
             if endpoint::owns(config, path) || self.gateway.app_of(host).is_none() {
                 return Verdict::Local { body_limit: endpoint::body_limit(config, path) };

@@ -221,6 +221,14 @@ impl Person {
         Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))
     }
 
+    /// As the file has it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Sub(sub) => sub.to_string(),
+            Self::Email(email) => email.as_str().to_owned(),
+        }
+    }
+
     /// Whether this is the person. An address that nobody has verified is anybody's to claim.
     pub fn is(&self, user: &User) -> bool {
         match self {

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
-pub use crate::origin::Origin;
+pub use crate::origin::{Origin, Peer};
 pub use admin::Health;
 pub(crate) use admin::admin_service;
 pub use client_address::client_address;
@@ -41,7 +41,7 @@ pub(crate) use upstream::{Upstreams, watch_health};
 #[async_trait]
 pub trait Front: Send + Sync + 'static {
     /// Decides on a request from its head: once a request, before any byte of its body is read. `head.extensions` holds
-    /// the [`Origin`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
+    /// the [`Origin`] and the [`Peer`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
     async fn decide(&self, head: &request::Parts) -> Verdict;
 
     /// Answers a request that [`Verdict::Local`] claimed, its body read within the limit. The extensions hold the

@@ -22,7 +22,7 @@ use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cook
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
-use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_address, head};
+use super::{AnsweredBy, Finished, Forward, Front, Origin, Peer, Verdict, client_address, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -133,7 +133,11 @@ impl ProxyHttp for Proxy {
     }
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        let peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| Peer(address.ip()));
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
+        if let Some(peer) = peer {
+            session.req_header_mut().extensions_mut().insert(peer);
+        }
         let verdict = self.front.decide(session.req_header()).await;
         session.req_header_mut().extensions_mut().remove::<Origin>();
         exchange.answered_by = AnsweredBy::Front;

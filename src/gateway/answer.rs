@@ -212,8 +212,7 @@ mod tests {
     fn a_challenge_names_the_sign_in_that_would_do() {
         let fault = Refusal::new(ErrorCode::InsufficientUserAuthentication, "No.");
         let acr = ["2".to_owned(), "3".to_owned()];
-        let answer =
-            Answer::challenge(&asking(&[], &acr, Some(Duration::from_secs(300))), Some(&fault)).into_response();
+        let answer = Answer::challenge(&asking(&[], &acr, Some(Duration::from_mins(5))), Some(&fault)).into_response();
         assert_eq!(answer.status(), 401);
         let text = answer.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned();
         assert!(text.contains("error=\"insufficient_user_authentication\""), "{text}");

@@ -26,6 +26,9 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
+/// The headers that say who somebody is.
+pub(super) const WHO: [HeaderName; 5] = [USER, EMAIL, NAME, GROUPS, ASSERTION];
+
 /// Names that say who somebody is or where they come from. An application that believes one of them believes it from us.
 const OURS: [&str; 14] = [
     "x-forwarded-user",
@@ -189,9 +192,8 @@ fn written_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> 
             let special: &[u8] = if blank { &[delimiter as u8, b'%', b' '] } else { &[delimiter as u8, b'%'] };
             Some(encode(group, special).into_bytes())
         }
-        Names::Base64url => written(group, names, None),
         Names::Utf8 | Names::Iso8859_9 if blank || group.contains(delimiter) => None,
-        Names::Utf8 | Names::Iso8859_9 => written(group, names, None),
+        Names::Utf8 | Names::Iso8859_9 | Names::Base64url => written(group, names, None),
     }
 }
 

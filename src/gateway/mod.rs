@@ -9,6 +9,8 @@ mod assertion;
 mod browser_login;
 mod cors;
 mod credential;
+mod explain;
+mod forward_auth;
 mod headers;
 mod navigation;
 mod own;
@@ -31,6 +33,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Response, StatusCode};
 
 pub use cors::AnswerRewrite;
+pub use explain::{Asker, Explanation, explain};
 pub use headers::Rewrite;
 pub use policy::Permit;
 
@@ -94,10 +97,18 @@ impl Gateway {
 
     /// The application that a `Host` header names, an index into the configured ones.
     pub fn app_of(&self, host: &str) -> Option<usize> {
-        // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
-        let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
-        let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
-        self.gates.iter().position(|gate| gate.app.answers_to(&host))
+        host_app(self.gates.iter().map(|gate| &gate.app), host).map(|(index, _)| index)
+    }
+
+    /// Whether another proxy asks with this request for a decision about its client's, and may: see
+    /// [`Gateway::answer_proxy`].
+    pub fn is_asked_by_proxy(&self, config: &Config, head: &Parts) -> bool {
+        forward_auth::is_asked(config, head)
+    }
+
+    /// Decides on the request that another proxy describes with this one: 200 with the identity in headers, or a refusal.
+    pub async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response<Bytes> {
+        forward_auth::answer(self, sealgate, head).await
     }
 
     /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
@@ -223,6 +234,14 @@ pub fn may_set_cookie(line: &HeaderValue) -> bool {
     !cookie::sets_ours(line.as_bytes())
 }
 
+/// The application that a `Host` header names, and where among these it stands.
+fn host_app<'a>(apps: impl IntoIterator<Item = &'a App>, host: &str) -> Option<(usize, &'a App)> {
+    // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
+    let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
+    let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
+    apps.into_iter().enumerate().find(|(_, app)| app.answers_to(&host))
+}
+
 /// The host of an authority without its port; the colons inside an IPv6 address are none.
 fn host_name(authority: &str) -> &str {
     match authority.rsplit_once(':') {
@@ -252,7 +271,7 @@ fn refuse_path(visit: &Visit<'_>, ambiguous: Ambiguous) -> Halt {
 }
 
 fn refuse_unopened(visit: &Visit<'_>) -> Halt {
-    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, "refused: no rule is for the path");
+    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
     ("unopened", visit.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }

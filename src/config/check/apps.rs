@@ -157,10 +157,7 @@ fn route(mut section: Section<'_, '_>, taken: &mut TakenRules) -> Option<Route> 
         }
         Ok(path)
     });
-    let methods = section.texts("methods", "write a list such as [\"GET\", \"HEAD\"]", address::method);
-    if methods.as_ref().is_some_and(Vec::is_empty) {
-        section.fault("methods", "is empty; write the methods that the rule is for, or leave it out");
-    }
+    let methods = section.some_texts("methods", "write a list such as [\"GET\", \"HEAD\"]", address::method);
     let methods = methods.unwrap_or_default();
     if let Some(path) = &path {
         let all = [None];
@@ -183,17 +180,14 @@ fn route(mut section: Section<'_, '_>, taken: &mut TakenRules) -> Option<Route> 
         if known { Ok(text.to_owned()) } else { Err(format!("{text:?} is not a scope; {allowed}")) }
     });
     let groups = section.texts("groups", "write a list of groups' names", address::name);
-    let users = section.texts("users", "write a list of addresses or subs", |text| {
+    // An empty list would let everybody through where nobody was meant.
+    let users = section.some_texts("users", "write a list of addresses or subs", |text| {
         Person::parse(text).ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
     });
     let acr = section.texts("acr", "write a list of context classes, such as [\"1\"]", address::word);
     let max_age = section.optional_seconds("max_age_seconds", 30..=366 * 24 * 3600);
     let cors_origins =
         section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
-    // An empty list would let everybody through where nobody was meant.
-    if users.as_ref().is_some_and(Vec::is_empty) {
-        section.fault("users", "is empty; write who is let through, or leave it out");
-    }
     if access == Some(Access::Public) {
         for key in ["audience", "scopes", "groups", "users", "acr", "max_age_seconds"] {
             let empty = match key {
