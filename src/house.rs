@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
-use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
+use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
 use crate::endpoint;
 use crate::gateway::{self, Decision, Gateway};
 use crate::protocol::error::Refusal;
@@ -61,6 +61,11 @@ impl House {
                     remove: rewrite.remove,
                     set: rewrite.set,
                     path_and_query: rewrite.path_and_query,
+                    answer: AnswerFields {
+                        remove: rewrite.answer.remove,
+                        set: rewrite.answer.set,
+                        append: rewrite.answer.append,
+                    },
                 })
             }
         }
@@ -146,6 +151,9 @@ impl Front for House {
         let host = host(&head.headers);
         let path = head.uri.path();
         let config = &self.sealgate.config;
+        if self.gateway.is_asked_by_proxy(config, head) {
+            return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await);
+        }
         if self.is_issuer(host) {
             if endpoint::owns(config, path) || self.gateway.app_of(host).is_none() {
                 return Verdict::Local { body_limit: endpoint::body_limit(config, path) };

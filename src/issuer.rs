@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::protocol::claims::{AccessTokenClaims, Audience, IdTokenClaims, UserClaims};
+use crate::protocol::claims::{AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims};
 use crate::protocol::jwt::{self, Unverified};
 use crate::protocol::time::UnixTime;
 use crate::protocol::token::Authorization;
@@ -100,6 +100,20 @@ impl Issuer {
             amr: authorization.amr.clone(),
             claims: UserClaims::of(user, authorization.scope),
         }
+    }
+
+    /// Signs an assertion to an application.
+    ///
+    /// # Errors
+    /// When the token device does not sign.
+    pub async fn assert(&self, claims: &AssertionClaims) -> Result<String, SignError> {
+        let keys = self.signer.key_set();
+        let kid = keys.active().kid();
+        let input = jwt::signing_input(jwt::ASSERTION, kid.as_str(), claims)
+            .map_err(|error| SignError::Bug(format!("claims cannot be written: {error}")))?;
+        let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
+        let signature = signatures.first().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
+        Ok(jwt::assemble(&input, signature.as_bytes()))
     }
 
     /// The claims of an access token that we signed and that has not expired (RFC 9068 §4, without the audience, which

@@ -2,6 +2,10 @@
 
 use std::net::IpAddr;
 
+/// Who opened the connection that a request came on: a client, or a proxy before us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
 /// Where a request came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {

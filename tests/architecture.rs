@@ -78,6 +78,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "audit",
             "compose",
             "config",
+            "gateway",
             "password",
             "protocol",
             "server",

@@ -4,6 +4,8 @@
 
 #[path = "cli/clients.rs"]
 mod clients;
+#[path = "cli/explain.rs"]
+mod explain;
 #[path = "cli/grants.rs"]
 mod grants;
 #[path = "cli/keys.rs"]

@@ -5,12 +5,18 @@
 
 #[path = "gateway/access.rs"]
 mod access;
+#[path = "gateway/assertion.rs"]
+mod assertion;
 #[path = "gateway/browser.rs"]
 mod browser;
+#[path = "gateway/cors.rs"]
+mod cors;
 #[path = "gateway/forwarding.rs"]
 mod forwarding;
 #[path = "gateway/own_paths.rs"]
 mod own_paths;
+#[path = "gateway/rules.rs"]
+mod rules;
 #[path = "gateway/sessions.rs"]
 mod sessions;
 #[path = "gateway/sign_in.rs"]

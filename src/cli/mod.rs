@@ -9,6 +9,7 @@ mod backup;
 mod check;
 mod client;
 mod consent;
+mod explain;
 mod failure;
 mod grant;
 mod key;
@@ -65,6 +66,8 @@ enum Noun {
     Serve,
     /// Check the configuration file and the files that it names; print every fault
     Check,
+    /// Tell which application, which rule and which claim decide on a request
+    Explain(explain::ExplainArguments),
     /// Ask the running server whether it works
     Status,
     /// People: who may sign in
@@ -115,6 +118,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
     match cli.noun {
         Noun::Serve => serve::run(load(&file)?),
         Noun::Check => check::run(&file, &output),
+        Noun::Explain(arguments) => explain::run(arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Status => status(&file, &output),
         Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::issuer::{Issuer, authority};
 use crate::protocol::client::ClientId;
+use crate::protocol::user::{Email, Subject, User};
 
 /// `[[app]]`: a protected application.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct App {
     pub audience: Option<String>,
     /// The clients whose bearer tokens are taken; without a list, those of every client that an operator made.
     pub clients: Option<Vec<ClientId>>,
+    /// How the application is told who somebody is.
+    pub identity: Identity,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
     pub preserve_host: bool,
     /// Longest wait for a connection to an upstream.
@@ -72,17 +75,167 @@ pub struct Upstream {
     pub url: Url,
 }
 
-/// `[[app.route]]`: the rule for a path and all below it.
-#[derive(Debug, Clone)]
+/// How an application is told who somebody is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Whether it gets a signed assertion.
+    pub assertion: bool,
+    /// What becomes of `Authorization`.
+    pub authorization: Authorization,
+    /// How names, addresses and groups are written.
+    pub names: Names,
+    /// What stands between two groups.
+    pub groups_delimiter: GroupsDelimiter,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Self {
+            assertion: false,
+            authorization: Authorization::Pass,
+            names: Names::AsciiPercent,
+            groups_delimiter: GroupsDelimiter::Comma,
+        }
+    }
+}
+
+/// What becomes of a request's `Authorization` on its way to the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authorization {
+    /// It passes, unless it is an access token of ours.
+    Pass,
+    /// It goes.
+    Strip,
+    /// It goes, and the signed assertion comes in its place as a bearer token.
+    Replace,
+}
+
+/// How text that may hold more than ASCII is written into a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Visible ASCII and spaces as they are, all else percent-encoded as UTF-8.
+    AsciiPercent,
+    /// The bytes of UTF-8.
+    Utf8,
+    /// One byte a letter, the Turkish ones among them.
+    Iso8859_9,
+    /// The bytes of UTF-8 in base64url, without padding.
+    Base64url,
+}
+
+/// What stands between two groups in their header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupsDelimiter {
+    /// `,`
+    Comma,
+    /// `;`
+    Semicolon,
+    /// `|`
+    Bar,
+    /// One space.
+    Space,
+}
+
+impl GroupsDelimiter {
+    /// The character.
+    pub const fn as_char(self) -> char {
+        match self {
+            Self::Comma => ',',
+            Self::Semicolon => ';',
+            Self::Bar => '|',
+            Self::Space => ' ',
+        }
+    }
+}
+
+/// `[[app.route]]`: the rule for a path and all below it, or for some methods there. Each key is one more condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// A path; ends with `/` when it covers what lies below, otherwise it is that one path.
     pub path: String,
+    /// The methods that the rule is for; when empty, all for which no other rule of this path is.
+    pub methods: Vec<String>,
     /// Who is let through.
     pub access: Access,
+    /// The audience that a bearer token must name, in place of the application's.
+    pub audience: Option<String>,
     /// Scopes that a bearer token must have.
     pub scopes: Vec<String>,
     /// Groups of which a person must be in at least one; all when empty.
     pub groups: Vec<String>,
+    /// The people who are let through; all when empty.
+    pub users: Vec<Person>,
+    /// Authentication context classes of which the sign-in must have reached one; any when empty.
+    pub acr: Vec<String>,
+    /// How long ago the person may have signed in.
+    pub max_age: Option<Duration>,
+    /// Origins whose pages may call this from a browser; when empty, the gate has no opinion.
+    pub cors_origins: Vec<String>,
+}
+
+impl Route {
+    /// The rule for a path that asks for nothing but this.
+    pub fn plain(path: &str, access: Access) -> Self {
+        Self {
+            path: path.to_owned(),
+            methods: Vec::new(),
+            access,
+            audience: None,
+            scopes: Vec::new(),
+            groups: Vec::new(),
+            users: Vec::new(),
+            acr: Vec::new(),
+            max_age: None,
+            cors_origins: Vec::new(),
+        }
+    }
+
+    /// Whether both let the same requests through, wherever they are for.
+    pub fn asks_the_same_as(&self, other: &Self) -> bool {
+        // All fields by name: one that is added must not be forgotten here.
+        let Self { path: _, methods, access, audience, scopes, groups, users, acr, max_age, cors_origins } = self;
+        methods == &other.methods
+            && access == &other.access
+            && audience == &other.audience
+            && scopes == &other.scopes
+            && groups == &other.groups
+            && users == &other.users
+            && acr == &other.acr
+            && max_age == &other.max_age
+            && cors_origins == &other.cors_origins
+    }
+}
+
+/// A person in a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Person {
+    /// By their `sub`.
+    Sub(Subject),
+    /// By their address, once it was verified.
+    Email(Email),
+}
+
+impl Person {
+    /// Reads a `sub` or an address.
+    pub fn parse(text: &str) -> Option<Self> {
+        Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))
+    }
+
+    /// As the file has it.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Sub(sub) => sub.to_string(),
+            Self::Email(email) => email.as_str().to_owned(),
+        }
+    }
+
+    /// Whether this is the person. An address that nobody has verified is anybody's to claim.
+    pub fn is(&self, user: &User) -> bool {
+        match self {
+            Self::Sub(sub) => *sub == user.sub,
+            Self::Email(email) => user.email_verified && email.lookup_key() == user.email.lookup_key(),
+        }
+    }
 }
 
 /// Who is let through.

@@ -76,6 +76,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let pages = pages(root.section("pages"), files);
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
+    let forward_auth = forward_auth(root.section("forward_auth"));
     let apps = apps::apps(root.sections("app"), issuer.as_ref(), &server.listen);
     Some(Config {
         issuer: issuer?,
@@ -92,6 +93,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         pages,
         log,
         audit,
+        forward_auth,
         apps: apps?,
     })
 }
@@ -295,6 +297,11 @@ fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
         logo: logo.flatten(),
         accent: light.map(|light| Accent::new(light, dark)),
     }
+}
+
+fn forward_auth(mut section: Section<'_, '_>) -> super::ForwardAuth {
+    let trusted = section.texts("trusted", "write a list such as [\"127.0.0.1\"]", address::network);
+    super::ForwardAuth { trusted: trusted.unwrap_or_default() }
 }
 
 fn log(mut section: Section<'_, '_>) -> Log {

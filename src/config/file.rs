@@ -165,6 +165,25 @@ impl<'r, 't> Section<'r, 't> {
         Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
     }
 
+    /// A list of texts that has an element, where it is there at all.
+    pub(super) fn some_texts<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        let empty = self.is_empty_list(key);
+        let texts = self.texts(key, allowed, read);
+        if empty {
+            self.fault(key, &format!("is empty; {allowed}, or leave it out"));
+        }
+        texts
+    }
+
+    fn is_empty_list(&self, key: &str) -> bool {
+        self.entries.get(key).and_then(|value| value.get_ref().as_array()).is_some_and(|list| list.is_empty())
+    }
+
     /// A list of texts that must be there and have an element.
     pub(super) fn required_texts<T>(
         &mut self,
@@ -177,8 +196,7 @@ impl<'r, 't> Section<'r, 't> {
             self.missing(key, allowed);
             return Vec::new();
         }
-        let empty =
-            self.entries.get(key).and_then(|value| value.get_ref().as_array()).is_some_and(|list| list.is_empty());
+        let empty = self.is_empty_list(key);
         let texts = self.texts(key, allowed, read).unwrap_or_default();
         if empty {
             self.fault(key, &format!("is empty; {allowed}"));

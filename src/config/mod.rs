@@ -20,7 +20,7 @@ use ipnet::IpNet;
 
 use crate::protocol::key_life::KeyTimes;
 
-pub use app::{Access, App, Route, Upstream};
+pub use app::{Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream};
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
@@ -56,6 +56,8 @@ pub struct Config {
     pub log: Log,
     /// What is kept of the audit trail.
     pub audit: Audit,
+    /// Who may ask for decisions on behalf of their clients.
+    pub forward_auth: ForwardAuth,
     /// The protected applications, in the file's order.
     pub apps: Vec<App>,
 }
@@ -321,6 +323,13 @@ pub struct Audit {
     pub keep: Duration,
     /// Records that are kept at once; the oldest give way.
     pub max_records: usize,
+}
+
+/// `[forward_auth]`: proxies that ask for decisions on behalf of their clients.
+#[derive(Debug, Clone)]
+pub struct ForwardAuth {
+    /// The networks that they ask from; nobody may when empty.
+    pub trusted: Vec<IpNet>,
 }
 
 /// `[log]`.

@@ -6,6 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorType, Result};
 
+use super::AnswerFields;
+
 /// A refusal that is the client's doing.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(super) fn refused(status: u16, why: &'static str) -> Box<Error> {
@@ -69,6 +71,23 @@ pub(super) fn strip_hop_by_hop(response: &mut ResponseHeader) {
 fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
     let lines = headers.get_all(CONNECTION).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
+}
+
+/// Changes an upstream's answer as the front has said.
+///
+/// # Errors
+/// When a field cannot be written.
+pub(super) fn change_answer(response: &mut ResponseHeader, answer: &AnswerFields) -> Result<()> {
+    for name in &answer.remove {
+        response.remove_header(name);
+    }
+    for (name, value) in &answer.set {
+        response.insert_header(name, value)?;
+    }
+    for (name, value) in &answer.append {
+        response.append_header(name, value)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

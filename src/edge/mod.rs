@@ -26,7 +26,7 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
-pub use crate::origin::Origin;
+pub use crate::origin::{Origin, Peer};
 pub use admin::Health;
 pub(crate) use admin::admin_service;
 pub use client_address::client_address;
@@ -41,7 +41,7 @@ pub(crate) use upstream::{Upstreams, watch_health};
 #[async_trait]
 pub trait Front: Send + Sync + 'static {
     /// Decides on a request from its head: once a request, before any byte of its body is read. `head.extensions` holds
-    /// the [`Origin`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
+    /// the [`Origin`] and the [`Peer`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
     async fn decide(&self, head: &request::Parts) -> Verdict;
 
     /// Answers a request that [`Verdict::Local`] claimed, its body read within the limit. The extensions hold the
@@ -91,6 +91,20 @@ pub struct Forward {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// The target that was decided on; the upstream gets exactly this.
     pub path_and_query: PathAndQuery,
+    /// How the answer is changed on its way back, one that the edge itself makes in the upstream's place included.
+    pub answer: AnswerFields,
+}
+
+/// Changes to an answer's fields: first those that go, then those that are set in place of all of their name, then those
+/// that are added beside others.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerFields {
+    /// Fields that the client may not see.
+    pub remove: Vec<HeaderName>,
+    /// Fields that it gets, each in place of all of its name.
+    pub set: Vec<(HeaderName, HeaderValue)>,
+    /// Fields that it gets too.
+    pub append: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// An exchange that is over.

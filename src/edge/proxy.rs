@@ -18,11 +18,11 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
-use super::fields::{join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
-use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_address, head};
+use super::{AnsweredBy, Finished, Forward, Front, Origin, Peer, Verdict, client_address, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -133,7 +133,11 @@ impl ProxyHttp for Proxy {
     }
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        let peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| Peer(address.ip()));
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
+        if let Some(peer) = peer {
+            session.req_header_mut().extensions_mut().insert(peer);
+        }
         let verdict = self.front.decide(session.req_header()).await;
         session.req_header_mut().extensions_mut().remove::<Origin>();
         exchange.answered_by = AnsweredBy::Front;
@@ -216,6 +220,9 @@ impl ProxyHttp for Proxy {
                 return Ok(());
             }
         }
+        if let Some(forward) = &exchange.forward {
+            change_answer(response, &forward.answer)?;
+        }
         if session.is_process_shutting_down() {
             session.set_keepalive(None);
         }
@@ -244,7 +251,11 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            let mut response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            // A page of another origin can read why only where the answer says that it may.
+            if let Some(forward) = &exchange.forward {
+                response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());
+            }
             // A client that is gone needs no answer.
             let _ = answer(session, response, exchange).await;
         }

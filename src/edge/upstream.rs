@@ -150,6 +150,7 @@ mod tests {
             routes: Vec::new(),
             audience: None,
             clients: None,
+            identity: crate::config::Identity::default(),
             preserve_host: false,
             connect_timeout: Duration::from_secs(1),
             read_timeout: Duration::from_secs(1),

@@ -1,5 +1,7 @@
 //! The gate's own answers, and the headers that each kind always carries. Nobody may keep any of them but stylesheet and logo.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, PRAGMA, REFERRER_POLICY, SET_COOKIE,
@@ -13,6 +15,21 @@ use crate::protocol::error::{ErrorCode, Refusal};
 
 /// An answer that is being put together.
 pub(super) struct Answer(Response<Bytes>);
+
+/// What a token must be like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Challenge<'a> {
+    /// The application.
+    pub realm: &'a str,
+    /// Where the application says whose tokens it takes (RFC 9728 §5.1).
+    pub resource_metadata: &'a str,
+    /// Scopes that would do.
+    pub scopes: &'a [String],
+    /// Context classes that would do.
+    pub acr: &'a [String],
+    /// The longest ago that the person may have signed in.
+    pub max_age: Option<Duration>,
+}
 
 #[derive(Serialize)]
 struct ErrorBody<'a> {
@@ -44,9 +61,9 @@ impl Answer {
         }
     }
 
-    /// A refusal that tells how to be let in (RFC 6750 §3). Without any credentials there is nothing to explain, so that
-    /// `fault` is none and no error stands in the challenge. `scopes` are those that would do.
-    pub(super) fn challenge(realm: &str, fault: Option<&Refusal>, scopes: &[String]) -> Self {
+    /// A refusal that tells how to be let in (RFC 6750 §3, RFC 9470 §3). Without any credentials there is nothing to explain, so
+    /// that `fault` is none and no error stands in the challenge.
+    pub(super) fn challenge(challenge: &Challenge<'_>, fault: Option<&Refusal>) -> Self {
         const MISSING: Refusal =
             Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
         let refusal = fault.unwrap_or(&MISSING);
@@ -54,15 +71,33 @@ impl Answer {
             ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
             _ => StatusCode::UNAUTHORIZED,
         };
-        let mut parts = vec![format!("Bearer realm=\"{realm}\"")];
+        let mut parts = vec![format!("Bearer realm=\"{}\"", challenge.realm)];
         if let Some(fault) = fault {
             parts.push(format!("error=\"{}\"", fault.code.as_str()));
             parts.push(format!("error_description=\"{}\"", fault.description));
         }
-        if !scopes.is_empty() {
-            parts.push(format!("scope=\"{}\"", scopes.join(" ")));
+        if !challenge.scopes.is_empty() {
+            parts.push(format!("scope=\"{}\"", challenge.scopes.join(" ")));
         }
+        if !challenge.acr.is_empty() {
+            parts.push(format!("acr_values=\"{}\"", challenge.acr.join(" ")));
+        }
+        if let Some(most) = challenge.max_age {
+            parts.push(format!("max_age=\"{}\"", most.as_secs()));
+        }
+        parts.push(format!("resource_metadata=\"{}\"", challenge.resource_metadata));
         Self::error(status, refusal).with(WWW_AUTHENTICATE, &parts.join(", "))
+    }
+
+    /// A public document in JSON.
+    pub(super) fn document(value: &impl Serialize) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(body) => Self::empty(StatusCode::OK).body(body).with(CONTENT_TYPE, "application/json"),
+            Err(error) => {
+                tracing::error!(%error, "an answer cannot be written as JSON");
+                Self::empty(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
     }
 
     /// A page.
@@ -120,6 +155,13 @@ impl Answer {
         self
     }
 
+    /// The same answer with a header beside others of its name.
+    #[must_use]
+    pub(super) fn and(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers_mut().append(name, value);
+        self
+    }
+
     fn body(mut self, body: impl Into<Bytes>) -> Self {
         *self.0.body_mut() = body.into();
         self
@@ -135,27 +177,46 @@ impl Answer {
 mod tests {
     use super::*;
 
+    fn asking<'a>(scopes: &'a [String], acr: &'a [String], max_age: Option<Duration>) -> Challenge<'a> {
+        Challenge { realm: "wiki", resource_metadata: "https://wiki.test/r", scopes, acr, max_age }
+    }
+
     fn challenge(fault: Option<Refusal>, scopes: &[&str]) -> (u16, String) {
         let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-        let response = Answer::challenge("wiki", fault.as_ref(), &scopes).into_response();
+        let response = Answer::challenge(&asking(&scopes, &[], None), fault.as_ref()).into_response();
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
         (response.status().as_u16(), response.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned())
     }
 
     #[test]
     fn a_challenge_without_credentials_names_no_error() {
-        assert_eq!(challenge(None, &[]), (401, "Bearer realm=\"wiki\"".into()));
+        assert_eq!(
+            challenge(None, &[]),
+            (401, "Bearer realm=\"wiki\", resource_metadata=\"https://wiki.test/r\"".into())
+        );
     }
 
     #[test]
     fn a_challenge_names_what_was_wrong() {
         let fault = Refusal::new(ErrorCode::InvalidToken, "No.");
-        let expected = "Bearer realm=\"wiki\", error=\"invalid_token\", error_description=\"No.\"";
-        assert_eq!(challenge(Some(fault), &[]), (401, expected.into()));
+        let expected = "Bearer realm=\"wiki\", error=\"invalid_token\", error_description=\"No.\", ";
+        let (status, text) = challenge(Some(fault), &[]);
+        assert!(status == 401 && text.starts_with(expected), "{text}");
         let fault = Refusal::new(ErrorCode::InsufficientScope, "No.");
         let (status, text) = challenge(Some(fault), &["profile", "email"]);
         assert_eq!(status, 403);
-        assert!(text.ends_with(", scope=\"profile email\""), "{text}");
+        assert!(text.contains(", scope=\"profile email\", "), "{text}");
+    }
+
+    #[test]
+    fn a_challenge_names_the_sign_in_that_would_do() {
+        let fault = Refusal::new(ErrorCode::InsufficientUserAuthentication, "No.");
+        let acr = ["2".to_owned(), "3".to_owned()];
+        let answer = Answer::challenge(&asking(&[], &acr, Some(Duration::from_mins(5))), Some(&fault)).into_response();
+        assert_eq!(answer.status(), 401);
+        let text = answer.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned();
+        assert!(text.contains("error=\"insufficient_user_authentication\""), "{text}");
+        assert!(text.contains("acr_values=\"2 3\", max_age=\"300\""), "{text}");
     }
 
     #[test]

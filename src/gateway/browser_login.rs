@@ -46,15 +46,33 @@ pub(super) enum First {
     Chooser,
 }
 
+/// What a sign-in must be like.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demand<'a> {
+    /// Which page comes first.
+    pub first: First,
+    /// Context classes of which it must reach one; any when empty.
+    pub acr: &'a [String],
+    /// How long ago it may have been.
+    pub max_age: Option<Duration>,
+}
+
+impl Demand<'_> {
+    /// Any sign-in, with this page first.
+    pub(super) const fn any(first: First) -> Self {
+        Demand { first, acr: &[], max_age: None }
+    }
+}
+
 /// Sends the browser to sign in and, when that is done, to the page that it wanted.
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
-pub(super) async fn begin(visit: &Visit<'_>, wanted: &Wanted, first: First) -> Result<Answer, StoreError> {
-    go(visit, wanted, first, rounds(visit)).await
+pub(super) async fn begin(visit: &Visit<'_>, wanted: &Wanted, demand: Demand<'_>) -> Result<Answer, StoreError> {
+    go(visit, wanted, demand, rounds(visit)).await
 }
 
-async fn go(visit: &Visit<'_>, wanted: &Wanted, first: First, rounds: Rounds) -> Result<Answer, StoreError> {
+async fn go(visit: &Visit<'_>, wanted: &Wanted, demand: Demand<'_>, rounds: Rounds) -> Result<Answer, StoreError> {
     if rounds.is_loop() {
         tracing::warn!(request_id = visit.origin.request_id, app = visit.app.name, "a browser goes in circles");
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
@@ -74,9 +92,10 @@ async fn go(visit: &Visit<'_>, wanted: &Wanted, first: First, rounds: Rounds) ->
         wanted: wanted.as_str().to_owned(),
         verifier: verifier.expose().to_owned(),
         expires_at: visit.now.plus(sealgate.config.sessions.interaction),
+        acr: demand.acr.to_vec(),
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
-    let answer = Answer::redirect(StatusCode::FOUND, &authorize(visit, &state, &verifier, first));
+    let answer = Answer::redirect(StatusCode::FOUND, &authorize(visit, &state, &verifier, demand));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
@@ -101,7 +120,7 @@ fn charge(visit: &Visit<'_>) -> Result<(), u64> {
 }
 
 /// The authorization request (OpenID Connect Core §3.1.2.1).
-fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, first: First) -> String {
+fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, demand: Demand<'_>) -> String {
     let issuer = visit.sealgate.config.issuer.as_str();
     let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -114,8 +133,14 @@ fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, first: First)
         ("code_challenge", &challenge),
         ("code_challenge_method", "S256"),
     ]);
-    if first == First::Chooser {
+    if demand.first == First::Chooser {
         query.append_pair("prompt", "select_account");
+    }
+    if !demand.acr.is_empty() {
+        query.append_pair("acr_values", &demand.acr.join(" "));
+    }
+    if let Some(most) = demand.max_age {
+        query.append_pair("max_age", &most.as_secs().to_string());
     }
     // Whoever has chosen a language on our pages here shall find it there.
     if let Some(language) = visit.cookie(visit.cookies.language).and_then(language_from_tag) {
@@ -174,7 +199,14 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
         return stale(visit, &wanted, false).await;
     }
     let Some(parent) = parent(visit, &code.value).await? else { return stale(visit, &wanted, false).await };
-    let answer = Answer::redirect(StatusCode::FOUND, wanted.as_str());
+    let reached = &attempt.value.acr;
+    let reached = reached.is_empty() || reached.iter().any(|acr| acr == code.value.sign_in.acr());
+    let user = session::enabled(visit, code.value.sign_in.subject).await?;
+    let answer = match user.filter(|_| !reached) {
+        // Another round would end as this one did.
+        Some(user) => visit.forbidden(&user),
+        None => Answer::redirect(StatusCode::FOUND, wanted.as_str()),
+    };
     let answer = match visit.sessions {
         Sessions::OfApp => match sign_in(visit, &code.value, &parent).await? {
             Some(cookie) => answer.with_cookie(cookie),
@@ -212,7 +244,7 @@ async fn stale(visit: &Visit<'_>, wanted: &Wanted, refused: bool) -> Result<Answ
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
     let rounds = rounds(visit).and_one();
-    let answer = go(visit, wanted, First::Needed, rounds).await?;
+    let answer = go(visit, wanted, Demand::any(First::Needed), rounds).await?;
     Ok(with_rounds(visit, answer, Some(rounds)))
 }
 

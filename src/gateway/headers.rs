@@ -9,8 +9,11 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
+use crate::config::{self, Authorization, Names};
 use crate::cookie;
+use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::origin::Origin;
+use crate::protocol::secret::base64url;
 use crate::protocol::user::User;
 
 const USER: HeaderName = HeaderName::from_static("x-forwarded-user");
@@ -21,6 +24,10 @@ const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
+
+/// The headers that say who somebody is.
+pub(super) const WHO: [HeaderName; 5] = [USER, EMAIL, NAME, GROUPS, ASSERTION];
 
 /// Names that say who somebody is or where they come from. An application that believes one of them believes it from us.
 const OURS: [&str; 14] = [
@@ -53,6 +60,9 @@ const NOBODYS: [&str; 8] = [
     "proxy",
 ];
 
+/// Names by which some frameworks let a client say which method it means. They go where a rule looks at methods.
+const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
 /// All names that begin so are ours too.
 const OUR_PREFIX: &str = "x-sealgate-";
 
@@ -68,37 +78,137 @@ pub struct Rewrite {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// The target that was judged, byte for byte.
     pub path_and_query: PathAndQuery,
+    /// How the answer is changed on its way back.
+    pub answer: AnswerRewrite,
 }
 
-/// The headers that tell an application who somebody is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Identity(Vec<(HeaderName, HeaderValue)>);
+/// What an application is told of who somebody is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    headers: Vec<(HeaderName, HeaderValue)>,
+    authorization: Authorization,
+    /// Whether the request's bearer token was ours: then it has done its work here.
+    spent: bool,
+    /// Whether a rule of the application looks at methods: then nobody may name another one aside.
+    methods_ruled: bool,
+}
 
-/// A person is in more groups than fit into a header.
+/// A person's groups cannot be told in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooManyGroups;
+pub(super) enum Unwritable {
+    /// There are too many.
+    TooLong,
+    /// One has a letter that the encoding lacks, or the delimiter in it.
+    Letters,
+}
 
 impl Identity {
+    /// Of nobody.
+    pub(super) fn nobody(format: config::Identity) -> Self {
+        Self { headers: Vec::new(), authorization: format.authorization, spent: false, methods_ruled: false }
+    }
+
     /// Of this person. What they do not have (a name, groups) has no header.
     ///
     /// # Errors
-    /// [`TooManyGroups`]: leaving some out would quietly change what the person may do.
-    pub(super) fn of(user: &User) -> Result<Self, TooManyGroups> {
-        let groups = user.groups.iter().map(|group| encode(group, b",%")).collect::<Vec<_>>().join(",");
+    /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
+    /// person may do.
+    pub(super) fn of(user: &User, format: config::Identity) -> Result<Self, Unwritable> {
+        let delimiter = format.groups_delimiter.as_char();
+        let groups: Option<Vec<Vec<u8>>> =
+            user.groups.iter().map(|group| written_group(group, format.names, delimiter)).collect();
+        let groups = groups.ok_or(Unwritable::Letters)?.join([delimiter as u8].as_slice());
         if groups.len() > LONGEST_GROUPS {
-            return Err(TooManyGroups);
+            return Err(Unwritable::TooLong);
         }
         let values = [
-            (USER, user.sub.to_string()),
-            (EMAIL, encode(user.email.as_str(), b"%")),
-            (NAME, encode(user.name.trim(), b"%")),
+            (USER, user.sub.to_string().into_bytes()),
+            (EMAIL, written(user.email.as_str(), format.names, None).unwrap_or_default()),
+            (NAME, written(user.name.trim(), format.names, Some(b'?')).unwrap_or_default()),
             (GROUPS, groups),
         ];
-        let written = values.into_iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, value)| {
-            // `encode` leaves visible ASCII and spaces, which every header may have.
-            HeaderValue::try_from(value).ok().map(|value| (name, value))
+        let values = values.into_iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, value)| {
+            // No encoding leaves controls, and all else every header may have.
+            HeaderValue::from_bytes(&value).ok().map(|value| (name, value))
         });
-        Ok(Self(written.collect()))
+        Ok(Self { headers: values.collect(), ..Self::nobody(format) })
+    }
+
+    /// The same, known by a token of ours that came with the request.
+    #[must_use]
+    pub(super) fn by_token(self) -> Self {
+        Self { spent: true, ..self }
+    }
+
+    /// The same, towards an application whose rules look at methods.
+    #[must_use]
+    pub(super) fn judged_by_method(self, methods_ruled: bool) -> Self {
+        Self { methods_ruled, ..self }
+    }
+
+    /// The same with a signed assertion.
+    #[must_use]
+    pub(super) fn with_assertion(mut self, assertion: &str) -> Self {
+        // A compact JWT is base64url and dots.
+        if let Ok(value) = HeaderValue::from_str(assertion) {
+            self.headers.push((ASSERTION, value));
+        }
+        if self.authorization == Authorization::Replace
+            && let Ok(value) = HeaderValue::try_from(format!("Bearer {assertion}"))
+        {
+            self.headers.push((AUTHORIZATION, value));
+        }
+        self
+    }
+}
+
+/// Text in this encoding. `missing` stands for letters that it lacks, and for controls; without it such text is none.
+fn written(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {
+    let instead = |char: char| missing.map(|missing| if char.is_control() { b' ' } else { missing });
+    match names {
+        Names::AsciiPercent => Some(encode(text, b"%").into_bytes()),
+        Names::Base64url => Some(base64url(text.as_bytes()).into_bytes()),
+        Names::Iso8859_9 => text.chars().map(|char| latin_5(char).or_else(|| instead(char))).collect(),
+        Names::Utf8 => {
+            let mut bytes = Vec::with_capacity(text.len());
+            for char in text.chars() {
+                if char.is_control() {
+                    bytes.push(instead(char)?);
+                } else {
+                    bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+            }
+            Some(bytes)
+        }
+    }
+}
+
+/// A group in this encoding, so that it reads back as this group and no other: the delimiter is encoded, or not allowed, and
+/// so are blanks around it, which every HTTP parser takes off.
+fn written_group(group: &str, names: Names, delimiter: char) -> Option<Vec<u8>> {
+    let blank = group.starts_with(' ') || group.ends_with(' ');
+    match names {
+        Names::AsciiPercent => {
+            let special: &[u8] = if blank { &[delimiter as u8, b'%', b' '] } else { &[delimiter as u8, b'%'] };
+            Some(encode(group, special).into_bytes())
+        }
+        Names::Utf8 | Names::Iso8859_9 if blank || group.contains(delimiter) => None,
+        Names::Utf8 | Names::Iso8859_9 | Names::Base64url => written(group, names, None),
+    }
+}
+
+/// The byte of a character in ISO-8859-9: Latin-1, with six Turkish letters in place of six Icelandic ones.
+fn latin_5(char: char) -> Option<u8> {
+    match char {
+        'Ğ' => Some(0xD0),
+        'İ' => Some(0xDD),
+        'Ş' => Some(0xDE),
+        'ğ' => Some(0xF0),
+        'ı' => Some(0xFD),
+        'ş' => Some(0xFE),
+        'Ð' | 'Ý' | 'Þ' | 'ð' | 'ý' | 'þ' => None,
+        char if char.is_control() => None,
+        char => u8::try_from(u32::from(char)).ok(),
     }
 }
 
@@ -117,19 +227,19 @@ fn encode(text: &str, special: &[u8]) -> String {
     encoded
 }
 
-/// The changes to a request. `identity` is empty when nobody is known; `spent` says that the bearer token was ours and
-/// has done its work.
+/// The changes to a request, and to its answer.
 pub(super) fn rewrite(
     head: &Parts,
     origin: &Origin,
     path_and_query: &PathAndQuery,
     identity: &Identity,
-    spent: bool,
+    cors: &Cors,
 ) -> Rewrite {
     let headers = &head.headers;
-    let mut remove: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name.as_str())).cloned().collect();
-    let mut set = identity.0.clone();
-    if spent {
+    let goes = |name: &str| is_ours(name) || (identity.methods_ruled && is_method_override(name));
+    let mut remove: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
+    let mut set = identity.headers.clone();
+    if identity.spent || identity.authorization != Authorization::Pass {
         remove.push(AUTHORIZATION);
     }
     match cookies(headers) {
@@ -147,7 +257,11 @@ pub(super) fn rewrite(
     if let Ok(id) = HeaderValue::try_from(origin.request_id.as_str()) {
         set.push((REQUEST_ID, id));
     }
-    Rewrite { remove, set, path_and_query: path_and_query.clone() }
+    Rewrite { remove, set, path_and_query: path_and_query.clone(), answer: cors.of_application() }
+}
+
+fn is_method_override(name: &str) -> bool {
+    METHOD_OVERRIDES.iter().any(|known| folds_to(name, known))
 }
 
 /// Whether a header of the client might be taken for one of ours.
@@ -197,6 +311,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::GroupsDelimiter;
     use crate::protocol::time::UnixTime;
     use crate::protocol::user::{Email, Subject, UserState};
 
@@ -222,14 +337,14 @@ mod tests {
     }
 
     /// The headers that arrive after the edge has applied the changes.
-    fn arrive(fields: &[(&str, &[u8])], identity: &Identity, spent: bool) -> HeaderMap {
+    fn arrive(fields: &[(&str, &[u8])], identity: &Identity) -> HeaderMap {
         let mut request = Request::builder().uri("/a?b=c").header("host", "wiki.test");
         for (name, value) in fields {
             request = request.header(*name, HeaderValue::from_bytes(value).unwrap());
         }
         let head = request.body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap().clone();
-        let rewrite = rewrite(&head, &origin(), &target, identity, spent);
+        let rewrite = rewrite(&head, &origin(), &target, identity, &Cors::default());
         assert_eq!(rewrite.path_and_query.as_str(), "/a?b=c");
         let mut headers = head.headers;
         for name in &rewrite.remove {
@@ -241,28 +356,101 @@ mod tests {
         headers
     }
 
+    fn of(user: &User) -> Result<Identity, Unwritable> {
+        Identity::of(user, config::Identity::default())
+    }
+
+    /// The headers of this person in another encoding, as the bytes that arrive.
+    fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
+        let format = config::Identity { names, groups_delimiter: delimiter, ..config::Identity::default() };
+        Ok(arrive(&[], &Identity::of(user, format)?))
+    }
+
     fn anna() -> Identity {
-        Identity::of(&user("Ayşe Yılmaz", "ayse@example.test", &["staff", "yazı,işleri"])).unwrap()
+        of(&user("Ayşe Yılmaz", "ayse@example.test", &["staff", "yazı,işleri"])).unwrap()
     }
 
     #[test]
     fn identity_is_written_in_ascii_and_can_be_read_back() {
-        let headers = arrive(&[], &anna(), false);
+        let headers = arrive(&[], &anna());
         assert_eq!(headers["x-forwarded-user"], Subject::from_random([1; 16]).to_string());
         assert_eq!(headers["x-forwarded-email"], "ayse@example.test");
         assert_eq!(headers["x-forwarded-name"], "Ay%C5%9Fe Y%C4%B1lmaz");
         assert_eq!(headers["x-forwarded-groups"], "staff,yaz%C4%B1%2Ci%C5%9Fleri");
-        let plain = Identity::of(&user("Ada Lovelace", "100%@example.test", &[])).unwrap();
-        let headers = arrive(&[], &plain, false);
+        let plain = of(&user("Ada Lovelace", "100%@example.test", &[])).unwrap();
+        let headers = arrive(&[], &plain);
         assert_eq!(headers["x-forwarded-name"], "Ada Lovelace");
         assert_eq!(headers["x-forwarded-email"], "100%25@example.test");
         assert!(!headers.contains_key("x-forwarded-groups"));
     }
 
     #[test]
+    fn names_are_written_in_the_encoding_that_the_application_reads() {
+        let ayse = user("Ayşe ĞÜİŞÖÇ ığ", "ayşe@example.test", &["yazı", "staff"]);
+        let utf8 = in_encoding(Names::Utf8, GroupsDelimiter::Bar, &ayse).unwrap();
+        assert_eq!(utf8["x-forwarded-name"].as_bytes(), "Ayşe ĞÜİŞÖÇ ığ".as_bytes());
+        assert_eq!(utf8["x-forwarded-groups"].as_bytes(), "staff|yazı".as_bytes());
+        let latin_5 = in_encoding(Names::Iso8859_9, GroupsDelimiter::Semicolon, &ayse).unwrap();
+        assert_eq!(latin_5["x-forwarded-name"].as_bytes(), b"Ay\xFEe \xD0\xDC\xDD\xDE\xD6\xC7 \xFD\xF0");
+        assert_eq!(latin_5["x-forwarded-groups"].as_bytes(), b"staff;yaz\xFD");
+        assert_eq!(latin_5["x-forwarded-email"].as_bytes(), b"ay\xFEe@example.test");
+        let base64url = in_encoding(Names::Base64url, GroupsDelimiter::Space, &ayse).unwrap();
+        assert_eq!(base64url["x-forwarded-groups"], "c3RhZmY eWF6xLE");
+        assert_eq!(base64url["x-forwarded-email"], "YXnFn2VAZXhhbXBsZS50ZXN0");
+    }
+
+    #[test]
+    fn a_letter_that_an_encoding_lacks_makes_no_other_group_and_no_other_address() {
+        let of = |names, name: &str, email: &str, groups: &[&str]| {
+            in_encoding(names, GroupsDelimiter::Comma, &user(name, email, groups))
+        };
+        let named = of(Names::Iso8859_9, "Ольга\u{7}þ", "ольга@example.test", &[]).unwrap();
+        assert_eq!(named["x-forwarded-name"], "????? ?");
+        assert!(!named.contains_key("x-forwarded-email"));
+        for (names, group) in [
+            (Names::Iso8859_9, "Ольга"),
+            (Names::Iso8859_9, "þ"),
+            (Names::Iso8859_9, "a,b"),
+            (Names::Utf8, "a,b"),
+            (Names::Utf8, " a"),
+            (Names::Utf8, "a\nb"),
+        ] {
+            assert_eq!(of(names, "", "a@b.test", &[group]), Err(Unwritable::Letters), "{names:?} {group:?}");
+        }
+        let blanks = of(Names::AsciiPercent, "", "a@b.test", &[" staff"]).unwrap();
+        assert_eq!(blanks["x-forwarded-groups"], "%20staff");
+    }
+
+    #[test]
+    fn a_method_is_not_named_aside_where_rules_look_at_methods() {
+        let fields: [(&str, &[u8]); 2] = [("x_http_method-override", b"DELETE"), ("x-http-method", b"DELETE")];
+        assert_eq!(arrive(&fields, &anna())["x-http-method"], "DELETE");
+        let headers = arrive(&fields, &anna().judged_by_method(true));
+        assert!(headers.values().all(|value| value != "DELETE"), "{headers:?}");
+    }
+
+    #[test]
+    fn authorization_passes_or_goes_or_is_replaced() {
+        let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
+        let format = |authorization| config::Identity { authorization, ..config::Identity::default() };
+        let anna = user("Anna", "anna@example.test", &[]);
+        let stripped = Identity::of(&anna, format(Authorization::Strip)).unwrap();
+        assert!(!arrive(&basic, &stripped).contains_key("authorization"));
+        let replaced = Identity::of(&anna, format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
+        let headers = arrive(&basic, &replaced);
+        assert_eq!(
+            (&headers["authorization"], &headers["x-sealgate-assertion"]),
+            (&HeaderValue::from_static("Bearer a.b.c"), &HeaderValue::from_static("a.b.c"))
+        );
+        // Nobody's request carries a stranger's header into an application that takes it for ours.
+        let nobody = Identity::nobody(format(Authorization::Replace));
+        assert!(!arrive(&basic, &nobody).contains_key("authorization"));
+    }
+
+    #[test]
     fn a_name_cannot_start_another_header() {
-        let identity = Identity::of(&user("a\r\nX-Forwarded-User: root\u{85}.", "a@b.test", &["x\ny"])).unwrap();
-        let headers = arrive(&[], &identity, false);
+        let identity = of(&user("a\r\nX-Forwarded-User: root\u{85}.", "a@b.test", &["x\ny"])).unwrap();
+        let headers = arrive(&[], &identity);
         assert_eq!(headers["x-forwarded-name"], "a%0D%0AX-Forwarded-User: root%C2%85.");
         assert_eq!(headers["x-forwarded-groups"], "x%0Ay");
     }
@@ -271,7 +459,7 @@ mod tests {
     fn more_groups_than_fit_are_an_error() {
         let names: Vec<String> = (0..600).map(|number| format!("group-{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(Identity::of(&user("", "a@b.test", &names)), Err(TooManyGroups));
+        assert_eq!(of(&user("", "a@b.test", &names)), Err(Unwritable::TooLong));
     }
 
     #[test]
@@ -296,7 +484,7 @@ mod tests {
             "x_request_id",
         ];
         let fields: Vec<(&str, &[u8])> = spellings.iter().map(|name| (*name, b"forged".as_slice())).collect();
-        let headers = arrive(&fields, &Identity::default(), false);
+        let headers = arrive(&fields, &Identity::nobody(config::Identity::default()));
         assert!(headers.values().all(|value| value != "forged"), "{headers:?}");
         let names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(names.len(), 5, "{names:?}");
@@ -305,7 +493,7 @@ mod tests {
     #[test]
     fn the_headers_of_the_way_are_set_once() {
         let twice: [(&str, &[u8]); 2] = [("x-forwarded-for", b"1.1.1.1"), ("x-forwarded-for", b"2.2.2.2")];
-        let headers = arrive(&twice, &anna(), false);
+        let headers = arrive(&twice, &anna());
         for (name, value) in [
             ("x-forwarded-for", "192.0.2.7"),
             ("x-forwarded-host", "wiki.test"),
@@ -320,7 +508,7 @@ mod tests {
     fn other_headers_stay() {
         let fields: [(&str, &[u8]); 4] =
             [("x-forwarded-user-agent", b"a"), ("x-forwarded", b"b"), ("x-users", b"c"), ("accept", b"d")];
-        let headers = arrive(&fields, &anna(), false);
+        let headers = arrive(&fields, &anna());
         for (name, value) in fields {
             assert_eq!(headers[name].as_bytes(), value);
         }
@@ -329,8 +517,8 @@ mod tests {
     #[test]
     fn only_a_token_that_we_took_goes() {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
-        assert_eq!(arrive(&basic, &anna(), false)["authorization"], "Basic dTpw");
-        assert!(!arrive(&[("authorization", b"Bearer x")], &anna(), true).contains_key("authorization"));
+        assert_eq!(arrive(&basic, &anna())["authorization"], "Basic dTpw");
+        assert!(!arrive(&[("authorization", b"Bearer x")], &anna().by_token()).contains_key("authorization"));
     }
 
     #[test]
@@ -343,7 +531,7 @@ mod tests {
             (b"mysealgate=1", Some(b"mysealgate=1")),
             (b"; ;", Some(b"; ;")),
         ] {
-            let headers = arrive(&[("cookie", sent)], &anna(), false);
+            let headers = arrive(&[("cookie", sent)], &anna());
             assert_eq!(headers.get("cookie").map(HeaderValue::as_bytes), arrives, "{sent:?}");
         }
     }

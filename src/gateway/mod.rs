@@ -5,13 +5,18 @@
 //! policy. What no rule opens is closed, and nothing is ever decided on the query or the fragment.
 
 mod answer;
+mod assertion;
 mod browser_login;
+mod cors;
 mod credential;
+mod explain;
+mod forward_auth;
 mod headers;
 mod navigation;
 mod own;
 mod path;
 mod policy;
+mod resource;
 mod rounds;
 mod route;
 mod session;
@@ -22,11 +27,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{ALLOW, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Response, StatusCode};
 
+pub use cors::AnswerRewrite;
+pub use explain::{Asker, Explanation, explain};
 pub use headers::Rewrite;
 pub use policy::Permit;
 
@@ -38,11 +45,14 @@ use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
 use crate::store::StoreError;
 use answer::Answer;
-use browser_login::First;
+use assertion::Assertions;
+use browser_login::{Demand, First};
+use cors::Cors;
 use credential::Presented;
+use headers::Unwritable;
 use path::{Ambiguous, CanonicalPath};
-use policy::{Refused, Visitor, Wish};
-use route::Routes;
+use policy::{Refused, SignedIn, Visitor, Wish};
+use route::{Place, Routes, Rule};
 use session::Uses;
 use visit::{Sessions, Visit};
 use wanted::Wanted;
@@ -61,6 +71,7 @@ pub struct Gateway {
     /// In the configuration's order.
     gates: Vec<Gate>,
     uses: Uses,
+    assertions: Assertions,
 }
 
 /// The gate of one application.
@@ -81,15 +92,23 @@ impl Gateway {
             sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
             app: app.clone(),
         };
-        Self { gates: config.apps.iter().map(gate).collect(), uses: Uses::default() }
+        Self { gates: config.apps.iter().map(gate).collect(), uses: Uses::default(), assertions: Assertions::default() }
     }
 
     /// The application that a `Host` header names, an index into the configured ones.
     pub fn app_of(&self, host: &str) -> Option<usize> {
-        // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
-        let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
-        let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
-        self.gates.iter().position(|gate| gate.app.answers_to(&host))
+        host_app(self.gates.iter().map(|gate| &gate.app), host).map(|(index, _)| index)
+    }
+
+    /// Whether another proxy asks with this request for a decision about its client's, and may: see
+    /// [`Gateway::answer_proxy`].
+    pub fn is_asked_by_proxy(&self, config: &Config, head: &Parts) -> bool {
+        forward_auth::is_asked(config, head)
+    }
+
+    /// Decides on the request that another proxy describes with this one: 200 with the identity in headers, or a refusal.
+    pub async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response<Bytes> {
+        forward_auth::answer(self, sealgate, head).await
     }
 
     /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
@@ -101,13 +120,12 @@ impl Gateway {
             return Decision::Answer(Answer::error(StatusCode::MISDIRECTED_REQUEST, &refusal).into_response());
         };
         let visit = Visit::new(sealgate, head, &gate.app, gate.sessions);
-        let (word, decision) = match self.judge(index, gate, &visit, host).await {
-            Ok(Ok(permit)) => ("forwarded", Decision::Forward(permit)),
-            Ok(Err((word, answer))) => (word, Decision::Answer(answer.into_response())),
-            Err(error) => ("failed", Decision::Answer(visit.failed(&error).into_response())),
-        };
+        let (word, decision) = self.decide(index, gate, &visit, host).await;
         sealgate.metrics.decided(&gate.app.name, word);
-        decision
+        match decision {
+            Ok(permit) => Decision::Forward(permit),
+            Err(answer) => Decision::Answer(answer.into_response()),
+        }
     }
 
     /// Notes in the store which sessions were used since the last call: to be called every few seconds, or people are
@@ -116,46 +134,76 @@ impl Gateway {
         self.uses.write(sealgate).await;
     }
 
-    async fn judge(
+    /// The decision, and a word for it.
+    async fn decide(
         &self,
         index: usize,
         gate: &Gate,
         visit: &Visit<'_>,
         host: &str,
-    ) -> Result<Result<Permit, Halt>, StoreError> {
+    ) -> (&'static str, Result<Permit, Answer>) {
         let (target, path) = match read_target(visit.head, host) {
             Ok(read) => read,
-            Err(ambiguous) => return Ok(Err(refuse_path(visit, ambiguous))),
+            Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
         };
         if wanted::is_own(&path) {
-            return Ok(Err(("own", own::answer(visit, &path).await?)));
+            return ("own", Err(own::answer(visit, &path).await.unwrap_or_else(|error| visit.failed(&error))));
         }
-        let rule = match gate.routes.find(&path) {
-            Ok(Some(rule)) => rule,
-            Ok(None) => return Ok(Err(refuse_unopened(visit))),
-            Err(ambiguous) => return Ok(Err(refuse_path(visit, ambiguous))),
+        if resource::is_metadata(&path) {
+            return ("own", Err(resource::metadata(visit)));
+        }
+        let place = match gate.routes.find(&path) {
+            Ok(Some(place)) => place,
+            Ok(None) => return refused(refuse_unopened(visit)),
+            Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
         };
-        let issuer = visit.sealgate.config.issuer.as_str();
-        let audience = gate.app.audience.as_deref().unwrap_or(issuer);
-        let wish = Wish { app: index, audience, clients: gate.app.clients.as_deref(), rule, path_and_query: target };
-        let visitor = match self.visitor(visit, rule.access).await? {
-            Ok(visitor) => visitor,
-            Err(halt) => return Ok(Err(halt)),
+        if let Some(answer) = cors::preflight(place, visit.head) {
+            return ("preflight", Err(answer));
+        }
+        let Some(rule) = place.rule(visit.head.method.as_str()) else { return refused(refuse_method(visit, place)) };
+        let cors = Cors::of(rule, &visit.head.headers);
+        let wish = Wish {
+            index,
+            app: &gate.app,
+            issuer: visit.sealgate.config.issuer.as_str(),
+            rule,
+            path_and_query: target,
+            cors: cors.clone(),
+            now: visit.now,
         };
-        match policy::decide(&wish, &visitor) {
-            Ok(permit) => Ok(Ok(permit)),
-            Err(refused) => Ok(Err(refuse(visit, &wish, &visitor, refused).await?)),
+        match self.judge(gate, visit, &wish).await {
+            Ok(Ok(permit)) => ("forwarded", Ok(permit)),
+            Ok(Err((word, answer))) => (word, Err(cors.on(answer))),
+            Err(error) => ("failed", Err(cors.on(visit.failed(&error)))),
         }
     }
 
+    async fn judge(&self, gate: &Gate, visit: &Visit<'_>, wish: &Wish<'_>) -> Result<Result<Permit, Halt>, StoreError> {
+        let visitor = match self.visitor(visit, wish).await? {
+            Ok(visitor) => visitor,
+            Err(halt) => return Ok(Err(halt)),
+        };
+        let permit = match policy::decide(wish, &visitor) {
+            Ok(permit) => permit.judged_by_method(gate.routes.look_at_methods()),
+            Err(refused) => return Ok(Err(refuse(visit, wish, &visitor, refused).await?)),
+        };
+        let Some(user) = visitor.user().filter(|_| gate.app.identity.assertion) else { return Ok(Ok(permit)) };
+        let made = self.assertions.about(visit.sealgate, &gate.app, user, visitor.session(), visit.now).await;
+        Ok(match made {
+            Some(assertion) => Ok(permit.with_assertion(&assertion)),
+            None => Err(("unsigned", visit.overloaded())),
+        })
+    }
+
     /// Who asks.
-    async fn visitor(&self, visit: &Visit<'_>, access: Access) -> Result<Result<Visitor, Halt>, StoreError> {
+    async fn visitor(&self, visit: &Visit<'_>, wish: &Wish<'_>) -> Result<Result<Visitor, Halt>, StoreError> {
+        let access = wish.rule.access;
         if access == Access::Public {
             return Ok(Ok(Visitor::Nobody));
         }
         let token = match Presented::read(&visit.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Ok(Visitor::Nobody)),
-            Presented::Nothing => return self.browser(visit).await,
+            Presented::Nothing => return self.browser(visit, &wish.cors).await,
             Presented::Malformed => return Ok(Err(refuse_token(visit))),
             Presented::Bearer(token) => token,
         };
@@ -166,15 +214,17 @@ impl Gateway {
         }
     }
 
-    async fn browser(&self, visit: &Visit<'_>) -> Result<Result<Visitor, Halt>, StoreError> {
+    async fn browser(&self, visit: &Visit<'_>, cors: &Cors) -> Result<Result<Visitor, Halt>, StoreError> {
         let Some(signed_in) = session::find(visit).await? else { return Ok(Ok(Visitor::Nobody)) };
         let own = visit.app.origin(&visit.sealgate.config.issuer);
-        if navigation::is_foreign_websocket(&visit.head.headers, &own) {
+        let listed = matches!(cors, Cors::Listed(_));
+        if !listed && navigation::is_foreign_websocket(&visit.head.headers, &own) {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The page of another origin may not open this.");
             return Ok(Err(("foreign_origin", Answer::error(StatusCode::FORBIDDEN, &refusal))));
         }
         self.uses.note(&signed_in.parent, visit.now);
-        Ok(Ok(Visitor::Browser(Arc::new(signed_in.user))))
+        let session::SignedIn { user, parent, at, acr } = signed_in;
+        Ok(Ok(Visitor::Browser(Arc::new(SignedIn { user, session: parent.id, at, acr }))))
     }
 }
 
@@ -182,6 +232,14 @@ impl Gateway {
 /// sign people in as somebody else, nor take part in a sign-in.
 pub fn may_set_cookie(line: &HeaderValue) -> bool {
     !cookie::sets_ours(line.as_bytes())
+}
+
+/// The application that a `Host` header names, and where among these it stands.
+fn host_app<'a>(apps: impl IntoIterator<Item = &'a App>, host: &str) -> Option<(usize, &'a App)> {
+    // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
+    let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
+    let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
+    apps.into_iter().enumerate().find(|(_, app)| app.answers_to(&host))
 }
 
 /// The host of an authority without its port; the colons inside an IPv6 address are none.
@@ -201,6 +259,10 @@ fn read_target<'h>(head: &'h Parts, host: &str) -> Result<(&'h PathAndQuery, Can
     Ok((target, CanonicalPath::of(target)?))
 }
 
+fn refused((word, answer): Halt) -> (&'static str, Result<Permit, Answer>) {
+    (word, Err(answer))
+}
+
 fn refuse_path(visit: &Visit<'_>, ambiguous: Ambiguous) -> Halt {
     let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
@@ -209,16 +271,30 @@ fn refuse_path(visit: &Visit<'_>, ambiguous: Ambiguous) -> Halt {
 }
 
 fn refuse_unopened(visit: &Visit<'_>) -> Halt {
-    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, "refused: no rule is for the path");
+    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
     ("unopened", visit.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
+}
+
+/// A method that no rule of the path is for (RFC 9110 §15.5.6).
+fn refuse_method(visit: &Visit<'_>, place: &Place) -> Halt {
+    tracing::info!(
+        request_id = visit.origin.request_id,
+        app = visit.app.name,
+        rule = place.path,
+        reason = "method",
+        "refused"
+    );
+    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path is for the method.");
+    let answer = visit.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
+    ("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
 
 /// A token that does not stand. One answer for forged, expired and revoked ones, and never a redirect: whoever sends a
 /// token is a program.
 fn refuse_token(visit: &Visit<'_>) -> Halt {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
-    ("invalid_token", Answer::challenge(&visit.app.name, Some(&INVALID), &[]))
+    ("invalid_token", visit.challenge(None, Some(&INVALID)))
 }
 
 async fn refuse(
@@ -227,24 +303,30 @@ async fn refuse(
     visitor: &Visitor,
     refused: Refused<'_>,
 ) -> Result<Halt, StoreError> {
-    let subject = match visitor {
-        Visitor::Nobody => None,
-        Visitor::Bearer(bearer) => Some(&bearer.user),
-        Visitor::Browser(user) => Some(user),
-    };
-    if let Some(user) = subject {
+    let (user, rule) = (visitor.user(), wish.rule);
+    if let Some(user) = user {
         tracing::info!(
             request_id = visit.origin.request_id,
             app = visit.app.name,
-            rule = wish.rule.path,
+            rule = rule.path,
             reason = refused.as_str(),
+            claim = refused.claim(),
             subject = %user.sub,
             "refused"
         );
     }
-    let answer = match (refused, subject) {
-        (Refused::Unknown, _) if wish.rule.access == Access::SignedIn && navigation::is_navigation(visit.head) => {
-            return Ok(("signing_in", sign_in(visit, wish.path_and_query).await?));
+    let by_browser = !matches!(visitor, Visitor::Bearer(_)) && navigation::is_navigation(visit.head);
+    let answer = match (refused, user) {
+        (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
+            return Ok(("signing_in", sign_in(visit, wish.path_and_query, rule).await?));
+        }
+        (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
+            return Ok(("stepping_up", sign_in(visit, wish.path_and_query, rule).await?));
+        }
+        (Refused::Acr(_) | Refused::TooOld(_), _) => {
+            let description = "A stronger or a more recent sign-in is needed.";
+            let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
+            visit.challenge(Some(rule), Some(&refusal))
         }
         (Refused::Audience, _) => return Ok(refuse_token(visit)),
         // Another token would not help a client, nor another sign-in: it is the client that is refused.
@@ -252,27 +334,32 @@ async fn refuse(
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
             Answer::error(StatusCode::FORBIDDEN, &refusal)
         }
-        (Refused::Scope(scopes), _) => {
+        (Refused::Scope(_), _) => {
             let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
-            Answer::challenge(&visit.app.name, Some(&refusal), scopes)
+            visit.challenge(Some(rule), Some(&refusal))
         }
-        (Refused::Group, Some(user)) => visit.forbidden(user),
-        (Refused::TooManyGroups, Some(user)) => {
-            tracing::error!(subject = %user.sub, "the person's groups do not fit into a header; take them out of some");
+        (Refused::Group | Refused::User, Some(user)) => visit.forbidden(user),
+        (Refused::Groups(unwritable), Some(user)) => {
+            let what = match unwritable {
+                Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",
+                Unwritable::Letters => {
+                    "a group of the person cannot be written in the application's encoding; rename it"
+                }
+            };
+            tracing::error!(app = visit.app.name, subject = %user.sub, "{what}");
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
             visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
-        (Refused::Unknown | Refused::Group | Refused::TooManyGroups, _) => {
-            Answer::challenge(&visit.app.name, None, &[])
-        }
+        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => visit.challenge(None, None),
     };
     Ok((refused.as_str(), answer))
 }
 
 /// Sends a person to sign in and back to this very page.
-async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery) -> Result<Answer, StoreError> {
+async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
+    let demand = Demand { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
     match Wanted::parse(target.as_str()) {
-        Some(wanted) => browser_login::begin(visit, &wanted, First::Needed).await,
+        Some(wanted) => browser_login::begin(visit, &wanted, demand).await,
         // Sending them back to another page than they wanted would be worse than saying so.
         None => Ok(visit.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
     }

@@ -33,9 +33,11 @@ pub(super) fn is_cross_site(headers: &HeaderMap) -> bool {
 /// Whether this is the handshake of a WebSocket that a page of another origin opens (RFC 6455 §10.2). Scripts of other
 /// sites may open one with the person's cookies and read what comes; the `Origin` tells. `own` is the application's.
 pub(super) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
-    let upgrades = headers.get_all(UPGRADE).iter().any(|value| {
-        value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
-    });
+    // A proxy that asks on behalf of its client may have dropped `Upgrade`, which is not its to pass on.
+    let upgrades = is(headers, &FETCH_MODE, "websocket")
+        || headers.get_all(UPGRADE).iter().any(|value| {
+            value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+        });
     let Some(origin) = headers.get(ORIGIN).filter(|_| upgrades) else { return false };
     let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return true };
     let Some((own_scheme, own_host)) = own.split_once("://") else { return true };
@@ -142,6 +144,10 @@ mod tests {
         }
         assert!(!is_foreign_websocket(&head("GET", &[("upgrade", "websocket")]).headers, own));
         assert!(!is_foreign_websocket(&head("GET", &[("origin", "https://evil.test")]).headers, own));
+        assert!(is_foreign_websocket(
+            &head("GET", &[("sec-fetch-mode", "websocket"), ("origin", "https://evil.test")]).headers,
+            own
+        ));
         let list = [("upgrade", "h2c, WebSocket"), ("origin", "https://evil.test")];
         assert!(is_foreign_websocket(&head("GET", &list).headers, own));
     }

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 
 use crate::cookie;
 use crate::gateway::answer::Answer;
-use crate::gateway::browser_login::{self, First};
+use crate::gateway::browser_login::{self, Demand, First};
 use crate::gateway::navigation;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::session;
@@ -47,7 +47,7 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
     match name {
         Own::Callback => browser_login::callback(visit).await,
         Own::Logout => logout(visit).await,
-        Own::SwitchAccount => browser_login::begin(visit, &then(visit), First::Chooser).await,
+        Own::SwitchAccount => browser_login::begin(visit, &then(visit), Demand::any(First::Chooser)).await,
         Own::Language => Ok(language(visit)),
         Own::Stylesheet => Ok(Answer::kept(visit.sealgate.pages.stylesheet())),
         Own::Logo => Ok(match visit.sealgate.pages.logo() {

@@ -1,17 +1,24 @@
 //! Who is let through: one pure decision, and the only maker of a [`Permit`]. Without a permit no request can be carried
 //! to an application.
+//!
+//! Each condition of a rule must hold; they are looked at in one order, so that the same request is always refused for the
+//! same reason: credentials, audience, client, scopes, users, groups, and only then the strength and the age of the
+//! sign-in, since nobody shall sign in again to be told that they may not enter anyway.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
 use crate::bearer::Bearer;
-use crate::config::Access;
-use crate::gateway::headers::{self, Identity, Rewrite, TooManyGroups};
+use crate::config::{Access, App};
+use crate::gateway::cors::Cors;
+use crate::gateway::headers::{self, Identity, Rewrite, Unwritable};
 use crate::gateway::route::Rule;
 use crate::gateway::visit;
-use crate::protocol::client::ClientId;
+use crate::protocol::session::SessionId;
+use crate::protocol::time::UnixTime;
 use crate::protocol::user::User;
 
 /// Leave to carry one request to one application, with all that the application may learn from it.
@@ -20,8 +27,8 @@ pub struct Permit {
     app: usize,
     path_and_query: PathAndQuery,
     identity: Identity,
-    /// Whether the request's bearer token was ours: then it has done its work here.
-    spent: bool,
+    /// What the answer says to pages of other origins.
+    cors: Cors,
 }
 
 impl Permit {
@@ -30,9 +37,20 @@ impl Permit {
         self.app
     }
 
-    /// How the request is changed on its way. `head` is the one that the permit was given for.
+    /// The same, for an application whose rules look at methods, or not.
+    pub(super) fn judged_by_method(self, methods_ruled: bool) -> Self {
+        Self { identity: self.identity.judged_by_method(methods_ruled), ..self }
+    }
+
+    /// The same with a signed assertion.
+    pub(super) fn with_assertion(self, assertion: &str) -> Self {
+        Self { identity: self.identity.with_assertion(assertion), ..self }
+    }
+
+    /// How the request is changed on its way, and the answer on its way back. `head` is the one that the permit was given
+    /// for.
     pub fn rewrite(&self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &visit::origin(head), &self.path_and_query, &self.identity, self.spent)
+        headers::rewrite(head, &visit::origin(head), &self.path_and_query, &self.identity, &self.cors)
     }
 }
 
@@ -44,7 +62,39 @@ pub(super) enum Visitor {
     /// Who holds an access token that stands.
     Bearer(Arc<Bearer>),
     /// Who is signed in to the browser.
-    Browser(Arc<User>),
+    Browser(Arc<SignedIn>),
+}
+
+/// Who is signed in to a browser.
+#[derive(Debug, Clone)]
+pub(super) struct SignedIn {
+    /// Who.
+    pub user: User,
+    /// Their session at the provider.
+    pub session: SessionId,
+    /// When they signed in.
+    pub at: UnixTime,
+    /// The context class that they reached.
+    pub acr: String,
+}
+
+impl Visitor {
+    /// The person, where one is known.
+    pub(super) fn user(&self) -> Option<&User> {
+        match self {
+            Self::Nobody => None,
+            Self::Bearer(bearer) => Some(&bearer.user),
+            Self::Browser(signed_in) => Some(&signed_in.user),
+        }
+    }
+
+    /// Their session at the provider, where there is one.
+    pub(super) fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Nobody | Self::Bearer(_) => None,
+            Self::Browser(signed_in) => Some(signed_in.session),
+        }
+    }
 }
 
 /// Why a request is not let through.
@@ -58,22 +108,46 @@ pub(super) enum Refused<'r> {
     Client,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
+    /// The person is none of the rule's.
+    User,
     /// The person is in none of the rule's groups.
     Group,
-    /// The person is in so many groups that no header can name them.
-    TooManyGroups,
+    /// The sign-in reached none of these context classes.
+    Acr(&'r [String]),
+    /// The sign-in is older than this.
+    TooOld(Duration),
+    /// The person's groups cannot be written into a header.
+    Groups(Unwritable),
 }
 
 impl Refused<'_> {
-    /// A word for logs and metrics.
+    /// A word for logs, metrics and `sealgate explain`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unauthenticated",
             Self::Audience => "audience",
             Self::Client => "client",
             Self::Scope(_) => "scope",
+            Self::User => "user",
             Self::Group => "group",
-            Self::TooManyGroups => "too_many_groups",
+            Self::Acr(_) => "acr",
+            Self::TooOld(_) => "max_age",
+            Self::Groups(Unwritable::TooLong) => "too_many_groups",
+            Self::Groups(Unwritable::Letters) => "unwritable_group",
+        }
+    }
+
+    /// The claim that decided, as tokens name it; none where there was none to look at.
+    pub(super) const fn claim(self) -> Option<&'static str> {
+        match self {
+            Self::Unknown => None,
+            Self::Audience => Some("aud"),
+            Self::Client => Some("client_id"),
+            Self::Scope(_) => Some("scope"),
+            Self::User => Some("sub"),
+            Self::Group | Self::Groups(_) => Some("groups"),
+            Self::Acr(_) => Some("acr"),
+            Self::TooOld(_) => Some("auth_time"),
         }
     }
 }
@@ -81,15 +155,19 @@ impl Refused<'_> {
 /// What is asked for.
 pub(super) struct Wish<'a> {
     /// The application, an index into the configured ones.
-    pub app: usize,
-    /// The audience that a token must name to be good there.
-    pub audience: &'a str,
-    /// The clients whose tokens are good there, where the application names them.
-    pub clients: Option<&'a [ClientId]>,
-    /// The rule that the path falls under.
+    pub index: usize,
+    /// The application.
+    pub app: &'a App,
+    /// The audience that a token must name, where neither rule nor application says another.
+    pub issuer: &'a str,
+    /// The rule that the path and the method fall under.
     pub rule: &'a Rule,
     /// The target that the rule was found for.
     pub path_and_query: &'a PathAndQuery,
+    /// What the answer says to pages of other origins.
+    pub cors: Cors,
+    /// When.
+    pub now: UnixTime,
 }
 
 /// Decides.
@@ -97,38 +175,56 @@ pub(super) struct Wish<'a> {
 /// # Errors
 /// Why not.
 pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
-    let rule = wish.rule;
-    let user = match (rule.access, visitor) {
+    let (rule, format) = (wish.rule, wish.app.identity);
+    let (user, at, acr) = match (rule.access, visitor) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
-        (Access::Public, _) => return Ok(permit(wish, Identity::default(), false)),
+        (Access::Public, _) => return Ok(permit(wish, Identity::nobody(format))),
         (Access::Bearer | Access::SignedIn, Visitor::Bearer(bearer)) => {
-            if !bearer.claims.aud.contains(wish.audience) {
-                return Err(Refused::Audience);
-            }
-            // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
-            // could open the applications in their name.
-            let taken = wish.clients.map_or(!bearer.self_registered, |listed| listed.contains(&bearer.client));
-            if !taken {
-                return Err(Refused::Client);
-            }
-            let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
-            if !rule.scopes.iter().all(has) {
-                return Err(Refused::Scope(&rule.scopes));
-            }
-            &bearer.user
+            judge_token(wish, bearer)?;
+            (&*bearer.user, bearer.claims.auth_time, bearer.claims.acr.as_str())
         }
-        (Access::SignedIn, Visitor::Browser(user)) => user,
+        (Access::SignedIn, Visitor::Browser(signed_in)) => (&signed_in.user, signed_in.at, signed_in.acr.as_str()),
         (Access::Bearer, Visitor::Browser(_)) | (_, Visitor::Nobody) => return Err(Refused::Unknown),
     };
+    if !rule.users.is_empty() && !rule.users.iter().any(|person| person.is(user)) {
+        return Err(Refused::User);
+    }
     if !rule.groups.is_empty() && !rule.groups.iter().any(|group| user.groups.contains(group)) {
         return Err(Refused::Group);
     }
-    let identity = Identity::of(user).map_err(|TooManyGroups| Refused::TooManyGroups)?;
-    Ok(permit(wish, identity, matches!(visitor, Visitor::Bearer(_))))
+    if !rule.acr.is_empty() && !rule.acr.iter().any(|known| known == acr) {
+        return Err(Refused::Acr(&rule.acr));
+    }
+    if let Some(most) = rule.max_age
+        && wish.now.since(at) > most
+    {
+        return Err(Refused::TooOld(most));
+    }
+    let identity = Identity::of(user, format).map_err(Refused::Groups)?;
+    Ok(permit(wish, if matches!(visitor, Visitor::Bearer(_)) { identity.by_token() } else { identity }))
 }
 
-fn permit(wish: &Wish<'_>, identity: Identity, spent: bool) -> Permit {
-    Permit { app: wish.app, path_and_query: wish.path_and_query.clone(), identity, spent }
+fn judge_token<'a>(wish: &Wish<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> {
+    let audience = wish.rule.audience.as_deref().or(wish.app.audience.as_deref()).unwrap_or(wish.issuer);
+    if !bearer.claims.aud.contains(audience) {
+        return Err(Refused::Audience);
+    }
+    // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
+    // could open the applications in their name.
+    let clients = wish.app.clients.as_deref();
+    let taken = clients.map_or(!bearer.self_registered, |listed| listed.contains(&bearer.client));
+    if !taken {
+        return Err(Refused::Client);
+    }
+    let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
+    if !wish.rule.scopes.iter().all(has) {
+        return Err(Refused::Scope(&wish.rule.scopes));
+    }
+    Ok(())
+}
+
+fn permit(wish: &Wish<'_>, identity: Identity) -> Permit {
+    Permit { app: wish.index, path_and_query: wish.path_and_query.clone(), identity, cors: wish.cors.clone() }
 }
 
 #[cfg(test)]
@@ -139,14 +235,15 @@ mod tests {
 
     use super::*;
     use crate::protocol::claims::{AccessTokenClaims, Audience};
+    use crate::protocol::client::ClientId;
     use crate::protocol::scope::Scope;
     use crate::protocol::time::UnixTime;
     use crate::protocol::user::{Email, Subject, UserState};
 
     const TIME: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
-    fn anna() -> Arc<User> {
-        Arc::new(User {
+    fn anna() -> User {
+        User {
             sub: Subject::from_random([1; 16]),
             email: Email::parse("anna@example.test").unwrap(),
             email_verified: true,
@@ -159,7 +256,14 @@ mod tests {
             state: UserState::Enabled,
             created_at: TIME,
             updated_at: TIME,
-        })
+        }
+    }
+
+    /// In a browser since an hour.
+    fn browser() -> Visitor {
+        let at = UnixTime::from_seconds(TIME.seconds() - 3600);
+        let session = SessionId::from_random([7; 16]);
+        Visitor::Browser(Arc::new(SignedIn { user: anna(), session, at, acr: "1".into() }))
     }
 
     fn bearer(aud: Audience, scope: &str) -> Visitor {
@@ -179,7 +283,7 @@ mod tests {
                 grant_id: "g".into(),
             },
             scope: Scope::parse(scope).unwrap(),
-            user: anna(),
+            user: Arc::new(anna()),
             client: ClientId::parse("c1").unwrap(),
             self_registered: false,
         }))
@@ -189,16 +293,43 @@ mod tests {
         Audience::One("https://id.test".into())
     }
 
+    fn owned(list: &[&str]) -> Vec<String> {
+        list.iter().map(|item| (*item).to_owned()).collect()
+    }
+
+    fn app() -> App {
+        let text = r#"
+            issuer = "https://id.test"
+            [server]
+            listen = ["127.0.0.1:8443"]
+            [hsm]
+            module = "m"
+            token_label = "t"
+            pin_file = "p"
+            [store]
+            path = "s"
+            [[app]]
+            name = "wiki"
+            host = "wiki.test"
+            upstreams = ["http://127.0.0.1:8081"]
+            [[app.route]]
+            path = "/"
+            access = "public"
+        "#;
+        crate::config::Config::parse(text, std::path::Path::new("/nowhere")).unwrap().apps.remove(0)
+    }
+
     fn rule(access: Access, scopes: &[&str], groups: &[&str]) -> Rule {
-        let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect();
-        Rule { path: "/".into(), access, scopes: owned(scopes), groups: owned(groups) }
+        Rule { scopes: owned(scopes), groups: owned(groups), ..Rule::plain("/", access) }
     }
 
     /// The headers that are set, by name; or the refusal.
     fn decided(rule: &Rule, visitor: &Visitor) -> Result<Vec<String>, String> {
         let head = Request::get("/a?b").header("authorization", "Bearer x").body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap();
-        let wish = Wish { app: 3, audience: "https://id.test", clients: None, rule, path_and_query: target };
+        let app = app();
+        let (issuer, cors) = ("https://id.test", Cors::default());
+        let wish = Wish { index: 3, app: &app, issuer, rule, path_and_query: target, cors, now: TIME };
         let permit = decide(&wish, visitor).map_err(|refused| refused.as_str().to_owned())?;
         assert_eq!(permit.app(), 3);
         let rewrite = permit.rewrite(&head);
@@ -213,7 +344,7 @@ mod tests {
 
     #[test]
     fn on_a_public_path_nobody_is_anybody() {
-        for visitor in [Visitor::Nobody, bearer(ours(), "openid"), Visitor::Browser(anna())] {
+        for visitor in [Visitor::Nobody, bearer(ours(), "openid"), browser()] {
             let headers = decided(&rule(Access::Public, &[], &[]), &visitor).unwrap();
             assert!(!is_identified(&headers));
             assert!(!headers.contains(&"-authorization".to_owned()));
@@ -225,7 +356,7 @@ mod tests {
         let rule = rule(Access::Bearer, &[], &[]);
         let headers = decided(&rule, &bearer(ours(), "openid")).unwrap();
         assert!(is_identified(&headers) && headers.contains(&"-authorization".to_owned()));
-        for visitor in [Visitor::Nobody, Visitor::Browser(anna())] {
+        for visitor in [Visitor::Nobody, browser()] {
             assert_eq!(decided(&rule, &visitor), Err("unauthenticated".into()));
         }
     }
@@ -234,7 +365,7 @@ mod tests {
     fn a_signed_in_path_takes_a_token_or_a_person() {
         let rule = rule(Access::SignedIn, &[], &[]);
         assert!(is_identified(&decided(&rule, &bearer(ours(), "openid")).unwrap()));
-        let headers = decided(&rule, &Visitor::Browser(anna())).unwrap();
+        let headers = decided(&rule, &browser()).unwrap();
         assert!(is_identified(&headers) && !headers.contains(&"-authorization".to_owned()));
         assert_eq!(decided(&rule, &Visitor::Nobody), Err("unauthenticated".into()));
     }
@@ -256,16 +387,70 @@ mod tests {
         let rule = rule(Access::SignedIn, &["profile", "email"], &[]);
         assert_eq!(decided(&rule, &bearer(ours(), "openid profile")), Err("scope".into()));
         assert!(decided(&rule, &bearer(ours(), "openid email profile")).is_ok());
-        assert!(decided(&rule, &Visitor::Browser(anna())).is_ok());
+        assert!(decided(&rule, &browser()).is_ok());
     }
 
     #[test]
     fn one_of_the_groups_is_enough_and_letters_are_exact() {
-        for visitor in [bearer(ours(), "openid"), Visitor::Browser(anna())] {
+        for visitor in [bearer(ours(), "openid"), browser()] {
             assert!(decided(&rule(Access::SignedIn, &[], &["admins", "staff"]), &visitor).is_ok());
             for groups in [["admins"], ["Staff"], ["staf"]] {
                 assert_eq!(decided(&rule(Access::SignedIn, &[], &groups), &visitor), Err("group".into()));
             }
         }
+    }
+
+    #[test]
+    fn a_rule_for_people_takes_their_subs_and_their_verified_addresses() {
+        let people = |list: &[&str]| Rule {
+            users: list.iter().map(|text| crate::config::Person::parse(text).unwrap()).collect(),
+            ..rule(Access::SignedIn, &[], &[])
+        };
+        let sub = anna().sub.to_string();
+        for visitor in [bearer(ours(), "openid"), browser()] {
+            for list in [vec!["ANNA@example.test"], vec!["ben@example.test", &sub]] {
+                assert!(decided(&people(&list), &visitor).is_ok(), "{list:?}");
+            }
+            for list in ["ben@example.test", "anna@example.tést", "0191e4a2-0000-4000-8000-000000000000"] {
+                assert_eq!(decided(&people(&[list]), &visitor), Err("user".into()), "{list}");
+            }
+        }
+        let Visitor::Browser(known) = browser() else { unreachable!() };
+        let mut unverified = SignedIn::clone(&known);
+        unverified.user.email_verified = false;
+        let unverified = Visitor::Browser(Arc::new(unverified));
+        assert_eq!(decided(&people(&["anna@example.test"]), &unverified), Err("user".into()));
+        assert!(decided(&people(&[&sub]), &unverified).is_ok());
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let mut both = rule(Access::SignedIn, &[], &["staff"]);
+        both.users = vec![crate::config::Person::parse("ben@example.test").unwrap()];
+        assert_eq!(decided(&both, &browser()), Err("user".into()));
+    }
+
+    #[test]
+    fn an_old_or_a_weak_sign_in_is_not_enough_where_the_rule_says_so() {
+        let aged = |seconds| Rule { max_age: Some(Duration::from_secs(seconds)), ..rule(Access::SignedIn, &[], &[]) };
+        assert!(decided(&aged(3600), &browser()).is_ok());
+        assert_eq!(decided(&aged(3599), &browser()), Err("max_age".into()));
+        // The token's own sign-in was at this very moment.
+        assert!(decided(&aged(0), &bearer(ours(), "openid")).is_ok());
+        let strong = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
+        for visitor in [browser(), bearer(ours(), "openid")] {
+            assert!(decided(&strong(&["2", "1"]), &visitor).is_ok());
+            assert_eq!(decided(&strong(&["2"]), &visitor), Err("acr".into()));
+        }
+        // Who may not enter is not asked to sign in again first.
+        let neither = Rule { groups: owned(&["admins"]), ..strong(&["2"]) };
+        assert_eq!(decided(&neither, &browser()), Err("group".into()));
+    }
+
+    #[test]
+    fn the_rules_own_audience_counts_before_the_applications() {
+        let own = Rule { audience: Some("https://api.test".into()), ..rule(Access::Bearer, &[], &[]) };
+        assert_eq!(decided(&own, &bearer(ours(), "openid")), Err("audience".into()));
+        assert!(decided(&own, &bearer(Audience::One("https://api.test".into()), "openid")).is_ok());
     }
 }

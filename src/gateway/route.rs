@@ -3,38 +3,54 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use crate::config::{Access, App, Route};
+use crate::config::App;
 use crate::gateway::path::{Ambiguous, CanonicalPath};
 
-/// The rule for a path, or for a path and all below it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) use crate::config::Route as Rule;
+
+/// A path with rules of its own, or all below one.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
     /// As configured, in canonical form.
     pub path: String,
-    /// Who is let through.
-    pub access: Access,
-    /// Scopes that a bearer token must have, all of them.
-    pub scopes: Vec<String>,
-    /// Groups of which a person must be in at least one; everybody when empty.
-    pub groups: Vec<String>,
+    /// For different methods each; the one for those that are left comes last. Never empty.
+    rules: Vec<Rule>,
 }
 
-impl Rule {
-    fn new(route: &Route) -> Self {
-        let Route { path, access, scopes, groups } = route.clone();
-        Self { path, access, scopes, groups }
+impl Place {
+    /// The rule for this method. None when the path has rules and none of them is for it: a wider path's rule is not, or
+    /// what a method was shut out from would be open by another rule.
+    pub(super) fn rule(&self, method: &str) -> Option<&Rule> {
+        let named = |method: &str| self.rules.iter().find(|rule| rule.methods.iter().any(|known| known == method));
+        // Whoever may GET may ask for the head alone (RFC 9110 §9.3.2).
+        let head = || (method == "HEAD").then(|| named("GET")).flatten();
+        named(method).or_else(head).or_else(|| self.rules.iter().find(|rule| rule.methods.is_empty()))
+    }
+
+    /// The methods that some rule is for; empty when one is for all that are left.
+    pub(super) fn methods(&self) -> Vec<&str> {
+        if self.rules.iter().any(|rule| rule.methods.is_empty()) {
+            return Vec::new();
+        }
+        let mut methods: Vec<&str> = self.rules.iter().flat_map(|rule| &rule.methods).map(String::as_str).collect();
+        if methods.contains(&"GET") && !methods.contains(&"HEAD") {
+            methods.push("HEAD");
+        }
+        methods.sort_unstable();
+        methods
     }
 
     fn asks_the_same_as(&self, other: &Self) -> bool {
-        (self.access, &self.scopes, &self.groups) == (other.access, &other.scopes, &other.groups)
+        self.rules.len() == other.rules.len()
+            && self.rules.iter().zip(&other.rules).all(|(one, other)| one.asks_the_same_as(other))
     }
 
-    /// Whether the rule is for exactly this path.
+    /// Whether the rules are for exactly this path.
     fn names(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         same(path, self.path.as_bytes())
     }
 
-    /// Whether the rule is for this path because it is for all below another one. That one's own name without its slash
+    /// Whether the rules are for this path because they are for all below another one. That one's own name without its slash
     /// belongs to it: most applications serve `/admin` and `/admin/` alike.
     fn covers(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         let prefix = self.path.as_bytes();
@@ -47,35 +63,55 @@ impl Rule {
 #[derive(Debug)]
 pub(super) struct Routes {
     /// The longest path first.
-    rules: Vec<Rule>,
+    places: Vec<Place>,
 }
 
 impl Routes {
     /// The rules of this application. A path that could never match would leave what it was to protect to a wider rule,
     /// so one such path closes the whole application; the configuration's check lets none through.
     pub(super) fn of(app: &App) -> Self {
-        let mut rules: Vec<Rule> = app.routes.iter().map(Rule::new).collect();
         let sound =
             |rule: &Rule| CanonicalPath::parse(&rule.path).is_ok_and(|path| path.as_bytes() == rule.path.as_bytes());
-        if let Some(rule) = rules.iter().find(|rule| !sound(rule)) {
+        if let Some(rule) = app.routes.iter().find(|rule| !sound(rule)) {
             tracing::error!(
                 app = app.name,
                 path = rule.path,
                 "a route's path can never match; the application is closed"
             );
-            rules.clear();
+            return Self { places: Vec::new() };
         }
-        rules.sort_by_key(|rule| Reverse(rule.path.len()));
-        Self { rules }
+        Self::new(&app.routes)
     }
 
-    /// The rule for this path: the one that names it, or else the one with the longest path above it. None when no rule
+    fn new(rules: &[Rule]) -> Self {
+        let mut places: Vec<Place> = Vec::new();
+        for rule in rules {
+            match places.iter_mut().find(|place| place.path == rule.path) {
+                Some(place) => place.rules.push(rule.clone()),
+                None => places.push(Place { path: rule.path.clone(), rules: vec![rule.clone()] }),
+            }
+        }
+        for place in &mut places {
+            place.rules.sort_by(|one, other| {
+                one.methods.is_empty().cmp(&other.methods.is_empty()).then_with(|| one.methods.cmp(&other.methods))
+            });
+        }
+        places.sort_by_key(|place| Reverse(place.path.len()));
+        Self { places }
+    }
+
+    /// Whether any rule looks at methods.
+    pub(super) fn look_at_methods(&self) -> bool {
+        self.places.iter().flat_map(|place| &place.rules).any(|rule| !rule.methods.is_empty())
+    }
+
+    /// The rules for this path: those that name it, or else those with the longest path above it. None when no rule
     /// is for it: then nobody may.
     ///
     /// # Errors
     /// [`Ambiguous::Spelling`] when a server that is blind to case, or takes names as Windows does, would serve what another
     /// rule asks more or less for.
-    pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&Rule>, Ambiguous> {
+    pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&Place>, Ambiguous> {
         let path = path.as_bytes();
         let Some(found) = self.longest(path, |one, other| one == other) else { return Ok(None) };
         match self.longest(&as_windows_reads(path), <[u8]>::eq_ignore_ascii_case) {
@@ -86,9 +122,9 @@ impl Routes {
         }
     }
 
-    fn longest(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool + Copy) -> Option<&Rule> {
-        let named = self.rules.iter().find(|rule| rule.names(path, same));
-        named.or_else(|| self.rules.iter().find(|rule| rule.covers(path, same)))
+    fn longest(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool + Copy) -> Option<&Place> {
+        let named = self.places.iter().find(|place| place.names(path, same));
+        named.or_else(|| self.places.iter().find(|place| place.covers(path, same)))
     }
 }
 
@@ -116,22 +152,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::Access;
 
     fn routes(paths: &[(&str, Access)]) -> Routes {
-        let rule = |(path, access): &(&str, Access)| Rule {
-            path: (*path).to_owned(),
-            access: *access,
-            scopes: vec![],
-            groups: vec![],
-        };
-        let mut rules: Vec<Rule> = paths.iter().map(rule).collect();
-        rules.sort_by_key(|rule| Reverse(rule.path.len()));
-        Routes { rules }
+        let rules: Vec<Rule> = paths.iter().map(|(path, access)| Rule::plain(path, *access)).collect();
+        Routes::new(&rules)
     }
 
     fn found<'r>(routes: &'r Routes, raw: &str) -> Result<Option<&'r str>, Ambiguous> {
         let path = CanonicalPath::parse(raw)?;
-        Ok(routes.find(&path)?.map(|rule| rule.path.as_str()))
+        Ok(routes.find(&path)?.map(|place| place.path.as_str()))
     }
 
     fn wiki() -> Routes {
@@ -205,6 +235,36 @@ mod tests {
     }
 
     #[test]
+    fn a_method_that_no_rule_of_the_longest_path_lists_has_none() {
+        let for_methods = |path: &str, methods: &[&str]| Rule {
+            methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+            ..Rule::plain(path, Access::SignedIn)
+        };
+        let routes = Routes::new(&[
+            Rule::plain("/", Access::Public),
+            for_methods("/api/", &["GET", "POST"]),
+            for_methods("/api/", &["DELETE"]),
+            Rule { access: Access::Bearer, ..for_methods("/files/", &["PUT"]) },
+            Rule::plain("/files/", Access::Public),
+        ]);
+        let rule = |path: &str, method: &str| {
+            let place = routes.find(&CanonicalPath::parse(path).unwrap()).unwrap().unwrap();
+            place.rule(method).map(|rule| (rule.methods.clone(), rule.access))
+        };
+        assert_eq!(rule("/api/x", "GET").unwrap().0, ["GET", "POST"]);
+        assert_eq!(rule("/api/x", "HEAD").unwrap().0, ["GET", "POST"]);
+        assert_eq!(rule("/api/x", "DELETE").unwrap().0, ["DELETE"]);
+        for method in ["PUT", "get", "OPTIONS", "PATCH", ""] {
+            assert_eq!(rule("/api/x", method), None, "{method}");
+        }
+        assert_eq!(rule("/files/x", "PUT").unwrap().1, Access::Bearer);
+        assert_eq!(rule("/files/x", "GET").unwrap().1, Access::Public);
+        let place = routes.find(&CanonicalPath::parse("/api").unwrap()).unwrap().unwrap();
+        assert_eq!(place.methods(), ["DELETE", "GET", "HEAD", "POST"]);
+        assert!(routes.look_at_methods());
+    }
+
+    #[test]
     fn what_windows_leaves_out_of_a_name_does_not_lead_around_a_rule() {
         for raw in [
             "/api./x",
@@ -230,7 +290,7 @@ mod tests {
             let routes = routes(&[("/", Access::Public), ("/admin/", Access::SignedIn)]);
             let raw = format!("/admin/{tail}");
             if let Ok(path) = CanonicalPath::parse(&raw) {
-                prop_assert_eq!(routes.find(&path).map(|rule| rule.map(|rule| rule.access)), Ok(Some(Access::SignedIn)));
+                prop_assert_eq!(routes.find(&path).map(|found| found.map(|place| place.path.as_str())), Ok(Some("/admin/")));
             }
         }
 
@@ -239,7 +299,7 @@ mod tests {
             let rules = [("/", Access::SignedIn), ("/a/", Access::Public), ("/a/b/", Access::Bearer), ("/a/b", Access::Public)];
             if let Ok(path) = CanonicalPath::parse(&raw) {
                 let routes = routes(&rules);
-                let ours = routes.find(&path).unwrap().map(|rule| rule.path.clone());
+                let ours = routes.find(&path).unwrap().map(|place| place.path.clone());
                 let below = |rule: &str| rule.ends_with('/') && format!("{raw}/").starts_with(rule);
                 let naive = rules.iter().map(|(rule, _)| *rule).find(|rule| *rule == raw).or_else(|| {
                     rules.iter().map(|(rule, _)| *rule).filter(|rule| below(rule)).max_by_key(|rule| rule.len())

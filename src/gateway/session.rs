@@ -18,6 +18,10 @@ pub(super) struct SignedIn {
     pub user: User,
     /// Their session at the provider.
     pub parent: Session,
+    /// When they signed in, as far as this cookie proves it.
+    pub at: UnixTime,
+    /// The context class that they reached.
+    pub acr: String,
 }
 
 /// The person whose cookie came with the request. Everything that the cookie rests on is looked up each time: the
@@ -44,9 +48,16 @@ pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreErr
         Some(own) => parent.sign_in_of(own.subject),
         None => parent.current(),
     };
-    let Some(subject) = sign_in.map(|sign_in| sign_in.subject) else { return Ok(None) };
-    let Some(user) = enabled(visit, subject).await? else { return Ok(None) };
-    Ok(Some(SignedIn { user, parent }))
+    let Some(sign_in) = sign_in else { return Ok(None) };
+    let Some(user) = enabled(visit, sign_in.subject).await? else { return Ok(None) };
+    let (at, acr) = match &own {
+        // What this very browser was let in with: a renewed sign-in comes with a new cookie.
+        Some(own) => (own.sign_in.at, own.sign_in.acr().to_owned()),
+        None if parent.cookie == cookie.hash() => (sign_in.at, sign_in.acr().to_owned()),
+        // A cookie from before the last sign-in proves nothing about that one.
+        None => (UnixTime::from_seconds(0), "0".to_owned()),
+    };
+    Ok(Some(SignedIn { user, parent, at, acr }))
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.

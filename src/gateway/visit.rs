@@ -10,8 +10,10 @@ use http::request::Parts;
 use crate::ambient;
 use crate::config::{App, Language};
 use crate::cookie;
-use crate::gateway::answer::Answer;
+use crate::gateway::answer::{Answer, Challenge};
 use crate::gateway::navigation;
+use crate::gateway::resource;
+use crate::gateway::route::Rule;
 use crate::gateway::wanted::Wanted;
 use crate::origin::Origin;
 use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Problem};
@@ -121,8 +123,28 @@ impl<'a> Visit<'a> {
             let refusal = Refusal::new(ErrorCode::ServerError, "The service failed.");
             return self.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal);
         }
+        self.overloaded()
+    }
+
+    /// 503: what is needed is away for the moment.
+    pub(super) fn overloaded(&self) -> Answer {
         let refusal = Refusal::new(ErrorCode::TemporarilyUnavailable, "The service is overloaded. Try again later.");
         self.refuse(StatusCode::SERVICE_UNAVAILABLE, &refusal, Problem::Unavailable).with(RETRY_AFTER, "1")
+    }
+
+    /// A refusal that tells a program how to be let in. A fault is what was wrong with the credentials that it sent.
+    pub(super) fn challenge(&self, rule: Option<&Rule>, fault: Option<&Refusal>) -> Answer {
+        let of_rule = |code| rule.filter(|_| fault.is_some_and(|fault| fault.code == code));
+        let scopes = of_rule(ErrorCode::InsufficientScope).map_or(&[][..], |rule| &rule.scopes);
+        let step_up = of_rule(ErrorCode::InsufficientUserAuthentication);
+        let challenge = Challenge {
+            realm: &self.app.name,
+            resource_metadata: &resource::metadata_url(self),
+            scopes,
+            acr: step_up.map_or(&[][..], |rule| &rule.acr),
+            max_age: step_up.and_then(|rule| rule.max_age),
+        };
+        Answer::challenge(&challenge, fault)
     }
 
     /// The page that was asked for, or the first one where this is not a page of the application.

@@ -115,6 +115,33 @@ pub struct AccessTokenClaims {
     pub grant_id: String,
 }
 
+/// The claims of an assertion, which tells an application who sent a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssertionClaims {
+    /// The issuer.
+    pub iss: String,
+    /// The application's origin.
+    pub aud: String,
+    /// The person.
+    pub sub: String,
+    /// Their address.
+    pub email: String,
+    /// Whether it was verified.
+    pub email_verified: bool,
+    /// Their full name, where they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Their groups.
+    pub groups: Vec<String>,
+    /// Their session at the provider; absent where a bearer token came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<String>,
+    /// When it was made.
+    pub iat: UnixTime,
+    /// When it stops being valid.
+    pub exp: UnixTime,
+}
+
 /// One audience or several (RFC 7519 §4.1.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -39,6 +39,8 @@ pub enum ErrorCode {
     InvalidToken,
     /// RFC 6750 §3.1.
     InsufficientScope,
+    /// RFC 9470 §3.
+    InsufficientUserAuthentication,
     /// RFC 7591 §3.2.2.
     InvalidRedirectUri,
     /// RFC 7591 §3.2.2.
@@ -75,6 +77,7 @@ impl ErrorCode {
             Self::RegistrationNotSupported => "registration_not_supported",
             Self::InvalidToken => "invalid_token",
             Self::InsufficientScope => "insufficient_scope",
+            Self::InsufficientUserAuthentication => "insufficient_user_authentication",
             Self::InvalidRedirectUri => "invalid_redirect_uri",
             Self::InvalidClientMetadata => "invalid_client_metadata",
             Self::UnapprovedSoftwareStatement => "unapproved_software_statement",

@@ -14,6 +14,9 @@ pub const ACCESS_TOKEN: &str = "at+jwt";
 /// The `typ` of an ID token.
 pub const ID_TOKEN: &str = "JWT";
 
+/// The `typ` of an assertion to an application: of its own, so that no place that takes tokens takes one.
+pub const ASSERTION: &str = "sealgate-assertion+jwt";
+
 #[derive(Serialize)]
 struct OurHeader<'a> {
     alg: &'static str,

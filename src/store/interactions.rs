@@ -37,6 +37,9 @@ pub struct SignInAttempt {
     pub verifier: String,
     /// When it is too late.
     pub expires_at: UnixTime,
+    /// Context classes of which the sign-in must reach one; any when empty.
+    #[serde(default)]
+    pub acr: Vec<String>,
 }
 
 impl Store {

@@ -13,6 +13,7 @@ mod backup;
 mod bodies;
 mod disk;
 mod flow;
+mod forward_auth;
 mod gate;
 mod keys;
 mod openidconnect;

@@ -186,7 +186,7 @@ fn route_paths_are_canonical() {
 #[test]
 fn route_paths_are_unique_in_an_application() {
     let text = format!("{REQUIRED}{APP}\n[[app.route]]\npath = \"/\"\naccess = \"public\"");
-    starts(&fault(&text), "app[0].route[1].path: \"/\" is another route's path; ");
+    starts(&fault(&text), "app[0].route[1].path: \"/\" has another rule; ");
 }
 
 #[test]
@@ -202,4 +202,58 @@ fn public_route_cannot_ask_for_scopes_or_groups() {
 fn route_without_an_access_rule_is_a_fault() {
     let fault = fault(&with_app("access = \"signed_in\"", ""));
     starts(&fault, "app[0].route[0].access: is missing; write \"public\", \"bearer\" or \"signed_in\"");
+}
+
+/// The file with these lines in its only route.
+fn with_rule(lines: &str) -> String {
+    with_app("access = \"signed_in\"", &format!("access = \"signed_in\"\n{lines}"))
+}
+
+#[test]
+fn one_path_may_have_a_rule_for_each_method_and_one_for_the_rest() {
+    let second = |first: &str, lines: &str| {
+        format!("{}\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n{lines}", with_rule(first))
+    };
+    assert_eq!(parse(&second("methods = [\"POST\"]", "")).apps[0].routes.len(), 2);
+    assert_eq!(parse(&second("methods = [\"POST\"]", "methods = [\"GET\", \"HEAD\"]")).apps[0].routes.len(), 2);
+    let twice = fault(&second("methods = [\"POST\"]", "methods = [\"GET\", \"POST\"]"));
+    starts(&twice, "app[0].route[1].path: \"/\" has another rule for POST; ");
+    for (method, lines) in [("get", "[\"get\"]"), ("", "[\"\"]"), ("TRACE", "[\"TRACE\"]"), ("G T", "[\"G T\"]")] {
+        let fault = fault(&with_rule(&format!("methods = {lines}")));
+        assert!(fault.starts_with("app[0].route[0].methods[0]: "), "{method}: {fault}");
+    }
+    starts(&fault(&with_rule("methods = []")), "app[0].route[0].methods: is empty; ");
+}
+
+#[test]
+fn people_in_a_rule_are_addresses_or_subs() {
+    let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
+    let users = "users = [\"Anna@example.com\", \"6c0c4b3c-5a4e-4a8e-9a60-0f4bb4a4e1b5\"]";
+    assert_eq!(route(users).users.len(), 2);
+    starts(&fault(&with_rule("users = [\"anna\"]")), "app[0].route[0].users[0]: ");
+    // An empty list is a mistake, not everybody.
+    starts(&fault(&with_rule("users = []")), "app[0].route[0].users: is empty; ");
+}
+
+#[test]
+fn origins_in_a_rule_are_written_as_browsers_send_them() {
+    let origins = |origin: &str| with_rule(&format!("cors_origins = [{origin:?}]"));
+    for origin in ["https://www.example.com", "http://localhost:3000", "https://[::1]:8443"] {
+        assert_eq!(parse(&origins(origin)).apps[0].routes[0].cors_origins, [origin]);
+    }
+    for origin in
+        ["*", "null", "https://www.example.com/", "https://WWW.example.com", "https://www.example.com:443", ""]
+    {
+        starts(&fault(&origins(origin)), "app[0].route[0].cors_origins[0]: ");
+    }
+}
+
+#[test]
+fn assertion_must_be_made_before_it_can_replace_a_header() {
+    let lines = "authorization = \"replace\"\npreserve_host = true";
+    let with = |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
+    starts(&fault(&with(lines)), "app[0].authorization: \"replace\" sends the signed assertion; ");
+    assert!(parse(&with(&format!("assertion = true\n{lines}"))).apps[0].identity.assertion);
+    starts(&fault(&with("groups_delimiter = \"%\"")), "app[0].groups_delimiter: ");
+    starts(&fault(&with("names = \"latin1\"")), "app[0].names: ");
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
 use sealgate::config::{App, Server as ServerConfig, Upstream};
-use sealgate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Verdict};
+use sealgate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Verdict};
 use sealgate::server::{Server, ServerParts, StopSignal};
 use tokio::sync::oneshot;
 
@@ -62,6 +62,7 @@ impl Front for TestFront {
                     remove: vec![HeaderName::from_static("x-forged")],
                     set: vec![(HeaderName::from_static("x-forwarded-user"), HeaderValue::from_static("alice"))],
                     path_and_query: head.uri.path_and_query().unwrap().clone(),
+                    answer: AnswerFields::default(),
                 })
             }
         }
@@ -236,6 +237,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         routes: Vec::new(),
         audience: None,
         clients: None,
+        identity: sealgate::config::Identity::default(),
         preserve_host: true,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),

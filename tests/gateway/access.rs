@@ -31,7 +31,9 @@ async fn without_credentials_a_program_is_told_how_to_come_in() {
     for (method, path) in [("GET", "/"), ("GET", "/api/x"), ("POST", "/a"), ("DELETE", "/a"), ("OPTIONS", "/a")] {
         let reply = world.call(method, &format!("https://wiki.test{path}"), &[("accept", "*/*")]).await;
         reply.assert_refused(401, "login_required");
-        assert_eq!(reply.header("www-authenticate"), Some("Bearer realm=\"wiki\""));
+        let challenge = "Bearer realm=\"wiki\", \
+             resource_metadata=\"https://wiki.test/.well-known/oauth-protected-resource\"";
+        assert_eq!(reply.header("www-authenticate"), Some(challenge));
         assert_eq!(reply.header("set-cookie"), None);
     }
 }

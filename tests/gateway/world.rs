@@ -92,6 +92,45 @@ const SETTINGS: &str = r#"
     access = "signed_in"
 
     [[app]]
+    name = "desk"
+    host = "desk.test"
+    upstreams = ["http://127.0.0.1:8085"]
+    assertion = true
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    cors_origins = ["https://www.test", "https://m.test"]
+    [[app.route]]
+    path = "/records/"
+    methods = ["GET"]
+    access = "signed_in"
+    [[app.route]]
+    path = "/records/"
+    methods = ["POST", "DELETE"]
+    access = "signed_in"
+    groups = ["staff"]
+    [[app.route]]
+    path = "/bens/"
+    access = "signed_in"
+    users = ["Ben@example.test"]
+    [[app.route]]
+    path = "/money/"
+    access = "signed_in"
+    max_age_seconds = 300
+    [[app.route]]
+    path = "/vault/"
+    access = "signed_in"
+    acr = ["2"]
+    [[app.route]]
+    path = "/partners/"
+    access = "bearer"
+    audience = "https://partners.test"
+    cors_origins = ["https://www.test"]
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+
+    [[app]]
     name = "portal"
     host = "id.test"
     upstreams = ["http://127.0.0.1:8083"]

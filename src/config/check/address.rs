@@ -199,3 +199,35 @@ pub(super) fn route_path(text: &str) -> Result<String, String> {
     }
     Ok(text.to_owned())
 }
+
+/// A method, as requests name it: methods have case (RFC 9110 §9.1).
+pub(super) fn method(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 32 || !text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') {
+        return Err(format!("{text:?} is not a method; write such as \"GET\" or \"POST\""));
+    }
+    if text == "CONNECT" || text == "TRACE" {
+        return Err(format!("{text} never reaches an application; leave it out"));
+    }
+    Ok(text.to_owned())
+}
+
+/// An origin, as browsers send it in `Origin`.
+pub(super) fn web_origin(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Err("\"*\" is everybody's page; write the origins that you trust with people's sessions".to_owned());
+    }
+    let url = origin(text)?;
+    let written = format!("{}://{}", url.scheme(), authority(&url));
+    if written == text { Ok(written) } else { Err(format!("{text:?} is not how browsers send it; write {written:?}")) }
+}
+
+/// A word without blanks and quotation marks, as it can stand in a challenge.
+pub(super) fn word(text: &str) -> Result<String, String> {
+    let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    if text.is_empty() || text.len() > 128 || !text.bytes().all(sound) {
+        return Err(format!(
+            "{text:?} is not such a word; write 1 to 128 visible ASCII characters without quotation marks"
+        ));
+    }
+    Ok(text.to_owned())
+}

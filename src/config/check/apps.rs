@@ -1,17 +1,20 @@
 //! The applications of the file and their routes.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use super::address;
 use crate::config::app::split_port;
 use crate::config::file::Section;
-use crate::config::{Access, App, Issuer, Route};
+use crate::config::{Access, App, Authorization, GroupsDelimiter, Identity, Issuer, Names, Person, Route};
 use crate::protocol::client::ClientId;
 use crate::protocol::scope::ScopeValue;
 
 /// The path under which an application's host is ours.
 const OWN_PATH: &str = "/.sealgate/";
+/// Where an application's host tells clients which issuer's tokens it takes (RFC 9728 §3).
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// Reads all applications; `listen` are our own listeners, which are nobody's upstream.
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, issuer: Option<&Issuer>, listen: &[SocketAddr]) -> Option<Vec<App>> {
@@ -63,6 +66,7 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
     let clients = section.texts("clients", "write a list of client ids", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
     });
+    let identity = identity(&mut section);
     let preserve_host = section.flag("preserve_host", true);
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
@@ -76,11 +80,41 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
         routes: routes?,
         audience,
         clients,
+        identity,
         preserve_host,
         connect_timeout,
         read_timeout,
         write_timeout,
     })
+}
+
+fn identity(app: &mut Section<'_, '_>) -> Identity {
+    let defaults = Identity::default();
+    let assertion = app.flag("assertion", defaults.assertion);
+    let authorizations =
+        [("pass", Authorization::Pass), ("strip", Authorization::Strip), ("replace", Authorization::Replace)];
+    let authorization = app.choice("authorization", &authorizations).unwrap_or(defaults.authorization);
+    if authorization == Authorization::Replace && !assertion {
+        app.fault("authorization", "\"replace\" sends the signed assertion; write assertion = true, or another word");
+    }
+    let names = [
+        ("ascii-percent", Names::AsciiPercent),
+        ("utf8", Names::Utf8),
+        ("iso-8859-9", Names::Iso8859_9),
+        ("base64url", Names::Base64url),
+    ];
+    let delimiters = [
+        (",", GroupsDelimiter::Comma),
+        (";", GroupsDelimiter::Semicolon),
+        ("|", GroupsDelimiter::Bar),
+        (" ", GroupsDelimiter::Space),
+    ];
+    Identity {
+        assertion,
+        authorization,
+        names: app.choice("names", &names).unwrap_or(defaults.names),
+        groups_delimiter: app.choice("groups_delimiter", &delimiters).unwrap_or(defaults.groups_delimiter),
+    }
 }
 
 /// Browsers leave the scheme's own port out, so a host with that port would never be asked for.
@@ -104,27 +138,41 @@ fn routes(app: &mut Section<'_, '_>) -> Option<Vec<Route>> {
     if sections.is_empty() {
         app.missing("route", "write at least one [[app.route]]; what no route covers is refused");
     }
-    let mut taken = Vec::new();
+    let mut taken = TakenRules::default();
     let routes: Vec<_> = sections.into_iter().map(|section| route(section, &mut taken)).collect();
     let mut routes: Vec<Route> = routes.into_iter().collect::<Option<_>>()?;
     routes.sort_by_key(|route| Reverse(route.path.len()));
     Some(routes)
 }
 
-fn route(mut section: Section<'_, '_>, taken: &mut Vec<String>) -> Option<Route> {
+/// What earlier rules of the application are for: a path, and a method there or those that are left.
+#[derive(Default)]
+struct TakenRules(BTreeSet<(String, Option<String>)>);
+
+fn route(mut section: Section<'_, '_>, taken: &mut TakenRules) -> Option<Route> {
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
-        if path.starts_with(OWN_PATH) {
+        if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
             return Err(format!("{text:?} is Sealgate's own; write a path of the application"));
         }
-        if taken.contains(&path) {
-            return Err(format!("{text:?} is another route's path; write one rule a path"));
-        }
-        taken.push(path.clone());
         Ok(path)
     });
+    let methods = section.some_texts("methods", "write a list such as [\"GET\", \"HEAD\"]", address::method);
+    let methods = methods.unwrap_or_default();
+    if let Some(path) = &path {
+        let all = [None];
+        let named: Vec<_> = methods.iter().cloned().map(Some).collect();
+        for method in if named.is_empty() { all.as_slice() } else { &named } {
+            if !taken.0.insert((path.clone(), method.clone())) {
+                let what = method.as_ref().map_or_else(String::new, |method| format!(" for {method}"));
+                let problem = format!("{path:?} has another rule{what}; write one rule a path and method");
+                section.fault("path", &problem);
+            }
+        }
+    }
     let accesses = [("public", Access::Public), ("bearer", Access::Bearer), ("signed_in", Access::SignedIn)];
     let access = section.required_choice("access", &accesses);
+    let audience = section.text("audience", "write the audience that tokens must name", address::name);
     let known = ScopeValue::ALL.map(ScopeValue::as_str).join(", ");
     let allowed = format!("write a list of {known}");
     let scopes = section.texts("scopes", &allowed, |text| {
@@ -132,13 +180,36 @@ fn route(mut section: Section<'_, '_>, taken: &mut Vec<String>) -> Option<Route>
         if known { Ok(text.to_owned()) } else { Err(format!("{text:?} is not a scope; {allowed}")) }
     });
     let groups = section.texts("groups", "write a list of groups' names", address::name);
-    let (scopes, groups) = (scopes.unwrap_or_default(), groups.unwrap_or_default());
+    // An empty list would let everybody through where nobody was meant.
+    let users = section.some_texts("users", "write a list of addresses or subs", |text| {
+        Person::parse(text).ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
+    });
+    let acr = section.texts("acr", "write a list of context classes, such as [\"1\"]", address::word);
+    let max_age = section.optional_seconds("max_age_seconds", 30..=366 * 24 * 3600);
+    let cors_origins =
+        section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
     if access == Some(Access::Public) {
-        for (key, list) in [("scopes", &scopes), ("groups", &groups)] {
-            if !list.is_empty() {
+        for key in ["audience", "scopes", "groups", "users", "acr", "max_age_seconds"] {
+            let empty = match key {
+                "scopes" => scopes.as_ref().is_none_or(Vec::is_empty),
+                "groups" => groups.as_ref().is_none_or(Vec::is_empty),
+                _ => !section.has(key),
+            };
+            if !empty {
                 section.fault(key, "a public route asks for none; leave it out, or write another access");
             }
         }
     }
-    Some(Route { path: path?, access: access?, scopes, groups })
+    Some(Route {
+        path: path?,
+        methods,
+        access: access?,
+        audience,
+        scopes: scopes.unwrap_or_default(),
+        groups: groups.unwrap_or_default(),
+        users: users.unwrap_or_default(),
+        acr: acr.unwrap_or_default(),
+        max_age,
+        cors_origins: cors_origins.unwrap_or_default(),
+    })
 }

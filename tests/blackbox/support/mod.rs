@@ -5,7 +5,7 @@ mod instance;
 mod upstream;
 
 pub(crate) use browser::Browser;
-pub(crate) use instance::{Instance, Settings, wait_until};
+pub(crate) use instance::{Instance, Settings, free_port, wait_until};
 pub(crate) use upstream::Upstream;
 
 /// The password of every person here.

@@ -1,0 +1,118 @@
+//! `sealgate explain`: which application, which rule and which claim decide on a request.
+
+use std::io::Read as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::access::Access;
+use super::arguments;
+use super::failure::Failure;
+use super::output::Output;
+use crate::admin::command::{ClientCommand, Command, Person, UserCommand};
+use crate::ambient::{Clock as _, SystemClock};
+use crate::gateway::{Asker, Explanation, explain};
+use crate::protocol::claims::AccessTokenClaims;
+use crate::protocol::client::ClientId;
+use crate::protocol::jwt::{self, Unverified};
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::{Subject, User};
+
+/// The longest token that is read from standard input.
+const LONGEST_INPUT: u64 = 64 * 1024;
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArguments {
+    /// The request's method
+    #[arg(long, value_name = "METHOD", default_value = "GET")]
+    method: String,
+    /// The whole address that is asked for; its path is taken as it stands
+    #[arg(long, value_name = "URL")]
+    url: String,
+    /// An access token that comes with the request; - reads it from standard input. Its signature is not checked
+    #[arg(long, value_name = "TOKEN", conflicts_with = "user", allow_hyphen_values = true)]
+    token: Option<String>,
+    /// The person who has just signed in with the browser that asks
+    #[arg(long, value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    user: Option<Person>,
+}
+
+pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    let ExplainArguments { method, url, token, user } = arguments;
+    let now = SystemClock.now();
+    let (asker, fault) = match (token, user) {
+        (Some(token), _) => match by_token(&read(token)?, access, now)? {
+            Ok(asker) => (asker, None),
+            Err(claim) => (Asker::Nobody, Some(claim)),
+        },
+        (None, Some(person)) => {
+            let user = shown(access.ask(&Command::User(UserCommand::Show(person)))?.members().clone().into())?;
+            // Whoever is kept out has no session.
+            (if user.is_enabled() { Asker::Person(Box::new(user)) } else { Asker::Nobody }, None)
+        }
+        (None, None) => (Asker::Nobody, None),
+    };
+    let mut told = explain(access.config(), &method, &url, &asker, now).map_err(Failure::line)?;
+    // At the gate a token that does not stand is refused before any rule is looked at; a public rule takes no notice of it.
+    if let Some(claim) = fault
+        && !told.forwarded
+        && told.reason == "unauthenticated"
+    {
+        (told.reason, told.claim) = ("invalid_token", claim);
+    }
+    print(&told, output)
+}
+
+fn read(token: String) -> Result<String, Failure> {
+    if token != "-" {
+        return Ok(token);
+    }
+    let mut text = String::new();
+    let read = std::io::stdin().take(LONGEST_INPUT).read_to_string(&mut text);
+    read.map_err(|error| Failure::line(format_args!("cannot read the token: {error}")))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The holder of a token, or the claim that makes it worthless, as far as can be told without its key.
+fn by_token(token: &str, access: &mut Access, now: UnixTime) -> Result<Result<Asker, Option<&'static str>>, Failure> {
+    let Some(token) = Unverified::parse(token) else { return Ok(Err(None)) };
+    if !token.is(jwt::ACCESS_TOKEN) {
+        return Ok(Err(Some("typ")));
+    }
+    let Some(claims) = token.claims::<AccessTokenClaims>() else { return Ok(Err(None)) };
+    if claims.iss != access.config().issuer.as_str() {
+        return Ok(Err(Some("iss")));
+    }
+    if now >= claims.exp {
+        return Ok(Err(Some("exp")));
+    }
+    let (Some(subject), Some(client)) = (Subject::parse(&claims.sub), ClientId::parse(&claims.client_id)) else {
+        return Ok(Err(None));
+    };
+    let user = shown(access.ask(&Command::User(UserCommand::Show(Person::Sub(subject))))?.members().clone().into())?;
+    if !user.is_enabled() {
+        return Ok(Err(Some("sub")));
+    }
+    let client = access.ask(&Command::Client(ClientCommand::Show(client)))?;
+    let self_registered = client.members().get("self_registered") == Some(&Value::Bool(true));
+    Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), self_registered }))
+}
+
+fn shown(person: Value) -> Result<User, Failure> {
+    serde_json::from_value(person).map_err(|error| Failure::line(format_args!("the person cannot be read: {error}")))
+}
+
+fn print(told: &Explanation, output: &Output) -> Result<(), Failure> {
+    let Explanation { app, rule, forwarded, reason, claim } = told;
+    let object = json!({ "app": app, "rule": rule, "forwarded": forwarded, "reason": reason, "claim": claim });
+    output.result(&object, || {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+        let decision = if *forwarded { "forwarded" } else { "refused" };
+        format!(
+            "app:       {}\nrule:      {}\ndecision:  {decision}\nreason:    {reason}\nclaim:     {}\n",
+            or_none(app),
+            or_none(rule),
+            claim.unwrap_or("none")
+        )
+    })
+}

@@ -1,0 +1,177 @@
+//! Pages of other origins (the Fetch standard, §3.2): which of them may call an application from a browser, and how they are told.
+//! Pure. The gate answers preflights itself, since they come without credentials, and says the same on every answer, its
+//! own refusals included: a page cannot read a 401 that does not name its origin.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HeaderName, ORIGIN, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use crate::gateway::answer::Answer;
+use crate::gateway::route::{Place, Rule};
+
+/// How long a browser may remember what a preflight said, seconds.
+const REMEMBERED: &str = "600";
+/// The longest list of headers that a preflight may ask for.
+const LONGEST_LIST: usize = 1024;
+/// What a page of another origin may read of our own answers.
+const EXPOSED: &str = "WWW-Authenticate, Retry-After, X-Request-Id";
+
+/// What an answer says to pages of other origins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Cors {
+    /// Nothing: the rule has no opinion, and the application speaks for itself.
+    #[default]
+    Silent,
+    /// The page's origin is one of the rule's.
+    Listed(HeaderValue),
+    /// It is none of the rule's, or there is no page.
+    Stranger,
+}
+
+/// How an application's answer is changed on its way back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnswerRewrite {
+    /// Headers to remove, first.
+    pub remove: Vec<HeaderName>,
+    /// Headers to set then, each in place of all of its name.
+    pub set: Vec<(HeaderName, HeaderValue)>,
+    /// Headers to add then, beside others of their name.
+    pub append: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Cors {
+    /// What this rule says to whoever sent these headers.
+    pub(super) fn of(rule: &Rule, headers: &HeaderMap) -> Self {
+        if rule.cors_origins.is_empty() {
+            return Self::Silent;
+        }
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (Some(only), None) if rule.cors_origins.iter().any(|known| known.as_bytes() == only.as_bytes()) => {
+                Self::Listed(only.clone())
+            }
+            _ => Self::Stranger,
+        }
+    }
+
+    /// Our own answer, readable to the page.
+    pub(super) fn on(&self, answer: Answer) -> Answer {
+        match self {
+            Self::Silent => answer,
+            Self::Stranger => answer.and(VARY, HeaderValue::from_static("Origin")),
+            Self::Listed(origin) => answer
+                .and(VARY, HeaderValue::from_static("Origin"))
+                .and(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())
+                .with(ACCESS_CONTROL_ALLOW_CREDENTIALS, "true")
+                .with(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED),
+        }
+    }
+
+    /// The changes to the application's answer. Where a rule names origins, it alone says who may read: an application that
+    /// answers `*` or echoes any origin does not widen it.
+    pub(super) fn of_application(&self) -> AnswerRewrite {
+        let remove = vec![ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_CREDENTIALS];
+        let append = vec![(VARY, HeaderValue::from_static("Origin"))];
+        match self {
+            Self::Silent => AnswerRewrite::default(),
+            Self::Stranger => AnswerRewrite { remove, set: Vec::new(), append },
+            Self::Listed(origin) => AnswerRewrite {
+                remove,
+                set: vec![
+                    (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
+                    (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
+                ],
+                append,
+            },
+        }
+    }
+}
+
+/// The answer to a preflight (Fetch §3.2.2), where this is one and the rule for the method that it asks about names
+/// origins. Every other request is none of our business here.
+pub(super) fn preflight(place: &Place, head: &Parts) -> Option<Answer> {
+    if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
+        return None;
+    }
+    let method = head.headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
+    let rule = place.rule(Method::from_bytes(method.as_bytes()).ok()?.as_str())?;
+    let cors = Cors::of(rule, &head.headers);
+    let vary = HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
+    match cors {
+        Cors::Silent => None,
+        // Without the headers that allow it, the browser does not send the request.
+        Cors::Stranger => Some(cors.on(Answer::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
+        Cors::Listed(_) => {
+            let answer = cors
+                .on(Answer::empty(StatusCode::NO_CONTENT))
+                .and(VARY, vary)
+                .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
+                .with(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
+            // A list of what was asked for: a wildcard does not count with credentials, and never covers Authorization.
+            let asked = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).filter(|asked| is_list(asked.as_bytes()));
+            Some(match asked {
+                Some(asked) => answer.and(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone()),
+                None => answer,
+            })
+        }
+    }
+}
+
+/// Whether this is a list of header names and nothing else.
+fn is_list(text: &[u8]) -> bool {
+    let sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_, ".contains(byte);
+    !text.is_empty() && text.len() <= LONGEST_LIST && text.iter().all(sound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Access;
+
+    fn rule() -> Rule {
+        Rule { cors_origins: vec!["https://www.test".into()], ..Rule::plain("/", Access::SignedIn) }
+    }
+
+    fn from(origins: &[&'static str]) -> HeaderMap {
+        origins.iter().map(|origin| (ORIGIN, HeaderValue::from_static(origin))).collect()
+    }
+
+    #[test]
+    fn an_origin_is_listed_byte_for_byte_or_not_at_all() {
+        let listed = Cors::Listed(HeaderValue::from_static("https://www.test"));
+        assert_eq!(Cors::of(&rule(), &from(&["https://www.test"])), listed);
+        for origins in [
+            vec![],
+            vec!["null"],
+            vec!["https://WWW.test"],
+            vec!["https://www.test:443"],
+            vec!["http://www.test"],
+            vec!["https://www.test.evil.test"],
+            vec!["https://evil.test", "https://www.test"],
+            vec!["https://www.test", "https://www.test"],
+        ] {
+            assert_eq!(Cors::of(&rule(), &from(&origins)), Cors::Stranger, "{origins:?}");
+        }
+        let silent = Rule::plain("/", Access::SignedIn);
+        assert_eq!(Cors::of(&silent, &from(&["https://www.test"])), Cors::Silent);
+    }
+
+    #[test]
+    fn an_application_does_not_widen_what_the_rule_says() {
+        let rewrite = Cors::Stranger.of_application();
+        assert!(rewrite.remove.contains(&ACCESS_CONTROL_ALLOW_ORIGIN) && rewrite.set.is_empty());
+        assert_eq!(Cors::Silent.of_application(), AnswerRewrite::default());
+    }
+
+    #[test]
+    fn what_is_no_list_of_headers_is_not_echoed() {
+        assert!(is_list(b"authorization, x-a_b"));
+        for text in [b"".as_slice(), b"a:b", b"a\"b", &[b'a'; 1025]] {
+            assert!(!is_list(text));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Why a request would be let through or not, in the words of the log: for `sealgate explain`. The same rules and the same
+//! decision as at the gate, without a server, a store or a signature.
+
+use std::sync::Arc;
+
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method};
+
+use crate::bearer::Bearer;
+use crate::config::{Access, Config};
+use crate::gateway::cors::Cors;
+use crate::gateway::host_app;
+use crate::gateway::path::CanonicalPath;
+use crate::gateway::policy::{self, Refused, SignedIn, Visitor, Wish};
+use crate::gateway::resource;
+use crate::gateway::route::{Routes, Rule};
+use crate::gateway::wanted;
+use crate::protocol::claims::AccessTokenClaims;
+use crate::protocol::client::ClientId;
+use crate::protocol::scope::Scope;
+use crate::protocol::session::SessionId;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::User;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub enum Asker {
+    /// Somebody without credentials.
+    Nobody,
+    /// Who holds a token that stands and says this.
+    Token {
+        /// What it says.
+        claims: Box<AccessTokenClaims>,
+        /// About whom.
+        user: Box<User>,
+        /// Whether its client registered itself.
+        self_registered: bool,
+    },
+    /// Who has just signed in with a browser.
+    Person(Box<User>),
+}
+
+/// What would become of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The application's name; none when the host is nobody's.
+    pub app: Option<String>,
+    /// The rule, in words; none when no rule decided.
+    pub rule: Option<String>,
+    /// Whether the application would get the request.
+    pub forwarded: bool,
+    /// The word that the log has for it.
+    pub reason: &'static str,
+    /// The claim that decided.
+    pub claim: Option<&'static str>,
+}
+
+/// Explains what would become of this request. `url` is absolute; its path is taken byte for byte.
+///
+/// # Errors
+/// When it is no absolute URL of http or https, or the method is none.
+pub fn explain(
+    config: &Config,
+    method: &str,
+    url: &str,
+    asker: &Asker,
+    now: UnixTime,
+) -> Result<Explanation, &'static str> {
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not one")?;
+    let (host, target) = split(url).ok_or("the URL is not absolute: write such as https://wiki.example.com/path")?;
+    let mut told = Explanation { app: None, rule: None, forwarded: false, reason: "no_application", claim: None };
+    let Some((index, app)) = host_app(&config.apps, host) else { return Ok(told) };
+    told.app = Some(app.name.clone());
+    let target =
+        PathAndQuery::try_from(target).map_err(|_| "the URL's path cannot be sent: escape what is not ASCII")?;
+    let refused = |told: Explanation, reason| Ok(Explanation { reason, ..told });
+    let path = match CanonicalPath::of(&target) {
+        Ok(path) => path,
+        Err(ambiguous) => return refused(told, ambiguous.as_str()),
+    };
+    if wanted::is_own(&path) || resource::is_metadata(&path) {
+        return refused(told, "own");
+    }
+    let routes = Routes::of(app);
+    let place = match routes.find(&path) {
+        Ok(Some(place)) => place,
+        Ok(None) => return refused(told, "unopened"),
+        Err(ambiguous) => return refused(told, ambiguous.as_str()),
+    };
+    let Some(rule) = place.rule(method.as_str()) else {
+        told.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
+        return refused(told, "method");
+    };
+    told.rule = Some(in_words(rule));
+    let wish = Wish {
+        index,
+        app,
+        issuer: config.issuer.as_str(),
+        rule,
+        path_and_query: &target,
+        cors: Cors::of(rule, &HeaderMap::new()),
+        now,
+    };
+    let visitor = visitor(asker, now).ok_or("the token's client_id or scope cannot be read")?;
+    match policy::decide(&wish, &visitor) {
+        Ok(_) => Ok(Explanation { forwarded: true, reason: "forwarded", ..told }),
+        Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..told }),
+        Err(refused) => Ok(Explanation { reason: refused.as_str(), claim: refused.claim(), ..told }),
+    }
+}
+
+/// Host and target of an absolute URL. Written without a URL library, which would tidy the path.
+fn split(url: &str) -> Option<(&str, &str)> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let rest = rest.split('#').next()?;
+    let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    (!host.is_empty()).then_some((host, if target.is_empty() { "/" } else { target }))
+}
+
+fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
+    Some(match asker {
+        Asker::Nobody => Visitor::Nobody,
+        Asker::Token { claims, user, self_registered } => Visitor::Bearer(Arc::new(Bearer {
+            scope: Scope::parse(&claims.scope).ok()?,
+            client: ClientId::parse(&claims.client_id)?,
+            claims: claims.as_ref().clone(),
+            user: Arc::new(user.as_ref().clone()),
+            self_registered: *self_registered,
+        })),
+        Asker::Person(user) => Visitor::Browser(Arc::new(SignedIn {
+            user: user.as_ref().clone(),
+            session: SessionId::from_random([0; 16]),
+            at: now,
+            acr: "1".to_owned(),
+        })),
+    })
+}
+
+/// A rule as an operator would say it.
+fn in_words(rule: &Rule) -> String {
+    let access = match rule.access {
+        Access::Public => "public",
+        Access::Bearer => "bearer",
+        Access::SignedIn => "signed_in",
+    };
+    let mut words = format!("{} {access}", rule.path);
+    let mut add = |name: &str, list: &[String]| {
+        if !list.is_empty() {
+            words.extend([", ", name, " ", &list.join(" ")]);
+        }
+    };
+    add("methods", &rule.methods);
+    add("audience", rule.audience.as_slice());
+    add("scopes", &rule.scopes);
+    add("groups", &rule.groups);
+    add("users", &rule.users.iter().map(crate::config::Person::text).collect::<Vec<_>>());
+    add("acr", &rule.acr);
+    add("max_age_seconds", &rule.max_age.map(|most| most.as_secs().to_string()).into_iter().collect::<Vec<_>>());
+    words
+}

@@ -1,0 +1,251 @@
+//! Decisions for proxies that carry requests themselves and ask before (nginx `auth_request`, Caddy `forward_auth`, Traefik
+//! `ForwardAuth`): what they say of their client's request becomes a request, and that is judged like one that came here.
+//!
+//! Only 2xx means "let it through" to such a proxy, so only a permit becomes one. Every other answer of ours, a stylesheet
+//! or a preflight too, becomes something else.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HOST, HeaderName};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+
+use crate::config::Config;
+use crate::gateway::answer::Answer;
+use crate::gateway::headers::{Rewrite, WHO};
+use crate::gateway::{Decision, Gateway};
+use crate::origin::{Origin, Peer};
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::sealgate::Sealgate;
+
+/// Where proxies ask, on whatever host.
+const PATH: &str = "/.sealgate/auth";
+/// The query of those that cannot hand a redirect on.
+const NO_REDIRECT: &str = "redirect=no";
+
+const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
+const HOSTS: [&str; 1] = ["x-forwarded-host"];
+const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+
+/// The application's request headers without what is ours, for the proxy to send on in place of its client's.
+const CLEANED: [(HeaderName, HeaderName); 2] = [
+    (COOKIE, HeaderName::from_static("x-sealgate-cookie")),
+    (AUTHORIZATION, HeaderName::from_static("x-sealgate-authorization")),
+];
+
+/// Whether a proxy asks here for a decision, and may.
+pub(super) fn is_asked(config: &Config, head: &Parts) -> bool {
+    let peer = head.extensions.get::<Peer>().map(|peer| peer.0.to_canonical());
+    head.uri.path() == PATH
+        && peer.is_some_and(|peer| config.forward_auth.trusted.iter().any(|network| network.contains(&peer)))
+}
+
+/// Answers a proxy.
+pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts) -> Response<Bytes> {
+    let mut asked = match described(head) {
+        Ok(asked) => asked,
+        Err(why) => {
+            let peer = head.extensions.get::<Peer>().map(|peer| peer.0.to_string());
+            tracing::warn!(peer, "a proxy asks for a decision, but {why}");
+            let refusal = Refusal::invalid_request("The proxy does not say which request it asks about.");
+            return Answer::error(StatusCode::BAD_REQUEST, &refusal).into_response();
+        }
+    };
+    let relays = head.uri.query() != Some(NO_REDIRECT);
+    if !relays {
+        as_a_program(&mut asked.headers);
+    }
+    match gateway.admit(sealgate, &asked).await {
+        Decision::Forward(permit) => permitted(&asked.headers, &permit.rewrite(&asked)),
+        Decision::Answer(response) => refused(response, relays),
+    }
+}
+
+/// The client's request, as the proxy describes it. A header that the proxy does not set may be the client's own, so
+/// whatever says the same thing must say the same.
+fn described(head: &Parts) -> Result<Parts, &'static str> {
+    let headers = &head.headers;
+    let method = agreed(headers, &METHODS, "no X-Forwarded-Method or X-Original-Method says the method")?;
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not one")?;
+    let (mut host, mut target) = (None, None);
+    for name in TARGETS {
+        let Some(value) = one(headers, name)? else { continue };
+        let (authority, path) = match value.split_once("://") {
+            Some((_, rest)) if !value.starts_with('/') => {
+                let end = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (authority, path) = rest.split_at(end);
+                (Some(authority), path)
+            }
+            _ => (None, value),
+        };
+        agree(&mut target, path)?;
+        if let Some(authority) = authority {
+            agree(&mut host, authority)?;
+        }
+    }
+    for name in HOSTS {
+        if let Some(value) = one(headers, name)? {
+            agree(&mut host, value)?;
+        }
+    }
+    let host = host.ok_or("no X-Forwarded-Host or X-Original-URL says the host")?;
+    let target = target.ok_or("no X-Forwarded-Uri or X-Original-URL says the target")?;
+    let path_and_query = PathAndQuery::try_from(target).map_err(|_| "the target is not a path")?;
+    // The parser cuts a fragment off, and takes an empty path for `/`.
+    if path_and_query.as_str() != target {
+        return Err("the target is not a path and a query");
+    }
+    let (mut parts, ()) = Request::new(()).into_parts();
+    parts.method = method;
+    parts.uri = Uri::from(path_and_query);
+    parts.headers = headers.clone();
+    parts.headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| "the host is not one")?);
+    if let Some(origin) = head.extensions.get::<Origin>() {
+        parts.extensions.insert(origin.clone());
+    }
+    Ok(parts)
+}
+
+fn agreed<'h>(headers: &'h HeaderMap, names: &[&str], missing: &'static str) -> Result<&'h str, &'static str> {
+    let mut found = None;
+    for name in names {
+        if let Some(value) = one(headers, name)? {
+            agree(&mut found, value)?;
+        }
+    }
+    found.ok_or(missing)
+}
+
+fn agree<'h>(known: &mut Option<&'h str>, value: &'h str) -> Result<(), &'static str> {
+    match known {
+        Some(known) if *known != value => Err("two of its headers contradict one another"),
+        _ => {
+            *known = Some(value);
+            Ok(())
+        }
+    }
+}
+
+fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, &'static str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(only), None) => only.to_str().map(Some).map_err(|_| "a header of its is not text"),
+        (Some(_), Some(_)) => Err("a header of its stands there twice"),
+    }
+}
+
+/// Nobody is sent anywhere: the proxy would not hand it on.
+fn as_a_program(headers: &mut HeaderMap) {
+    for name in ["sec-fetch-dest", "sec-fetch-mode"] {
+        // What a WebSocket's handshake says of itself is still of use.
+        if headers.get(name).is_none_or(|value| value != "websocket") {
+            headers.remove(name);
+        }
+    }
+    headers.remove(ACCEPT);
+    headers.insert("x-requested-with", HeaderValue::from_static("forward-auth"));
+}
+
+/// All that the proxy needs to carry the request on. Each header is there, empty where it has nothing to say, so that a proxy
+/// that copies them leaves nothing of what its client wrote.
+fn permitted(headers: &HeaderMap, rewrite: &Rewrite) -> Response<Bytes> {
+    let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let empty = || HeaderValue::from_static("");
+    let mut answer = Answer::empty(StatusCode::OK);
+    for name in WHO {
+        answer = answer.and(name.clone(), set(&name).unwrap_or_else(empty));
+    }
+    for (name, cleaned) in CLEANED {
+        let kept = || headers.get(&name).filter(|_| !rewrite.remove.contains(&name)).cloned();
+        answer = answer.and(cleaned, set(&name).or_else(kept).unwrap_or_else(empty));
+    }
+    answer.into_response()
+}
+
+fn refused(response: Response<Bytes>, relays: bool) -> Response<Bytes> {
+    let status = response.status();
+    let hands_on =
+        if relays { !status.is_success() } else { status == 401 || status == 403 || status.is_server_error() };
+    if hands_on {
+        return response;
+    }
+    let refusal = Refusal::new(ErrorCode::AccessDenied, "The proxy has to send this request to Sealgate itself.");
+    Answer::error(StatusCode::FORBIDDEN, &refusal).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described_by(fields: &[(&str, &str)]) -> Result<String, &'static str> {
+        let mut request = Request::get(PATH).header("host", "sealgate.internal");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let parts = described(&request.body(()).unwrap().into_parts().0)?;
+        Ok(format!("{} {} {}", parts.method, parts.headers[HOST].to_str().unwrap(), parts.uri))
+    }
+
+    #[test]
+    fn a_request_is_read_as_each_proxy_describes_it() {
+        let caddy = [
+            ("x-forwarded-method", "POST"),
+            ("x-forwarded-host", "wiki.test"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-uri", "/a%2Fb/../c?d=e://f&g"),
+        ];
+        assert_eq!(described_by(&caddy), Ok("POST wiki.test /a%2Fb/../c?d=e://f&g".into()));
+        let ingress = [("x-original-method", "GET"), ("x-original-url", "https://wiki.test:8443/a?b=/c")];
+        assert_eq!(described_by(&ingress), Ok("GET wiki.test:8443 /a?b=/c".into()));
+        let both = [caddy.as_slice(), &[("x-original-uri", "/a%2Fb/../c?d=e://f&g")]].concat();
+        assert!(described_by(&both).is_ok());
+    }
+
+    #[test]
+    fn what_a_client_says_beside_the_proxy_changes_nothing() {
+        let caddy = [("x-forwarded-method", "GET"), ("x-forwarded-host", "wiki.test"), ("x-forwarded-uri", "/admin/")];
+        for forged in [
+            ("x-original-url", "https://wiki.test/public/"),
+            ("x-original-url", "https://other.test/admin/"),
+            ("x-original-uri", "/public/"),
+            ("x-original-method", "OPTIONS"),
+            ("x-forwarded-uri", "/public/"),
+            ("x-forwarded-host", "other.test"),
+        ] {
+            assert!(described_by(&[caddy.as_slice(), &[forged]].concat()).is_err(), "{forged:?}");
+        }
+        for missing in 0..3 {
+            let mut rest = caddy.to_vec();
+            rest.remove(missing);
+            assert!(described_by(&rest).is_err());
+        }
+        for target in ["", "a", "/a#b", "http://", "*"] {
+            let fields = [("x-forwarded-method", "GET"), ("x-forwarded-host", "h"), ("x-forwarded-uri", target)];
+            assert!(described_by(&fields).is_err(), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_permit_is_a_success() {
+        let answer = |status: u16| {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::from_u16(status).unwrap();
+            response
+        };
+        for (status, relayed, not_relayed) in [
+            (200, 403, 403),
+            (204, 403, 403),
+            (302, 302, 403),
+            (400, 400, 403),
+            (401, 401, 401),
+            (403, 403, 403),
+            (405, 405, 403),
+            (429, 429, 403),
+            (503, 503, 503),
+        ] {
+            assert_eq!(refused(answer(status), true).status(), relayed);
+            assert_eq!(refused(answer(status), false).status(), not_relayed);
+        }
+    }
+}

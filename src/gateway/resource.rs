@@ -1,0 +1,55 @@
+//! What an application's host says of itself to clients that look for the way in: protected-resource metadata (RFC 9728).
+
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL};
+use http::{HeaderValue, Method, StatusCode};
+use serde::Serialize;
+
+use crate::gateway::answer::Answer;
+use crate::gateway::path::CanonicalPath;
+use crate::gateway::visit::Visit;
+use crate::protocol::error::{ErrorCode, Refusal};
+
+/// Where it stands on every application's host (RFC 9728 §3).
+const PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// The document (RFC 9728 §2).
+#[derive(Serialize)]
+struct Metadata<'a> {
+    resource: &'a str,
+    authorization_servers: [&'a str; 1],
+    scopes_supported: Vec<&'a str>,
+    bearer_methods_supported: [&'static str; 1],
+    resource_name: &'a str,
+}
+
+/// The address of the document.
+pub(super) fn metadata_url(visit: &Visit<'_>) -> String {
+    format!("{}{PATH}", visit.app.origin(&visit.sealgate.config.issuer))
+}
+
+/// Whether this is its path.
+pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
+    path.as_bytes() == PATH.as_bytes()
+}
+
+/// The document, the same for everybody.
+pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
+    if !matches!(visit.head.method, Method::GET | Method::HEAD) {
+        let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
+        return Answer::error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, "GET, HEAD");
+    }
+    let mut scopes: Vec<&str> = visit.app.routes.iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect();
+    scopes.sort_unstable();
+    scopes.dedup();
+    let metadata = Metadata {
+        // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
+        resource: &visit.app.origin(&visit.sealgate.config.issuer),
+        authorization_servers: [visit.sealgate.config.issuer.as_str()],
+        scopes_supported: scopes,
+        bearer_methods_supported: ["header"],
+        resource_name: &visit.app.name,
+    };
+    Answer::document(&metadata)
+        .with(CACHE_CONTROL, "public, max-age=3600")
+        .and(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))
+}

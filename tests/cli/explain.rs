@@ -1,0 +1,103 @@
+//! `sealgate explain`: which application, rule and claim decide.
+
+use std::fs;
+
+use sealgate::protocol::jwt;
+use serde_json::{Value, json};
+
+use crate::site::{PASSWORD, Site, stderr};
+
+const APPS: &str = r#"
+[[app]]
+name = "wiki"
+host = "wiki.localhost"
+upstreams = ["http://127.0.0.1:8081"]
+[[app.route]]
+path = "/"
+access = "signed_in"
+[[app.route]]
+path = "/staff/"
+methods = ["GET", "POST"]
+access = "signed_in"
+groups = ["staff"]
+[[app.route]]
+path = "/api/"
+access = "bearer"
+scopes = ["profile"]
+"#;
+
+fn site() -> Site {
+    let site = Site::new();
+    let text = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), text + APPS).unwrap();
+    site
+}
+
+fn told(site: &Site, arguments: &[&str]) -> Value {
+    site.json(&[&["explain"], arguments].concat())
+}
+
+#[test]
+fn a_request_is_judged_without_a_server_or_a_store() {
+    let site = site();
+    let url = "http://wiki.localhost:8080/staff/rota?x";
+    let expected = json!({
+        "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
+        "forwarded": false, "reason": "unauthenticated", "claim": null,
+    });
+    assert_eq!(told(&site, &["--url", url]), expected);
+    assert!(!site.store_directory().exists());
+    let reason = |arguments: &[&str]| told(&site, arguments)["reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason(&["--url", url, "--method", "DELETE"]), "method");
+    assert_eq!(reason(&["--url", "http://other.localhost/"]), "no_application");
+    assert_eq!(reason(&["--url", "http://wiki.localhost/staff/%2e%2e/"]), "dot_segment");
+    assert_eq!(reason(&["--url", "http://wiki.localhost/STAFF/"]), "spelling");
+    assert_eq!(reason(&["--url", "http://wiki.localhost/.sealgate/logout"]), "own");
+    let wrong = site.run(&["explain", "--url", "/staff/"], "");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(stderr(&wrong).contains("the URL is not absolute"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
+    let site = site();
+    for (email, group) in [("anna@example.test", "staff"), ("ben@example.test", "visitors")] {
+        let arguments = ["user", "add", "--email", email, "--name", "x", "--group", group, "--password-stdin"];
+        site.json_with(&arguments, PASSWORD);
+    }
+    let url = ["--url", "http://wiki.localhost/staff/"];
+    let anna = told(&site, &[url.as_slice(), &["--user", "anna@example.test"]].concat());
+    assert_eq!((&anna["forwarded"], &anna["reason"]), (&json!(true), &json!("forwarded")));
+    let ben = told(&site, &[url.as_slice(), &["--user", "ben@example.test"]].concat());
+    assert_eq!((&ben["reason"], &ben["claim"]), (&json!("group"), &json!("groups")));
+    let text = site.run(&["explain", "--user", "ben@example.test", "--url", "http://wiki.localhost/staff/"], "");
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("decision:  refused\nreason:    group\nclaim:     groups\n"), "{text}");
+}
+
+#[test]
+fn a_token_is_judged_by_what_it_says() {
+    let site = site();
+    let arguments = ["user", "add", "--email", "anna@example.test", "--name", "x", "--password-stdin"];
+    let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
+    let redirect = ["--redirect-uri", "http://localhost:9/cb"];
+    site.json(&[&["client", "add", "--id", "web", "--name", "Web", "--type", "public"][..], &redirect].concat());
+    let token = |scope: &str, exp: u64, typ| {
+        let claims = json!({
+            "iss": "http://localhost:8080", "sub": sub, "aud": "http://localhost:8080", "exp": exp, "iat": 1, "jti": "j",
+            "client_id": "web", "scope": scope, "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
+        });
+        jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
+    };
+    let judged = |token: &str| {
+        let told = site.json_with(&["explain", "--url", "http://wiki.localhost/api/x", "--token", "-"], token);
+        (told["reason"].as_str().unwrap().to_owned(), told["claim"].as_str().unwrap_or_default().to_owned())
+    };
+    let pair = |reason: &str, claim: &str| (reason.to_owned(), claim.to_owned());
+    let future = 4_000_000_000;
+    assert_eq!(judged(&token("openid profile", future, jwt::ACCESS_TOKEN)), pair("forwarded", ""));
+    assert_eq!(judged(&token("openid", future, jwt::ACCESS_TOKEN)), pair("scope", "scope"));
+    assert_eq!(judged(&token("openid profile", 2, jwt::ACCESS_TOKEN)), pair("invalid_token", "exp"));
+    assert_eq!(judged(&token("openid profile", future, jwt::ASSERTION)), pair("invalid_token", "typ"));
+    assert_eq!(judged("rubbish"), pair("invalid_token", ""));
+}

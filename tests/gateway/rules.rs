@@ -1,0 +1,149 @@
+//! What a rule may ask for: methods, people, the audience, the strength and the age of the sign-in.
+
+use crate::browser::{Browser, is_login};
+use crate::world::{ANNA, BEN, World};
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+#[tokio::test]
+async fn a_method_that_no_rule_of_the_path_is_for_gets_nowhere() {
+    let world = World::new().await;
+    let (anna, ben) = (Browser::new(&world), Browser::new(&world));
+    anna.sign_in_at("https://desk.test/", ANNA).await;
+    ben.sign_in_at("https://desk.test/", BEN).await;
+    let records = "https://desk.test/records/7";
+    for method in ["GET", "HEAD"] {
+        assert_eq!(ben.send(method, records, &[], "").await.arrived(), ("desk", "/records/7"));
+    }
+    for method in ["POST", "DELETE"] {
+        assert_eq!(anna.send(method, records, &[], "").await.arrived(), ("desk", "/records/7"));
+        ben.send(method, records, &[], "").await.assert_refused(403, "access_denied");
+    }
+    // Neither does it fall to the wider rule of `/`, nor is it asked who comes.
+    for method in ["PUT", "PATCH", "OPTIONS", "PROPFIND", "get"] {
+        for reply in [anna.send(method, records, &[], "").await, world.call(method, records, &[]).await] {
+            reply.assert_refused(405, "method_not_allowed");
+            assert_eq!(reply.header("allow"), Some("DELETE, GET, HEAD, POST"));
+        }
+    }
+    // A framework does not hear of another method aside.
+    let fields = [("x-http-method-override", "DELETE"), ("x_method_override", "DELETE")];
+    let reply = ben.send("GET", records, &fields, "").await;
+    reply.arrived();
+    assert!(reply.headers.values().all(|value| value != "DELETE"), "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_rule_for_one_person_lets_nobody_else_through() {
+    let world = World::new().await;
+    let (anna, ben) = (Browser::new(&world), Browser::new(&world));
+    anna.sign_in_at("https://desk.test/", ANNA).await;
+    ben.sign_in_at("https://desk.test/", BEN).await;
+    ben.visit("https://desk.test/bens/x").await.arrived();
+    let refused = anna.visit("https://desk.test/bens/x").await;
+    refused.assert_page(403);
+    assert!(refused.text().contains(ANNA));
+    anna.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
+    // An address that its owner has not proven is anybody's to write down.
+    let store = &world.sealgate.store;
+    store.change_user(world.ben.sub, |user| user.email_verified = false).await.unwrap();
+    ben.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
+}
+
+#[tokio::test]
+async fn an_old_sign_in_is_renewed_and_the_browser_comes_back() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://desk.test/", ANNA).await;
+    world.wait(300);
+    browser.visit("https://desk.test/money/out?to=%C5%9F").await.arrived();
+    world.wait(1);
+    // A script is told what is needed (RFC 9470).
+    let refused = browser.fetch("https://desk.test/money/out").await;
+    refused.assert_refused(401, "insufficient_user_authentication");
+    let challenge = refused.header("www-authenticate").unwrap();
+    assert!(challenge.contains("error=\"insufficient_user_authentication\""), "{challenge}");
+    assert!(challenge.contains("max_age=\"300\""), "{challenge}");
+    // A person signs in again, and no single sign-on spares them.
+    let sent = browser.visit("https://desk.test/money/out?to=%C5%9F").await;
+    assert_eq!(sent.sent_with("max_age").as_deref(), Some("300"));
+    let page = browser.follow("https://desk.test/", sent).await;
+    assert!(is_login(&page), "{page:?}");
+    let end = browser.sign_in(&page, ANNA).await;
+    assert_eq!(end.arrived(), ("desk", "/money/out?to=%C5%9F"));
+    browser.fetch("https://desk.test/money/out").await.arrived();
+    // Elsewhere an old sign-in does.
+    world.wait(1000);
+    browser.visit("https://desk.test/").await.arrived();
+}
+
+#[tokio::test]
+async fn a_sign_in_that_was_renewed_elsewhere_counts_here_without_a_second_one() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://desk.test/", ANNA).await;
+    world.wait(301);
+    let page = browser.open("https://id.test/oauth/authorize?client_id=api&response_type=code&redirect_uri=https://rp.test/cb&scope=openid&prompt=login").await;
+    browser.sign_in(&page, ANNA).await;
+    assert_eq!(browser.open("https://desk.test/money/").await.arrived(), ("desk", "/money/"));
+}
+
+#[tokio::test]
+async fn an_old_token_is_refused_by_its_auth_time() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid").await);
+    let fields = [("authorization", token.as_str()), ("accept", "text/html")];
+    world.call("GET", "https://desk.test/money/", &fields).await.arrived();
+    world.wait(301);
+    let refused = world.call("GET", "https://desk.test/money/", &fields).await;
+    refused.assert_refused(401, "insufficient_user_authentication");
+    world.call("GET", "https://desk.test/", &fields).await.arrived();
+}
+
+#[tokio::test]
+async fn a_sign_in_that_cannot_be_strong_enough_ends_on_a_page_and_not_in_circles() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let sent = browser.visit("https://desk.test/vault/x").await;
+    assert_eq!(sent.sent_with("acr_values").as_deref(), Some("2"));
+    let page = browser.follow("https://desk.test/", sent).await;
+    let end = browser.sign_in(&page, ANNA).await;
+    end.assert_page(403);
+    assert!(end.text().contains(ANNA));
+    browser.open("https://desk.test/vault/x").await.assert_page(403);
+    // They are signed in nevertheless, for all that needs no more.
+    browser.visit("https://desk.test/").await.arrived();
+    let refused = browser.fetch("https://desk.test/vault/x").await;
+    refused.assert_refused(401, "insufficient_user_authentication");
+    assert!(refused.header("www-authenticate").unwrap().contains("acr_values=\"2\""));
+    let token = bearer(&world.access_token("openid").await);
+    let refused = world.call("GET", "https://desk.test/vault/x", &[("authorization", &token)]).await;
+    refused.assert_refused(401, "insufficient_user_authentication");
+}
+
+#[tokio::test]
+async fn a_rules_own_audience_is_asked_of_tokens() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid").await);
+    let refused = world.call("GET", "https://desk.test/partners/x", &[("authorization", &token)]).await;
+    refused.assert_refused(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn every_application_says_whose_tokens_it_takes() {
+    let world = World::new().await;
+    let address = "https://wiki.test/.well-known/oauth-protected-resource";
+    let reply = world.call("GET", address, &[]).await;
+    assert_eq!(reply.answered_with(), 200);
+    let document = reply.json();
+    assert_eq!(document["resource"], "https://wiki.test");
+    assert_eq!(document["authorization_servers"], serde_json::json!(["https://id.test"]));
+    assert_eq!(document["scopes_supported"], serde_json::json!(["profile"]));
+    assert_eq!(document["bearer_methods_supported"], serde_json::json!(["header"]));
+    assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+    world.call("POST", address, &[]).await.assert_refused(405, "method_not_allowed");
+    // Below it begins the application again.
+    world.call("GET", &format!("{address}/x"), &[]).await.assert_refused(401, "login_required");
+}
