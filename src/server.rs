@@ -21,8 +21,8 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Doorway, Front, Health, Limits, Listener, Proxy, Quota, RequestIds, Upstreams, Watch, admin_service, load_tls,
-    watch_health,
+    Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, RequestIds, Upstreams, Watch, admin_service, load_tls,
+    watch_health, watch_lasting,
 };
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
@@ -149,10 +149,11 @@ impl Server {
         let ServerConfig { max_connections, max_connections_per_peer, trusted_proxies, .. } = &parts.server;
         let quota = Quota::new(*max_connections, *max_connections_per_peer, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().map(Listener::address).collect();
+        let lasting = Arc::new(Lasting::default());
         server.add_service(Doorway::new(
             "public",
             parts.server.threads,
-            public_app(&server.configuration, &parts, Arc::clone(&upstreams)),
+            public_app(&server.configuration, &parts, Arc::clone(&upstreams), Arc::clone(&lasting)),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
@@ -177,6 +178,8 @@ impl Server {
         }
         drop(ready);
         let mut tasks = parts.background;
+        let front = Arc::clone(&parts.front);
+        tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, front, stop)));
         tasks.push(Background::new("upstream health", |stop| watch_health(upstreams, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
 
@@ -198,6 +201,7 @@ fn public_app(
     config: &Arc<ServerConf>,
     parts: &ServerParts,
     upstreams: Arc<[Upstreams]>,
+    lasting: Arc<Lasting>,
 ) -> pingora::proxy::HttpProxy<Proxy> {
     let server = &parts.server;
     let seed = [0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy)));
@@ -208,6 +212,7 @@ fn public_app(
         body_timeout: server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
         request_ids: RequestIds::new(seed),
+        lasting,
     };
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();

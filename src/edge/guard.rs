@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::ConnectionEvent;
 use super::connection::{Connection, Replay};
 use super::head::{self, Head};
+use super::lasting::Severable;
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::refusal::raw_refusal;
@@ -78,7 +79,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
         stop: ShutdownWatch,
         ready: mpsc::Sender<String>,
     ) -> Self {
-        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch });
+        let guard = Arc::new(Guard { app: Arc::new(Severable(Arc::new(app))), limits, watch });
         Self { name, threads, listeners, guard, quota, stop, ready: Some(ready) }
     }
 }
@@ -175,7 +176,7 @@ enum NoHead {
 }
 
 struct Guard<A> {
-    app: Arc<A>,
+    app: Arc<Severable<A>>,
     limits: Limits,
     watch: Watch,
 }

@@ -1,14 +1,15 @@
 //! The way of one request through Pingora: checked, decided on by the [`Front`], answered or carried to an upstream,
 //! and told of when it is over.
 
+use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderValue, Request, StatusCode, Uri};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderValue, Method, Request, StatusCode, Uri, request};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -19,10 +20,11 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
 use super::fields::{join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
-use super::{AnsweredBy, Finished, Forward, Front, Origin, Verdict, client_address, head};
+use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Standing, Verdict, client_address, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,6 +41,7 @@ pub(crate) struct Proxy {
     /// The longest that a client may take to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
+    pub(crate) lasting: Arc<Lasting>,
 }
 
 /// What is known of a request on its way.
@@ -52,6 +55,39 @@ pub(crate) struct Exchange {
     /// The server that could not be reached.
     avoid: Option<SocketAddr>,
     uploaded: u64,
+    downloaded: u64,
+    switch: Option<Arc<Switch>>,
+    lasting: Option<Box<Last>>,
+}
+
+/// An exchange that lasts: what is told of it should it be cut off.
+struct Last {
+    front: Arc<dyn Front>,
+    head: Arc<request::Parts>,
+    status: Option<StatusCode>,
+    _ticket: Ticket,
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Only one that was cut off has not been told of before.
+        let Some(last) = self.lasting.take() else { return };
+        tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
+        last.front.connection(ConnectionEvent::AccessEnded);
+        last.front.finished(&Finished {
+            origin: &self.origin,
+            method: &last.head.method,
+            host: last.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: last.head.uri.path(),
+            version: last.head.version,
+            status: last.status,
+            answered_by: AnsweredBy::Upstream,
+            app: self.forward.as_ref().map(|forward| forward.app),
+            duration: self.started.elapsed(),
+            request_bytes: self.uploaded,
+            response_bytes: self.downloaded,
+        });
+    }
 }
 
 impl Proxy {
@@ -65,6 +101,28 @@ impl Proxy {
         let trusted = self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()));
         let request_id = trusted.then(given).flatten().unwrap_or_else(|| self.request_ids.next());
         Origin { address, secure, request_id }
+    }
+
+    /// The front's words for an application that did not answer.
+    fn unanswered(&self, session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
+        if exchange.forward.is_none() || !status.is_server_error() {
+            return None;
+        }
+        let mut head = session.req_header().as_owned_parts();
+        head.extensions.insert(exchange.origin.clone());
+        self.front.unanswered(&head, status)
+    }
+
+    /// Takes down an exchange that lasts, once.
+    fn lasts(&self, session: &Session, exchange: &mut Exchange, status: Option<StatusCode>) {
+        if exchange.lasting.is_some() || exchange.forward.is_none() {
+            return;
+        }
+        let Some(switch) = exchange.switch.clone() else { return };
+        let head = Arc::new(head_again(session, &exchange.origin));
+        let front = Arc::clone(&self.front);
+        let ticket = self.lasting.begin(Arc::clone(&head), switch);
+        exchange.lasting = Some(Box::new(Last { front, head, status, _ticket: ticket }));
     }
 
     async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
@@ -98,6 +156,22 @@ impl Proxy {
     }
 }
 
+/// The request as the front decided on it, for asking again.
+fn head_again(session: &Session, origin: &Origin) -> request::Parts {
+    let mut head = session.req_header().as_owned_parts();
+    head.extensions.insert(origin.clone());
+    head.extensions.insert(Again);
+    head
+}
+
+/// Whether an answer with this head may last.
+fn may_last(session: &Session, response: &ResponseHeader) -> bool {
+    let length = response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    response.status == StatusCode::SWITCHING_PROTOCOLS
+        || !bodiless && session.req_header().method != Method::HEAD && length.is_none_or(|length| length > LONG_BODY)
+}
+
 async fn answer(session: &mut Session, response: http::Response<Bytes>, exchange: &Exchange) -> Result<()> {
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
@@ -113,7 +187,12 @@ impl ProxyHttp for Proxy {
     fn new_ctx(&self) -> Exchange {
         let origin = Origin { address: Ipv4Addr::UNSPECIFIED.into(), secure: false, request_id: String::new() };
         let (started, answered_by) = (Instant::now(), AnsweredBy::Edge);
-        Exchange { started, origin, answered_by, forward: None, host: None, avoid: None, uploaded: 0 }
+        Exchange { started, origin, answered_by, forward: None, host: None, avoid: None, uploaded: 0, downloaded: 0, switch: None, lasting: None }
+    }
+
+    /// The doorway's word for the exchange to come; over HTTP/2 it stands among the request's extensions.
+    fn on_connection_reuse(&self, _session: &mut Session, exchange: &mut Exchange, context: Box<dyn Any + Send + Sync>) {
+        exchange.switch = context.downcast::<Arc<Switch>>().ok().map(|switch| *switch);
     }
 
     /// None: Pingora would add its compressor, and compressing pages that hold secrets leaks them.
@@ -124,6 +203,9 @@ impl ProxyHttp for Proxy {
         session.set_write_timeout(Some(self.write_timeout));
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
+        if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
+            exchange.switch = Some(switch);
+        }
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "invalid request target"));
@@ -176,6 +258,9 @@ impl ProxyHttp for Proxy {
         if too_slow && body.is_some() && !session.was_upgraded() {
             return Err(refused(408, "request body too slow"));
         }
+        if taken > LONG && body.is_some() {
+            self.lasts(session, exchange, None);
+        }
         Ok(())
     }
 
@@ -206,6 +291,15 @@ impl ProxyHttp for Proxy {
         response: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        // An answer that was long in coming, to a question that may not be asked any more.
+        if exchange.started.elapsed() > LONG
+            && self.front.stands(&head_again(session, &exchange.origin)).await == Standing::Ended
+        {
+            return Err(refused(401, "access has ended"));
+        }
+        if may_last(session, response) {
+            self.lasts(session, exchange, Some(response.status));
+        }
         // Also on a 101: browsers take cookies from a WebSocket's handshake.
         sift_cookies(response, |line| self.front.may_set_cookie(line))?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -221,6 +315,21 @@ impl ProxyHttp for Proxy {
         }
         exchange.answered_by = AnsweredBy::Upstream;
         response.insert_header(REQUEST_ID, &exchange.origin.request_id)
+    }
+
+    fn response_body_filter(
+        &self,
+        session: &mut Session,
+        body: &mut Option<Bytes>,
+        _end_of_stream: bool,
+        exchange: &mut Exchange,
+    ) -> Result<Option<Duration>> {
+        exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        if exchange.lasting.is_none() && exchange.started.elapsed() > LONG {
+            let status = session.response_written().map(|head| head.status);
+            self.lasts(session, exchange, status);
+        }
+        Ok(None)
     }
 
     fn fail_to_connect(
@@ -244,7 +353,9 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            let response = self.unanswered(session, status, exchange).unwrap_or_else(|| {
+                refusal(status, &session.req_header().headers, &exchange.origin.request_id)
+            });
             // A client that is gone needs no answer.
             let _ = answer(session, response, exchange).await;
         }
@@ -260,6 +371,8 @@ impl ProxyHttp for Proxy {
             Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
             Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
         }
+        // Told of here, and not again when it is dropped.
+        exchange.lasting = None;
         self.front.finished(&Finished {
             origin: &exchange.origin,
             method: &request.method,
