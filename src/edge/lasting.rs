@@ -5,6 +5,7 @@
 //! A short exchange never gets here and costs nothing but its [`Switch`].
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -127,7 +128,7 @@ impl Lasting {
             return open.exchanges.iter().map(found).collect();
         }
         let share = (open.exchanges.len() / TICKS_A_TURN + 1).min(MOST_A_TICK);
-        let mut due: Vec<_> = open.exchanges.range(turn + 1..asked + 1).take(share).map(found).collect();
+        let mut due: Vec<_> = open.exchanges.range((Excluded(turn), Included(asked))).take(share).map(found).collect();
         open.turn = if due.len() < share { 0 } else { due.last().map_or(0, |(id, _)| *id) };
         due.extend(open.exchanges.range(asked + 1..).map(found));
         due

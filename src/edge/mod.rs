@@ -5,12 +5,14 @@
 //! With [`crate::server`] this is the only place that names Pingora.
 
 mod admin;
+mod certificate;
 mod client_address;
 mod connection;
 mod exchange;
 mod fields;
 mod guard;
 mod head;
+mod inherited;
 mod lasting;
 mod listeners;
 mod proxy;
@@ -30,8 +32,10 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Versi
 pub use crate::origin::{Again, Origin};
 pub use admin::Health;
 pub(crate) use admin::admin_service;
+pub(crate) use certificate::{Certificate, watch_certificate};
 pub use client_address::client_address;
 pub(crate) use guard::{Doorway, Limits, Watch};
+pub use inherited::inherited_sockets;
 pub(crate) use lasting::{Lasting, watch_lasting};
 pub(crate) use listeners::{Listener, load_tls};
 pub(crate) use proxy::Proxy;

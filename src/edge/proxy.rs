@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
-use http::{HeaderValue, Method, Request, StatusCode, Uri, request};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, request};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -22,14 +22,19 @@ use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, resp
 use super::fields::{join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
 use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
-use super::request_id::{RequestIds, is_request_id};
+use super::request_id::{RequestIds, is_request_id, is_traceparent};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
-use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Standing, Verdict, client_address, head};
+use super::{
+    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Standing, Verdict, client_address, head,
+};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
 const SLOWEST_BODY: u64 = 500;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The public service.
 pub(crate) struct Proxy {
@@ -187,11 +192,27 @@ impl ProxyHttp for Proxy {
     fn new_ctx(&self) -> Exchange {
         let origin = Origin { address: Ipv4Addr::UNSPECIFIED.into(), secure: false, request_id: String::new() };
         let (started, answered_by) = (Instant::now(), AnsweredBy::Edge);
-        Exchange { started, origin, answered_by, forward: None, host: None, avoid: None, uploaded: 0, downloaded: 0, switch: None, lasting: None }
+        Exchange {
+            started,
+            origin,
+            answered_by,
+            forward: None,
+            host: None,
+            avoid: None,
+            uploaded: 0,
+            downloaded: 0,
+            switch: None,
+            lasting: None,
+        }
     }
 
     /// The doorway's word for the exchange to come; over HTTP/2 it stands among the request's extensions.
-    fn on_connection_reuse(&self, _session: &mut Session, exchange: &mut Exchange, context: Box<dyn Any + Send + Sync>) {
+    fn on_connection_reuse(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+        context: Box<dyn Any + Send + Sync>,
+    ) {
         exchange.switch = context.downcast::<Arc<Switch>>().ok().map(|switch| *switch);
     }
 
@@ -281,6 +302,16 @@ impl ProxyHttp for Proxy {
             request.insert_header(HOST, host)?;
         }
         request.insert_header(REQUEST_ID, &exchange.origin.request_id)?;
+        // Passed on as it came; what is no trace, or is several, is replaced by a new one.
+        let mut traces = request.headers.get_all(TRACEPARENT).iter();
+        let passes = match (traces.next(), traces.next()) {
+            (Some(only), None) => only.to_str().is_ok_and(is_traceparent),
+            _ => false,
+        };
+        if !passes {
+            request.remove_header(TRACESTATE.as_str());
+            request.insert_header(TRACEPARENT, self.request_ids.traceparent())?;
+        }
         request.set_uri(Uri::from(forward.path_and_query.clone()));
         Ok(())
     }
@@ -353,9 +384,9 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let response = self.unanswered(session, status, exchange).unwrap_or_else(|| {
-                refusal(status, &session.req_header().headers, &exchange.origin.request_id)
-            });
+            let response = self
+                .unanswered(session, status, exchange)
+                .unwrap_or_else(|| refusal(status, &session.req_header().headers, &exchange.origin.request_id));
             // A client that is gone needs no answer.
             let _ = answer(session, response, exchange).await;
         }

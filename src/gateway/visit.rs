@@ -133,7 +133,9 @@ impl<'a> Visit<'a> {
     /// In the place of an application that did not answer: a page to whoever reads pages, none of our words to a program.
     pub(super) fn unanswered(&self, status: StatusCode) -> Option<Answer> {
         let problem = match status {
-            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => Problem::Upstream,
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                Problem::Upstream
+            }
             _ => Problem::Internal,
         };
         navigation::reads_pages(self.head).then(|| self.problem(status, problem))

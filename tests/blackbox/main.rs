@@ -15,6 +15,7 @@ mod disk;
 mod flow;
 mod gate;
 mod keys;
+mod lasting;
 mod openidconnect;
 mod rotation;
 mod start;
