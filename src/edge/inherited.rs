@@ -1,4 +1,4 @@
-//! Listening sockets that the service manager bound and passed on, sd_listen_fds(3). They outlive the process, so that
+//! Listening sockets that the service manager bound and passed on, `sd_listen_fds(3)`. They outlive the process, so that
 //! connections wait in the kernel's queue while the program is restarted.
 
 #![expect(unsafe_code, reason = "a descriptor that was passed on is known by its number alone")]
