@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
-use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Verdict};
+use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
 use crate::endpoint;
 use crate::gateway::{self, Decision, Gateway};
 use crate::protocol::error::Refusal;
@@ -208,6 +208,22 @@ impl Front for House {
         );
     }
 
+    fn epoch(&self) -> u64 {
+        self.sealgate.store.epoch()
+    }
+
+    async fn stands(&self, head: &request::Parts) -> Standing {
+        match self.gateway.admit(&self.sealgate, head).await {
+            Decision::Forward(_) => Standing::Holds,
+            Decision::Answer(answer) if answer.status().is_server_error() => Standing::Unknown,
+            Decision::Answer(_) => Standing::Ended,
+        }
+    }
+
+    fn unanswered(&self, head: &request::Parts, status: StatusCode) -> Option<Response<Bytes>> {
+        self.gateway.unanswered(&self.sealgate, head, status)
+    }
+
     fn may_set_cookie(&self, line: &HeaderValue) -> bool {
         gateway::may_set_cookie(line)
     }
@@ -222,6 +238,7 @@ impl Front for House {
             ConnectionEvent::HeadTooSlow => metrics.turned_away("head_too_slow"),
             ConnectionEvent::HeadTooLarge => metrics.turned_away("head_too_large"),
             ConnectionEvent::HeadMalformed => metrics.turned_away("head_malformed"),
+            ConnectionEvent::AccessEnded => metrics.turned_away("access_ended"),
         }
     }
 }

@@ -137,7 +137,7 @@ impl Metrics {
             gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
             turned_away: counters(
                 "sealgate_connections_turned_away_total",
-                "Connections closed before a request was answered.",
+                "Connections closed before a request was answered, and open exchanges cut off because access had ended.",
                 &["reason"],
             )?,
             upstream_requests: counters(

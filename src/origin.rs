@@ -16,3 +16,8 @@ pub struct Origin {
     /// Names the request in logs, answers and towards the application.
     pub request_id: String,
 }
+
+/// Stands in the extensions of a request that is asked about again while its exchange is open: nobody sent it anew, so it
+/// counts as no use of a session and as no decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Again;

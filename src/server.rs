@@ -2,7 +2,7 @@
 //! is elsewhere.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,8 +21,8 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Doorway, Front, Health, Limits, Listener, Proxy, Quota, RequestIds, Upstreams, Watch, admin_service, load_tls,
-    watch_health,
+    Certificate, Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, RequestIds, Upstreams, Watch,
+    admin_service, load_tls, watch_certificate, watch_health, watch_lasting,
 };
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
@@ -71,6 +71,8 @@ pub struct ServerParts {
     pub server: ServerConfig,
     /// The admin listener's address; none when absent.
     pub admin: Option<SocketAddr>,
+    /// Sockets that listen already: each is taken for the listener of its address.
+    pub sockets: Vec<TcpListener>,
     /// The applications, in the order that [`crate::edge::Forward::app`] counts them.
     pub apps: Vec<App>,
     /// What answers.
@@ -97,6 +99,7 @@ pub struct Server {
     public: Vec<Listener>,
     admin: Option<Listener>,
     upstreams: Arc<[Upstreams]>,
+    certificate: Option<Arc<Certificate>>,
 }
 
 impl Server {
@@ -104,16 +107,22 @@ impl Server {
     ///
     /// # Errors
     /// Every fault found, one clear line each.
-    pub fn prepare(parts: ServerParts) -> Result<Self, Vec<String>> {
+    pub fn prepare(mut parts: ServerParts) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
-        let tls = parts.server.tls.as_ref().and_then(|files| load_tls(files).map_err(&mut noted).ok()).map(Arc::new);
+        let tls = parts.server.tls.as_ref().and_then(|files| load_tls(files).map_err(&mut noted).ok());
+        let (tls, certificate) = tls.unzip();
         let upstreams: Arc<[_]> =
             parts.apps.iter().filter_map(|app| Upstreams::resolve(app).map_err(&mut noted).ok()).collect();
-        let bind = |address: &SocketAddr| Listener::bind(*address, tls.clone()).map_err(&mut noted).ok();
-        let public = parts.server.listen.iter().filter_map(bind).collect();
-        let admin = parts.admin.and_then(|address| Listener::bind(address, None).map_err(&mut noted).ok());
-        if faults.is_empty() { Ok(Self { parts, public, admin, upstreams }) } else { Err(faults) }
+        let mut sockets = std::mem::take(&mut parts.sockets);
+        let mut bind = |address, tls| Listener::take_or_bind(&mut sockets, address, tls).map_err(&mut noted).ok();
+        let public = parts.server.listen.iter().filter_map(|address| bind(*address, tls.clone())).collect();
+        let admin = parts.admin.and_then(|address| bind(address, None));
+        for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
+            // Clients would wait on it for ever.
+            noted(format!("systemd passed a socket on {address}, which is none of server.listen and admin.listen"));
+        }
+        if faults.is_empty() { Ok(Self { parts, public, admin, upstreams, certificate }) } else { Err(faults) }
     }
 
     /// The public addresses that are bound.
@@ -132,7 +141,7 @@ impl Server {
     /// # Errors
     /// One line: why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
-        let Self { parts, public, admin, upstreams } = self;
+        let Self { parts, public, admin, upstreams, certificate } = self;
         let config = ServerConf {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
@@ -149,10 +158,11 @@ impl Server {
         let ServerConfig { max_connections, max_connections_per_peer, trusted_proxies, .. } = &parts.server;
         let quota = Quota::new(*max_connections, *max_connections_per_peer, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().map(Listener::address).collect();
+        let lasting = Arc::new(Lasting::default());
         server.add_service(Doorway::new(
             "public",
             parts.server.threads,
-            public_app(&server.configuration, &parts, Arc::clone(&upstreams)),
+            public_app(&server.configuration, &parts, Arc::clone(&upstreams), Arc::clone(&lasting)),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
@@ -177,6 +187,11 @@ impl Server {
         }
         drop(ready);
         let mut tasks = parts.background;
+        let front = Arc::clone(&parts.front);
+        tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, front, stop)));
+        if let Some(certificate) = certificate {
+            tasks.push(Background::new("certificate", |stop| watch_certificate(certificate, stop)));
+        }
         tasks.push(Background::new("upstream health", |stop| watch_health(upstreams, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
 
@@ -198,6 +213,7 @@ fn public_app(
     config: &Arc<ServerConf>,
     parts: &ServerParts,
     upstreams: Arc<[Upstreams]>,
+    lasting: Arc<Lasting>,
 ) -> pingora::proxy::HttpProxy<Proxy> {
     let server = &parts.server;
     let seed = [0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy)));
@@ -208,6 +224,7 @@ fn public_app(
         body_timeout: server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
         request_ids: RequestIds::new(seed),
+        lasting,
     };
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();

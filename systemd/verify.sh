@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the unit and the two snippets with systemd's own tools, on a machine where nothing is installed and systemd need
+# Checks the units and the two snippets with systemd's own tools, on a machine where nothing is installed and systemd need
 # not run.
 set -eu
 
@@ -16,7 +16,8 @@ trap 'rm -rf "$root"' EXIT
 
 # The unit: the program that it starts need not be there.
 sed 's|^ExecStart=/usr/bin/sealgate |ExecStart=/bin/true |' "$here/sealgate.service" >"$root/sealgate.service"
-said=$(systemd-analyze verify --man=no --recursive-errors=no "$root/sealgate.service" 2>&1) || {
+cp "$here/sealgate.socket" "$root/sealgate.socket"
+said=$(systemd-analyze verify --man=no --recursive-errors=no "$root/sealgate.service" "$root/sealgate.socket" 2>&1) || {
     echo "$said" >&2
     exit 1
 }
@@ -39,4 +40,4 @@ if [ "$(id -u)" -eq 0 ]; then
     [ "$(stat -c %a "$root/etc/sealgate/pkcs11-pin")" = 600 ]
     [ "$(stat -c %a "$root/etc/sealgate/tls/key.pem")" = 640 ]
 fi
-echo "systemd: the unit and the snippets are sound"
+echo "systemd: the units and the snippets are sound"

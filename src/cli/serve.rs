@@ -11,9 +11,11 @@ use crate::server::StopSignal;
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     start_log(&config.log)?;
-    compose::run(config, StopSignal::Unix).map_err(|NotServing { lines, may_pass }| {
-        if may_pass { Failure::Away(lines) } else { Failure::Failed(lines) }
-    })
+    compose::run(config, StopSignal::Unix).map_err(
+        |NotServing { lines, may_pass }| {
+            if may_pass { Failure::Away(lines) } else { Failure::Failed(lines) }
+        },
+    )
 }
 
 /// Log lines go to standard error, with colours only where somebody watches.

@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::ConnectionEvent;
 use super::connection::{Connection, Replay};
 use super::head::{self, Head};
+use super::lasting::Severable;
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::refusal::raw_refusal;
@@ -33,6 +34,8 @@ use super::refusal::raw_refusal;
 const HEAD_BUFFER: usize = 4096;
 /// Rest after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a stop waits for the first request of a connection that was accepted just before.
+const FIRST_REQUEST: Duration = Duration::from_millis(500);
 /// RFC 9113 §3.4.
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -78,7 +81,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
         stop: ShutdownWatch,
         ready: mpsc::Sender<String>,
     ) -> Self {
-        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch });
+        let guard = Arc::new(Guard { app: Arc::new(Severable(Arc::new(app))), limits, watch });
         Self { name, threads, listeners, guard, quota, stop, ready: Some(ready) }
     }
 }
@@ -166,16 +169,17 @@ impl Drop for Closed {
 }
 
 /// Why no head came.
+#[derive(Debug)]
 enum NoHead {
     /// The peer left, or the pause between requests got too long, or we stop: nobody waits for an answer.
     Gone,
     TooSlow,
     TooLarge,
-    Malformed,
+    Malformed(head::Fault),
 }
 
 struct Guard<A> {
-    app: Arc<A>,
+    app: Arc<Severable<A>>,
     limits: Limits,
     watch: Watch,
 }
@@ -251,7 +255,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let mut read = tokio::select! {
             biased;
             read = timeout_at(pause, stream.read_buf(&mut buffer)) => read.map_err(|_| NoHead::Gone)?,
-            () = stopped(stop) => return Err(NoHead::Gone),
+            () = async {
+                stopped(stop).await;
+                // A new connection's first request may be on its way; a kept one may be closed at any time.
+                if first.is_some() {
+                    sleep(FIRST_REQUEST).await;
+                }
+            } => return Err(NoHead::Gone),
         };
         let deadline = first.unwrap_or_else(|| Instant::now() + self.limits.header_timeout);
         let mut seen = 0;
@@ -268,7 +278,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             match head::find_end(&buffer, seen) {
                 Head::Complete(length) if length <= self.limits.header_bytes => {
                     let head = buffer.get(..length).unwrap_or_default();
-                    return if head::check(head).is_ok() { Ok(buffer) } else { Err(NoHead::Malformed) };
+                    return match head::check(head) {
+                        Ok(()) => Ok(buffer),
+                        Err(fault) => Err(NoHead::Malformed(fault)),
+                    };
                 }
                 Head::Partial if buffer.len() <= self.limits.header_bytes => {}
                 Head::Complete(_) | Head::Partial => return Err(NoHead::TooLarge),
@@ -284,9 +297,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
             NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
             NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-            NoHead::Malformed => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
+            NoHead::Malformed(head::Fault::Tunnel) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
+            NoHead::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
         };
         (self.watch)(event);
+        // The line that every other answer gets from the front; here there is no request to ask it about.
+        let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
+        tracing::info!(target: "sealgate::access", address, status = status.as_u16(), by = "edge", reason = ?why);
         if stream.write_all(raw_refusal(status).as_bytes()).await.is_ok() {
             let _ = stream.flush().await;
         }

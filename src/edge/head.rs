@@ -13,6 +13,9 @@ pub(super) enum Head {
     Complete(usize),
 }
 
+/// The parser behind takes no more.
+const MOST_FIELDS: usize = 256;
+
 /// Looks for the head's end. `seen` is how many bytes of `bytes` an earlier call has looked at.
 pub(super) fn find_end(bytes: &[u8], seen: usize) -> Head {
     const END: &[u8] = b"\r\n\r\n";
@@ -35,8 +38,13 @@ pub(super) enum Fault {
     LineEnd,
     /// A field line without a proper name, or one that continues the line before it.
     Field,
-    /// Both `Content-Length` and `Transfer-Encoding`, or several of either.
+    /// Both `Content-Length` and `Transfer-Encoding`, or several of either, or one that says anything but a length in
+    /// digits, or `chunked`.
     Framing,
+    /// Several `Host`s, or one that is not that of the target (RFC 9112 §3.2).
+    Host,
+    /// CONNECT: nobody gets a tunnel here.
+    Tunnel,
 }
 
 /// Checks a complete head, as [`find_end`] cut it.
@@ -46,21 +54,48 @@ pub(super) enum Fault {
 pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
     let lines = head.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
     let mut lines = lines.split_inclusive(|byte| *byte == b'\n').map(without_end);
-    if !lines.next().is_some_and(|line| line.is_ok_and(is_request_line)) {
-        return Err(Fault::RequestLine);
+    let request = lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(Fault::RequestLine)?;
+    if request.starts_with(b"CONNECT ") {
+        return Err(Fault::Tunnel);
     }
-    let mut framings = 0;
+    let (mut framings, mut host, mut count) = (0, None, 0);
     for line in lines {
         let line = line?;
+        count += 1;
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
         // A name may hold no white space: neither before the colon, nor at the start (a folded line).
         if name.is_empty() || name.len() == line.len() || !name.iter().all(|byte| is_token(*byte)) {
             return Err(Fault::Field);
         }
-        framings += u32::from(name.eq_ignore_ascii_case(b"content-length"));
-        framings += u32::from(name.eq_ignore_ascii_case(b"transfer-encoding"));
+        let value = line.get(name.len() + 1..).unwrap_or_default().trim_ascii();
+        if count > MOST_FIELDS || value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+            return Err(Fault::Field);
+        }
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+            framings += if length { 1 } else { 2 };
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            // HTTP/1.0 has none (RFC 9112 §6.1).
+            let chunked = value.eq_ignore_ascii_case(b"chunked") && request.ends_with(b"HTTP/1.1");
+            framings += if chunked { 1 } else { 2 };
+        } else if name.eq_ignore_ascii_case(b"host") && host.replace(value).is_some() {
+            return Err(Fault::Host);
+        }
     }
-    if framings > 1 { Err(Fault::Framing) } else { Ok(()) }
+    if framings > 1 {
+        return Err(Fault::Framing);
+    }
+    match (authority(request), host) {
+        (Some(named), Some(host)) if !named.eq_ignore_ascii_case(host) => Err(Fault::Host),
+        _ => Ok(()),
+    }
+}
+
+/// The authority that the request line names, if it does.
+fn authority(request: &[u8]) -> Option<&[u8]> {
+    let target = request.split(|byte| *byte == b' ').nth(1)?;
+    let after = target.windows(3).position(|window| window == b"://").filter(|_| target.first() != Some(&b'/'))? + 3;
+    target.get(after..)?.split(|byte| matches!(byte, b'/' | b'?')).next()
 }
 
 /// A line without its CR LF.
@@ -126,9 +161,46 @@ mod tests {
             "Content-Length: 3\r\nTransfer-Encoding: chunked",
             "Content-Length: 3\r\nContent-Length: 3",
             "Transfer-Encoding: chunked\r\ntransfer-encoding: identity",
+            "Transfer-Encoding: xchunked",
+            "Transfer-Encoding: chunked, identity",
+            "Transfer-Encoding: \"chunked\"",
+            "Transfer-Encoding:",
+            "Content-Length: +4",
+            "Content-Length: -1",
+            "Content-Length: 0x4",
+            "Content-Length: 4, 4",
+            "Content-Length: 4 4",
+            "Content-Length:",
+            "Content-Length: 99999999999999999999",
         ] {
             assert_eq!(checked(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")), Err(Fault::Framing));
         }
+    }
+
+    #[test]
+    fn http_1_0_has_no_chunks() {
+        assert_eq!(checked("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Fault::Framing));
+        assert_eq!(checked("POST / HTTP/1.1\r\nTransfer-Encoding:\tChunked \r\n\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn there_is_one_host_and_it_is_the_targets() {
+        assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET http://A:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Ok(()));
+        assert_eq!(checked("GET /go?to=http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn nobody_gets_a_tunnel() {
+        assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(Fault::Tunnel));
+    }
+
+    #[test]
+    fn too_many_fields_are_refused() {
+        let head = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(count));
+        assert_eq!(checked(&head(256)), Ok(()));
+        assert_eq!(checked(&head(257)), Err(Fault::Field));
     }
 
     #[test]
@@ -156,7 +228,9 @@ mod tests {
 
     #[test]
     fn bad_fields_are_refused() {
-        for field in ["Transfer-Encoding : chunked", " folded: 1", "\tfolded", "nocolon", ": noname", "a b: c"] {
+        for field in
+            ["Transfer-Encoding : chunked", " folded: 1", "\tfolded", "nocolon", ": noname", "a b: c", "a: b\x01"]
+        {
             assert_eq!(checked(&format!("GET / HTTP/1.1\r\n{field}\r\n\r\n")), Err(Fault::Field), "{field:?}");
         }
     }

@@ -3,13 +3,14 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use pingora::listeners::tls::Acceptor;
-use pingora::tls::{ServerConfig, install_default_crypto_provider, load_certs_and_key_files};
+use pingora::tls::{ServerConfig, install_default_crypto_provider};
+use rustls::server::ResolvesServerCert;
 use tokio::net::TcpSocket;
 
+use super::certificate::Certificate;
 use crate::config::Tls;
 
 /// Connections that may wait to be accepted.
@@ -38,6 +39,23 @@ impl Listener {
         })
     }
 
+    /// Takes the socket with this address from those that listen already, or else binds one.
+    ///
+    /// # Errors
+    /// `cannot listen on ADDRESS: …`
+    pub(crate) fn take_or_bind(
+        sockets: &mut Vec<TcpListener>,
+        address: SocketAddr,
+        tls: Option<Arc<Acceptor>>,
+    ) -> Result<Self, String> {
+        let found = sockets.iter().position(|socket| socket.local_addr().is_ok_and(|bound| bound == address));
+        match found {
+            Some(at) => Self::from_socket(sockets.swap_remove(at), tls)
+                .map_err(|error| format!("cannot listen on {address}, a socket of systemd's: {error}")),
+            None => Self::bind(address, tls),
+        }
+    }
+
     /// Takes over a socket that listens already.
     fn from_socket(socket: TcpListener, tls: Option<Arc<Acceptor>>) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
@@ -61,32 +79,19 @@ impl Listener {
     }
 }
 
-/// Reads certificate and key. HTTP/2 is offered, HTTP/1.1 too; TLS 1.2 and 1.3.
+/// TLS with the certificate of these files, and the certificate, which is to be watched. HTTP/2 is offered, HTTP/1.1 too;
+/// TLS 1.2 and 1.3.
 ///
 /// # Errors
 /// One line that names the file and what is wrong with it.
-pub(crate) fn load_tls(files: &Tls) -> Result<Acceptor, String> {
+pub(crate) fn load_tls(files: &Tls) -> Result<(Arc<Acceptor>, Arc<Certificate>), String> {
     // The only provider that this build of rustls has; a second call changes nothing.
     install_default_crypto_provider();
-    for file in [&files.certificate, &files.key] {
-        std::fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    }
-    let (certificates, key) =
-        load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?).ok().flatten().ok_or_else(|| {
-            let (certificate, key) = (files.certificate.display(), files.key.display());
-            format!("{certificate} must hold a certificate chain and {key} its private key, both PEM")
-        })?;
-    let mut config =
-        ServerConfig::builder().with_no_client_auth().with_single_cert(certificates, key).map_err(|error| {
-            let (certificate, key) = (files.certificate.display(), files.key.display());
-            format!("cannot use certificate {certificate} with key {key}: {error}")
-        })?;
+    let certificate = Arc::new(Certificate::load(files)?);
+    let resolver = Arc::clone(&certificate) as Arc<dyn ResolvesServerCert>;
+    let mut config = ServerConfig::builder().with_no_client_auth().with_cert_resolver(resolver);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Acceptor::from_server_config(Arc::new(config)))
-}
-
-fn text(path: &Path) -> Result<&str, String> {
-    path.to_str().ok_or_else(|| format!("{}: write the file's name in UTF-8", path.display()))
+    Ok((Arc::new(Acceptor::from_server_config(Arc::new(config))), certificate))
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@
 //! With [`crate::server`] this is the only place that names Pingora.
 
 mod admin;
+mod certificate;
 mod client_address;
 mod connection;
 mod exchange;
 mod fields;
 mod guard;
 mod head;
+mod inherited;
+mod lasting;
 mod listeners;
 mod proxy;
 mod quota;
@@ -26,11 +29,14 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
-pub use crate::origin::{Origin, Peer};
+pub use crate::origin::{Again, Origin, Peer};
 pub use admin::Health;
 pub(crate) use admin::admin_service;
+pub(crate) use certificate::{Certificate, watch_certificate};
 pub use client_address::client_address;
 pub(crate) use guard::{Doorway, Limits, Watch};
+pub use inherited::inherited_sockets;
+pub(crate) use lasting::{Lasting, watch_lasting};
 pub(crate) use listeners::{Listener, load_tls};
 pub(crate) use proxy::Proxy;
 pub(crate) use quota::Quota;
@@ -56,6 +62,24 @@ pub trait Front: Send + Sync + 'static {
     /// block.
     fn finished(&self, exchange: &Finished<'_>);
 
+    /// A number that grows with every change that may take access away. Whoever was let through keeps it until then, or
+    /// until the clock ends it.
+    fn epoch(&self) -> u64 {
+        0
+    }
+
+    /// Whether a request that was let through to an application, and is still under way, would be let through now. `head`
+    /// is the one that was decided on, with the [`Origin`] and [`Again`] in its extensions.
+    async fn stands(&self, _head: &request::Parts) -> Standing {
+        Standing::Holds
+    }
+
+    /// Answers in the place of an application that did not: 502, 503 or 504. `head` is the one that was decided on, with
+    /// the [`Origin`]. The edge has plain words of its own where there is no answer.
+    fn unanswered(&self, _head: &request::Parts, _status: StatusCode) -> Option<Response<Bytes>> {
+        None
+    }
+
     /// Told what becomes of connections: for metrics. May not block.
     fn connection(&self, _event: ConnectionEvent) {}
 
@@ -77,6 +101,17 @@ pub enum Verdict {
     },
     /// Carry the request to an application.
     Forward(Forward),
+}
+
+/// What became of the access of an exchange that lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It would be let through again.
+    Holds,
+    /// It would not: the exchange is cut off.
+    Ended,
+    /// Nobody can tell right now.
+    Unknown,
 }
 
 /// How a request goes to an upstream. The edge applies `remove` before `set`. It sets `X-Request-Id`, and `Host` where
@@ -162,4 +197,6 @@ pub enum ConnectionEvent {
     HeadTooLarge,
     /// The request head was not HTTP, or a shape that requests are smuggled with.
     HeadMalformed,
+    /// An open exchange was cut off: what let it through stands no more.
+    AccessEnded,
 }

@@ -1,14 +1,15 @@
 //! The way of one request through Pingora: checked, decided on by the [`Front`], answered or carried to an upstream,
 //! and told of when it is over.
 
+use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderValue, Request, StatusCode, Uri};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, request};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -19,15 +20,21 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
 use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
-use super::request_id::{RequestIds, is_request_id};
+use super::request_id::{RequestIds, is_request_id, is_traceparent};
 use super::upstream::{UPGRADED_SILENCE, Upstreams};
-use super::{AnsweredBy, Finished, Forward, Front, Origin, Peer, Verdict, client_address, head};
+use super::{
+    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Peer, Standing, Verdict, client_address, head,
+};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
 const SLOWEST_BODY: u64 = 500;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The public service.
 pub(crate) struct Proxy {
@@ -39,6 +46,7 @@ pub(crate) struct Proxy {
     /// The longest that a client may take to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
+    pub(crate) lasting: Arc<Lasting>,
 }
 
 /// What is known of a request on its way.
@@ -52,6 +60,39 @@ pub(crate) struct Exchange {
     /// The server that could not be reached.
     avoid: Option<SocketAddr>,
     uploaded: u64,
+    downloaded: u64,
+    switch: Option<Arc<Switch>>,
+    lasting: Option<Box<Last>>,
+}
+
+/// An exchange that lasts: what is told of it should it be cut off.
+struct Last {
+    front: Arc<dyn Front>,
+    head: Arc<request::Parts>,
+    status: Option<StatusCode>,
+    _ticket: Ticket,
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Only one that was cut off has not been told of before.
+        let Some(last) = self.lasting.take() else { return };
+        tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
+        last.front.connection(ConnectionEvent::AccessEnded);
+        last.front.finished(&Finished {
+            origin: &self.origin,
+            method: &last.head.method,
+            host: last.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: last.head.uri.path(),
+            version: last.head.version,
+            status: last.status,
+            answered_by: AnsweredBy::Upstream,
+            app: self.forward.as_ref().map(|forward| forward.app),
+            duration: self.started.elapsed(),
+            request_bytes: self.uploaded,
+            response_bytes: self.downloaded,
+        });
+    }
 }
 
 impl Proxy {
@@ -65,6 +106,28 @@ impl Proxy {
         let trusted = self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()));
         let request_id = trusted.then(given).flatten().unwrap_or_else(|| self.request_ids.next());
         Origin { address, secure, request_id }
+    }
+
+    /// The front's words for an application that did not answer.
+    fn unanswered(&self, session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
+        if exchange.forward.is_none() || !status.is_server_error() {
+            return None;
+        }
+        let mut head = session.req_header().as_owned_parts();
+        head.extensions.insert(exchange.origin.clone());
+        self.front.unanswered(&head, status)
+    }
+
+    /// Takes down an exchange that lasts, once.
+    fn lasts(&self, session: &Session, exchange: &mut Exchange, status: Option<StatusCode>) {
+        if exchange.lasting.is_some() || exchange.forward.is_none() {
+            return;
+        }
+        let Some(switch) = exchange.switch.clone() else { return };
+        let head = Arc::new(head_again(session, &exchange.origin));
+        let front = Arc::clone(&self.front);
+        let ticket = self.lasting.begin(Arc::clone(&head), switch);
+        exchange.lasting = Some(Box::new(Last { front, head, status, _ticket: ticket }));
     }
 
     async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
@@ -98,6 +161,22 @@ impl Proxy {
     }
 }
 
+/// The request as the front decided on it, for asking again.
+fn head_again(session: &Session, origin: &Origin) -> request::Parts {
+    let mut head = session.req_header().as_owned_parts();
+    head.extensions.insert(origin.clone());
+    head.extensions.insert(Again);
+    head
+}
+
+/// Whether an answer with this head may last.
+fn may_last(session: &Session, response: &ResponseHeader) -> bool {
+    let length = response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    response.status == StatusCode::SWITCHING_PROTOCOLS
+        || !bodiless && session.req_header().method != Method::HEAD && length.is_none_or(|length| length > LONG_BODY)
+}
+
 async fn answer(session: &mut Session, response: http::Response<Bytes>, exchange: &Exchange) -> Result<()> {
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
@@ -113,7 +192,28 @@ impl ProxyHttp for Proxy {
     fn new_ctx(&self) -> Exchange {
         let origin = Origin { address: Ipv4Addr::UNSPECIFIED.into(), secure: false, request_id: String::new() };
         let (started, answered_by) = (Instant::now(), AnsweredBy::Edge);
-        Exchange { started, origin, answered_by, forward: None, host: None, avoid: None, uploaded: 0 }
+        Exchange {
+            started,
+            origin,
+            answered_by,
+            forward: None,
+            host: None,
+            avoid: None,
+            uploaded: 0,
+            downloaded: 0,
+            switch: None,
+            lasting: None,
+        }
+    }
+
+    /// The doorway's word for the exchange to come; over HTTP/2 it stands among the request's extensions.
+    fn on_connection_reuse(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+        context: Box<dyn Any + Send + Sync>,
+    ) {
+        exchange.switch = context.downcast::<Arc<Switch>>().ok().map(|switch| *switch);
     }
 
     /// None: Pingora would add its compressor, and compressing pages that hold secrets leaks them.
@@ -124,6 +224,9 @@ impl ProxyHttp for Proxy {
         session.set_write_timeout(Some(self.write_timeout));
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
+        if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
+            exchange.switch = Some(switch);
+        }
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "invalid request target"));
@@ -180,6 +283,9 @@ impl ProxyHttp for Proxy {
         if too_slow && body.is_some() && !session.was_upgraded() {
             return Err(refused(408, "request body too slow"));
         }
+        if taken > LONG && body.is_some() {
+            self.lasts(session, exchange, None);
+        }
         Ok(())
     }
 
@@ -200,6 +306,16 @@ impl ProxyHttp for Proxy {
             request.insert_header(HOST, host)?;
         }
         request.insert_header(REQUEST_ID, &exchange.origin.request_id)?;
+        // Passed on as it came; what is no trace, or is several, is replaced by a new one.
+        let mut traces = request.headers.get_all(TRACEPARENT).iter();
+        let passes = match (traces.next(), traces.next()) {
+            (Some(only), None) => only.to_str().is_ok_and(is_traceparent),
+            _ => false,
+        };
+        if !passes {
+            request.remove_header(TRACESTATE.as_str());
+            request.insert_header(TRACEPARENT, self.request_ids.traceparent())?;
+        }
         request.set_uri(Uri::from(forward.path_and_query.clone()));
         Ok(())
     }
@@ -210,6 +326,15 @@ impl ProxyHttp for Proxy {
         response: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        // An answer that was long in coming, to a question that may not be asked any more.
+        if exchange.started.elapsed() > LONG
+            && self.front.stands(&head_again(session, &exchange.origin)).await == Standing::Ended
+        {
+            return Err(refused(401, "access has ended"));
+        }
+        if may_last(session, response) {
+            self.lasts(session, exchange, Some(response.status));
+        }
         // Also on a 101: browsers take cookies from a WebSocket's handshake.
         sift_cookies(response, |line| self.front.may_set_cookie(line))?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -228,6 +353,21 @@ impl ProxyHttp for Proxy {
         }
         exchange.answered_by = AnsweredBy::Upstream;
         response.insert_header(REQUEST_ID, &exchange.origin.request_id)
+    }
+
+    fn response_body_filter(
+        &self,
+        session: &mut Session,
+        body: &mut Option<Bytes>,
+        _end_of_stream: bool,
+        exchange: &mut Exchange,
+    ) -> Result<Option<Duration>> {
+        exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        if exchange.lasting.is_none() && exchange.started.elapsed() > LONG {
+            let status = session.response_written().map(|head| head.status);
+            self.lasts(session, exchange, status);
+        }
+        Ok(None)
     }
 
     fn fail_to_connect(
@@ -251,7 +391,9 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let mut response = refusal(status, &session.req_header().headers, &exchange.origin.request_id);
+            let mut response = self
+                .unanswered(session, status, exchange)
+                .unwrap_or_else(|| refusal(status, &session.req_header().headers, &exchange.origin.request_id));
             // A page of another origin can read why only where the answer says that it may.
             if let Some(forward) = &exchange.forward {
                 response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());
@@ -271,6 +413,8 @@ impl ProxyHttp for Proxy {
             Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
             Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
         }
+        // Told of here, and not again when it is dropped.
+        exchange.lasting = None;
         self.front.finished(&Finished {
             origin: &exchange.origin,
             method: &request.method,

@@ -66,6 +66,8 @@ pub(super) fn status_of(error: &Error) -> Option<StatusCode> {
 
 fn wording(status: StatusCode) -> (&'static str, &'static str) {
     match status {
+        StatusCode::UNAUTHORIZED => ("access_ended", "Access has ended while the request was under way."),
+        StatusCode::METHOD_NOT_ALLOWED => ("invalid_request", "This method is not served here."),
         StatusCode::REQUEST_TIMEOUT => ("request_timeout", "The request took too long to come."),
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("request_header_too_large", "The request's head is too long."),
         StatusCode::PAYLOAD_TOO_LARGE => ("request_too_large", "The request's body is too long."),

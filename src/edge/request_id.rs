@@ -22,6 +22,24 @@ impl RequestIds {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         format!("{:016x}{:016x}", self.process, mixed ^ (mixed >> 31))
     }
+
+    /// The start of a trace (W3C Trace Context): nobody has asked for it to be recorded.
+    pub(super) fn traceparent(&self) -> String {
+        let id = self.next();
+        let parent = id.get(16..).unwrap_or_default();
+        // One in 2^64 would be all zeros, which means none.
+        let parent = if parent.bytes().all(|byte| byte == b'0') { "0000000000000001" } else { parent };
+        format!("00-{}-{parent}-00", self.next())
+    }
+}
+
+/// Whether a `traceparent` is one (W3C Trace Context §3.2.2): of a known version, with a trace and a parent.
+pub(super) fn is_traceparent(text: &str) -> bool {
+    let hex =
+        |part: &str, length| part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let some = |part: &str, length| hex(part, length) && part.bytes().any(|byte| byte != b'0');
+    let parts: Vec<_> = text.split('-').take(5).collect();
+    matches!(parts.as_slice(), ["00", trace, parent, flags] if some(trace, 32) && some(parent, 16) && hex(flags, 2))
 }
 
 /// Whether a proxy's `X-Request-Id` is plain enough to go on into logs, pages and headers.
@@ -42,6 +60,24 @@ mod tests {
         let names: HashSet<String> = (0..10_000).map(|_| ids.next()).collect();
         assert_eq!(names.len(), 10_000);
         assert!(names.iter().all(|name| is_request_id(name)));
+    }
+
+    #[test]
+    fn a_trace_is_begun_as_it_is_read() {
+        let ids = RequestIds::new([1, 2]);
+        assert!(is_traceparent(&ids.traceparent()));
+        assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+        for text in [
+            "",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+            "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more",
+        ] {
+            assert!(!is_traceparent(text), "{text:?}");
+        }
     }
 
     #[test]

@@ -121,11 +121,21 @@ impl Gateway {
         };
         let visit = Visit::new(sealgate, head, &gate.app, gate.sessions);
         let (word, decision) = self.decide(index, gate, &visit, host).await;
-        sealgate.metrics.decided(&gate.app.name, word);
+        if !visit.is_again() {
+            sealgate.metrics.decided(&gate.app.name, word);
+        }
         match decision {
             Ok(permit) => Decision::Forward(permit),
             Err(answer) => Decision::Answer(answer.into_response()),
         }
+    }
+
+    /// A page for a person in the place of what an application did not answer. None for programs, and where the host is no
+    /// application's.
+    pub fn unanswered(&self, sealgate: &Sealgate, head: &Parts, status: StatusCode) -> Option<Response<Bytes>> {
+        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let gate = self.app_of(host).and_then(|index| self.gates.get(index))?;
+        Visit::new(sealgate, head, &gate.app, gate.sessions).unanswered(status).map(Answer::into_response)
     }
 
     /// Notes in the store which sessions were used since the last call: to be called every few seconds, or people are
@@ -222,7 +232,9 @@ impl Gateway {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The page of another origin may not open this.");
             return Ok(Err(("foreign_origin", Answer::error(StatusCode::FORBIDDEN, &refusal))));
         }
-        self.uses.note(&signed_in.parent, visit.now);
+        if !visit.is_again() {
+            self.uses.note(&signed_in.parent, visit.now);
+        }
         let session::SignedIn { user, parent, at, acr } = signed_in;
         Ok(Ok(Visitor::Browser(Arc::new(SignedIn { user, session: parent.id, at, acr }))))
     }

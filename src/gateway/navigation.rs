@@ -7,6 +7,8 @@ use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
+use crate::origin::Again;
+
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -19,10 +21,19 @@ pub(super) fn is_navigation(head: &Parts) -> bool {
     if !matches!(head.method, Method::GET | Method::HEAD) || headers.contains_key(UPGRADE) {
         return false;
     }
+    // Nobody waits for an answer, so that no sign-in is to be begun.
+    if head.extensions.get::<Again>().is_some() {
+        return false;
+    }
     if [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name)) {
         return is(headers, &FETCH_MODE, "navigate") && is(headers, &FETCH_DEST, "document");
     }
     !headers.contains_key(REQUESTED_WITH) && names_html(headers)
+}
+
+/// Whether a page can be read where the answer goes: a form's answer too.
+pub(super) fn reads_pages(head: &Parts) -> bool {
+    is_navigation(head) || !head.headers.contains_key(REQUESTED_WITH) && names_html(&head.headers)
 }
 
 /// Whether a browser says that another site's page caused this request.

@@ -15,7 +15,7 @@ use crate::gateway::navigation;
 use crate::gateway::resource;
 use crate::gateway::route::Rule;
 use crate::gateway::wanted::Wanted;
-use crate::origin::Origin;
+use crate::origin::{Again, Origin};
 use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Problem};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
@@ -67,6 +67,11 @@ impl<'a> Visit<'a> {
     pub(super) fn new(sealgate: &'a Sealgate, head: &'a Parts, app: &'a App, sessions: Sessions) -> Self {
         let cookies = cookie::Names::of(&sealgate.config.issuer);
         Self { sealgate, head, app, sessions, origin: origin(head), now: sealgate.clock.now(), cookies }
+    }
+
+    /// Whether it is asked about again, its exchange still open.
+    pub(super) fn is_again(&self) -> bool {
+        self.head.extensions.get::<Again>().is_some()
     }
 
     /// The value of one of our cookies.
@@ -145,6 +150,17 @@ impl<'a> Visit<'a> {
             max_age: step_up.and_then(|rule| rule.max_age),
         };
         Answer::challenge(&challenge, fault)
+    }
+
+    /// In the place of an application that did not answer: a page to whoever reads pages, none of our words to a program.
+    pub(super) fn unanswered(&self, status: StatusCode) -> Option<Answer> {
+        let problem = match status {
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                Problem::Upstream
+            }
+            _ => Problem::Internal,
+        };
+        navigation::reads_pages(self.head).then(|| self.problem(status, problem))
     }
 
     /// The page that was asked for, or the first one where this is not a page of the application.

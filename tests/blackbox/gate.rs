@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{Browser, Instance, REDIRECT_URI, Settings, Upstream};
 
 /// An access token for Anna with this scope.
-async fn access_token(instance: &Instance, secret: &str, scope: &str) -> String {
+pub(crate) async fn access_token(instance: &Instance, secret: &str, scope: &str) -> String {
     let browser = Browser::new(instance);
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query

@@ -16,6 +16,7 @@ mod flow;
 mod forward_auth;
 mod gate;
 mod keys;
+mod lasting;
 mod openidconnect;
 mod rotation;
 mod start;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sealgate::edge::ConnectionEvent;
 
-use crate::harness::{Client, Edge, HEADER_TIMEOUT, IDLE_TIMEOUT, soon};
+use crate::harness::{Client, Edge, HEADER_TIMEOUT, IDLE_TIMEOUT, legacy, soon};
 
 const GRACE: Duration = Duration::from_millis(700);
 const REQUEST: &[u8] = b"GET /local/a HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -177,4 +177,25 @@ fn five_hundred_slow_connections_do_not_keep_others_out() {
         client.until_closed();
     }
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+}
+
+#[test]
+fn what_no_parser_need_see_is_refused_in_json() {
+    let edge = Edge::before(&[legacy()]);
+    for (head, status) in [
+        ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 405),
+        ("POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: +4\r\n\r\nbody", 400),
+        ("POST /json HTTP/1.1\r\nHost: a\r\nContent-Length: 4, 5\r\n\r\nbody", 400),
+        ("POST /json HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400),
+        ("POST /json HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400),
+        ("POST /json HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        ("GET /json HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("GET http://b/json HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        ("GET /json HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", 400),
+    ] {
+        let reply = edge.ask(head);
+        assert_eq!((reply.status, &reply.json()["error"]), (status, &"invalid_request".into()), "{head:?}");
+        assert!(!reply.keeps(), "{head:?}");
+    }
+    edge.front.saw(ConnectionEvent::HeadMalformed);
 }

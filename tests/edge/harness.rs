@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,7 +14,9 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
 use sealgate::config::{App, Server as ServerConfig, Upstream};
-use sealgate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Verdict};
+use sealgate::edge::{
+    Again, AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Standing, Verdict,
+};
 use sealgate::server::{Server, ServerParts, StopSignal};
 use tokio::sync::oneshot;
 
@@ -40,6 +43,11 @@ pub(crate) struct Told {
 pub(crate) struct TestFront {
     pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) events: Mutex<Vec<ConnectionEvent>>,
+    pub(crate) epoch: AtomicU64,
+    /// The paths that nobody may use any more.
+    pub(crate) ended: Mutex<Vec<String>>,
+    /// The paths that were asked about again.
+    pub(crate) asked: Mutex<Vec<String>>,
 }
 
 #[async_trait]
@@ -106,6 +114,26 @@ impl Front for TestFront {
         });
     }
 
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    async fn stands(&self, head: &request::Parts) -> Standing {
+        assert!(head.extensions.get::<Again>().is_some() && head.extensions.get::<Origin>().is_some());
+        let path = head.uri.path().to_owned();
+        let standing = if self.ended.lock().unwrap().contains(&path) { Standing::Ended } else { Standing::Holds };
+        self.asked.lock().unwrap().push(path);
+        standing
+    }
+
+    fn unanswered(&self, head: &request::Parts, status: StatusCode) -> Option<Response<Bytes>> {
+        assert!(head.extensions.get::<Origin>().is_some());
+        let mut response =
+            Response::new(Bytes::from_static(b"<p lang=\"tr\">Uygulamaya ula\xc5\x9f\xc4\xb1lam\xc4\xb1yor.</p>"));
+        *response.status_mut() = status;
+        (head.uri.path() == "/page").then_some(response)
+    }
+
     fn connection(&self, event: ConnectionEvent) {
         self.events.lock().unwrap().push(event);
     }
@@ -115,6 +143,12 @@ impl TestFront {
     /// Waits until the front has been told of an exchange with this path.
     pub(crate) fn told_of(&self, path: &str) -> Told {
         soon(|| self.told.lock().unwrap().iter().find(|told| told.path == path).cloned())
+    }
+
+    /// Takes access away from a path, as a revocation does.
+    pub(crate) fn end(&self, path: &str) {
+        self.ended.lock().unwrap().push(path.to_owned());
+        self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(crate) fn saw(&self, event: ConnectionEvent) {
@@ -219,6 +253,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
             shutdown_timeout: Duration::from_secs(5),
         },
         admin: Some("127.0.0.1:0".parse().unwrap()),
+        sockets: Vec::new(),
         apps: upstreams.iter().map(|address| app(&[*address])).collect(),
         front,
         health: Arc::new(TestHealth),

@@ -6,6 +6,7 @@
 mod admin;
 mod greedy;
 mod harness;
+mod lasting;
 #[path = "../../examples/legacy.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
 mod legacy;

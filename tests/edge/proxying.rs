@@ -315,3 +315,30 @@ fn log_lines_hold_no_query() {
     assert!(lines.contains("the upstream failed") && lines.contains("the request failed"), "{lines}");
     assert!(!lines.contains("s3cr3t"), "{lines}");
 }
+
+#[test]
+fn people_get_the_fronts_page_where_the_application_does_not_answer() {
+    let edge = Edge::before(&[nobody()]);
+    let reply = edge.ask("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(reply.status, 502);
+    assert!(str::from_utf8(&reply.body).unwrap().starts_with("<p lang=\"tr\">"));
+    assert!(!reply.headers["x-request-id"].is_empty());
+    let told = edge.front.told_of("/page");
+    assert_eq!((told.status, told.answered_by), (Some(502), AnsweredBy::Edge));
+}
+
+#[test]
+fn a_trace_is_passed_on_or_begun() {
+    let edge = Edge::before(&[legacy()]);
+    let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let ask = |fields: &str| edge.ask(&format!("GET /json HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+    let passed = ask(&format!("traceparent: {given}\r\ntracestate: a=1\r\n"));
+    assert_eq!(received(&passed, "traceparent"), [given]);
+    assert_eq!(received(&passed, "tracestate"), ["a=1"]);
+    for fields in ["", "traceparent: rubbish\r\ntracestate: a=1\r\n", &format!("traceparent: {given}\r\n").repeat(2)] {
+        let begun = ask(fields);
+        let traces = received(&begun, "traceparent");
+        assert!(traces.len() == 1 && traces[0].len() == given.len() && traces[0] != given, "{traces:?}");
+        assert!(received(&begun, "tracestate").is_empty());
+    }
+}

@@ -89,3 +89,57 @@ fn every_fault_is_found_before_anything_starts() {
     assert!(faults[0].contains("app wiki"), "{faults:?}");
     assert!(faults[1].starts_with(&format!("cannot listen on {taken}: ")), "{faults:?}");
 }
+
+#[test]
+fn a_restart_under_load_refuses_and_fails_nobody_when_the_socket_is_passed_on() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let start = || {
+        Edge::with(&[], |parts| {
+            parts.server.listen = vec![address];
+            parts.sockets = vec![socket.try_clone().unwrap()];
+        })
+    };
+    let (over, served) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut edge = start();
+    let load: Vec<_> = (0..4)
+        .map(|_| {
+            let (over, served) = (Arc::clone(&over), Arc::clone(&served));
+            std::thread::spawn(move || {
+                while over.load(Ordering::SeqCst) == 0 {
+                    // A connection each: one that is refused or closed without an answer fails the test here.
+                    let mut client = Client::to(address);
+                    client.send(b"GET /local/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+                    assert_eq!(client.reply().status, 200);
+                    served.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        let before = served.load(Ordering::SeqCst);
+        soon(|| (served.load(Ordering::SeqCst) > before + 50).then_some(()));
+        edge.stop();
+        edge.ended().unwrap();
+        edge = start();
+    }
+    let before = served.load(Ordering::SeqCst);
+    soon(|| (served.load(Ordering::SeqCst) > before + 50).then_some(()));
+    over.store(1, Ordering::SeqCst);
+    for client in load {
+        client.join().unwrap();
+    }
+}
+
+#[test]
+fn a_passed_socket_that_nobody_wants_stops_the_start() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut parts = parts(Arc::new(TestFront::default()), &[]);
+    parts.sockets = vec![socket];
+    let faults = Server::prepare(parts).err().unwrap();
+    assert_eq!(
+        faults,
+        [format!("systemd passed a socket on {address}, which is none of server.listen and admin.listen")]
+    );
+}

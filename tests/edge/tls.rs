@@ -17,7 +17,7 @@ fn edge() -> (Edge, TempDir) {
     (Edge::with(&[legacy()], |parts| parts.server.tls = Some(files)), dir)
 }
 
-fn certificate(dir: &Path) -> Tls {
+pub(crate) fn certificate(dir: &Path) -> Tls {
     let files = Tls { certificate: dir.join("chain.pem"), key: dir.join("key.pem") };
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
@@ -166,4 +166,39 @@ fn a_key_that_does_not_fit_is_one_clear_line() {
     parts.server.tls = Some(files);
     let faults = sealgate::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
+}
+
+/// The serial number of the certificate that is shown to a client.
+fn shown(edge: &Edge) -> String {
+    let address = edge.address.to_string();
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-connect", &address, "-servername", "localhost"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let chain = client.stdout.take().unwrap();
+    let serial = Command::new("openssl").args(["x509", "-noout", "-serial"]).stdin(chain).output().unwrap();
+    client.wait().unwrap();
+    String::from_utf8(serial.stdout).unwrap()
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_without_a_restart() {
+    let (edge, dir) = edge();
+    let old = shown(&edge);
+    assert!(old.starts_with("serial="), "{old}");
+    // Half of a renewal: the key does not belong to the certificate any more, and the old pair stays.
+    let key = dir.path().join("key.pem");
+    let kept = std::fs::read(&key).unwrap();
+    std::fs::write(&key, "half of a key").unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(shown(&edge), old);
+    std::fs::write(&key, kept).unwrap();
+    certificate(dir.path());
+    soon(|| (shown(&edge) != old).then_some(()));
+    assert!(
+        curl(&["--cacert", dir.path().join("chain.pem").to_str().unwrap(), &url(&edge, "/local/a")]).contains("secure")
+    );
 }

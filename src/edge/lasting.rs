@@ -1,0 +1,226 @@
+//! Exchanges that last: open `WebSocket`s, event streams, long downloads and uploads. What let one through may be taken
+//! away while it is open, so the [`Front`] is asked again: all of them once its epoch has moved, and each in its turn,
+//! for what ends by the clock alone. One whose access has ended is cut off.
+//!
+//! A short exchange never gets here and costs nothing but its [`Switch`].
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use http::request;
+use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora::protocols::http::ServerSession;
+use pingora::protocols::http::v2::server::H2Options;
+use pingora::server::ShutdownWatch;
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use super::{Front, Standing};
+
+/// From this age on an exchange lasts, whatever its head promised.
+pub(super) const LONG: Duration = Duration::from_secs(1);
+/// An answer announced as longer than this may last.
+pub(super) const LONG_BODY: u64 = 256 * 1024;
+/// How often the front's epoch is looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// The longest rest after a round that took long: with it, a round and the next still end within a second.
+const LONGEST_REST: Duration = Duration::from_millis(300);
+/// Each exchange is asked about once in this many ticks although nothing has moved; in a tick so many at most, so that of
+/// more than two thousand each waits a little longer for what ends by the clock.
+const TICKS_A_TURN: usize = 10;
+const MOST_A_TICK: usize = 200;
+/// How long the front may think about one.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Cuts one exchange off, from outside.
+#[derive(Debug, Default)]
+pub(super) struct Switch {
+    thrown: AtomicBool,
+    notify: Notify,
+}
+
+impl Switch {
+    fn throw(&self) {
+        self.thrown.store(true, Ordering::Release);
+        // One waiter at most; if it has not begun to wait, this is kept for it.
+        self.notify.notify_one();
+    }
+
+    async fn thrown(&self) {
+        while !self.thrown.load(Ordering::Acquire) {
+            self.notify.notified().await;
+        }
+    }
+}
+
+/// An HTTP application whose exchanges can be cut off: dropping one closes its HTTP/1 connection, or resets its HTTP/2
+/// stream, and closes the connection to the upstream.
+pub(super) struct Severable<A>(pub(super) Arc<A>);
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        let switch = Arc::new(Switch::default());
+        if session.is_http2() {
+            session.req_header_mut().extensions_mut().insert(Arc::clone(&switch));
+        } else {
+            session.set_connection_user_context(Some(Box::new(Arc::clone(&switch))));
+        }
+        tokio::select! {
+            biased;
+            reused = self.0.process_new_http(session, shutdown) => reused,
+            () = switch.thrown() => None,
+        }
+    }
+
+    fn h2_options(&self) -> Option<H2Options> {
+        self.0.h2_options()
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        self.0.server_options()
+    }
+
+    async fn http_cleanup(&self) {
+        self.0.http_cleanup().await;
+    }
+}
+
+/// The exchanges that last. As many as there are connections and streams, and no more.
+#[derive(Default)]
+pub(crate) struct Lasting(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    exchanges: BTreeMap<u64, (Arc<request::Parts>, Arc<Switch>)>,
+    last: u64,
+    /// The last one that was asked about in its turn.
+    turn: u64,
+    /// Those from here on were never asked about.
+    asked: u64,
+}
+
+impl Lasting {
+    /// Takes down an exchange; it is asked about at once, and stays until the ticket is dropped.
+    pub(super) fn begin(self: &Arc<Self>, head: Arc<request::Parts>, switch: Arc<Switch>) -> Ticket {
+        let mut open = self.open();
+        open.last += 1;
+        let id = open.last;
+        open.exchanges.insert(id, (head, switch));
+        Ticket { lasting: Arc::clone(self), id }
+    }
+
+    /// Those to ask about now: all, or the new ones and those whose turn it is.
+    fn due(&self, all: bool) -> Vec<(u64, Arc<request::Parts>)> {
+        let mut open = self.open();
+        let found = |(id, (head, _)): (&u64, &(Arc<request::Parts>, Arc<Switch>))| (*id, Arc::clone(head));
+        let (turn, asked) = (open.turn, open.asked);
+        open.asked = open.last;
+        if all {
+            return open.exchanges.iter().map(found).collect();
+        }
+        let share = (open.exchanges.len() / TICKS_A_TURN + 1).min(MOST_A_TICK);
+        let mut due: Vec<_> = open.exchanges.range((Excluded(turn), Included(asked))).take(share).map(found).collect();
+        open.turn = if due.len() < share { 0 } else { due.last().map_or(0, |(id, _)| *id) };
+        due.extend(open.exchanges.range(asked + 1..).map(found));
+        due
+    }
+
+    fn cut(&self, id: u64) {
+        // Under the lock: after its ticket is gone, the same connection may carry the next exchange.
+        if let Some((_, switch)) = self.open().exchanges.remove(&id) {
+            switch.throw();
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        // Whole after each statement.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An exchange that was taken down.
+pub(super) struct Ticket {
+    lasting: Arc<Lasting>,
+    id: u64,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.lasting.open().exchanges.remove(&self.id);
+    }
+}
+
+/// Asks the front about the exchanges that last and cuts off those whose access has ended, until `stop` turns true.
+pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, front: Arc<dyn Front>, mut stop: watch::Receiver<bool>) {
+    let mut known = front.epoch();
+    let mut rest = TICK;
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = sleep(rest) => {}
+        }
+        // Before the front is asked: what changes meanwhile moves the epoch past this.
+        let epoch = front.epoch();
+        let begun = Instant::now();
+        for (id, head) in lasting.due(epoch != known) {
+            match timeout(PATIENCE, front.stands(&head)).await {
+                Ok(Standing::Ended) => lasting.cut(id),
+                // Nobody knows: it is asked again in its turn.
+                Ok(Standing::Holds | Standing::Unknown) | Err(_) => {}
+            }
+        }
+        known = epoch;
+        rest = begun.elapsed().clamp(TICK, LONGEST_REST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> Arc<request::Parts> {
+        Arc::new(http::Request::new(()).into_parts().0)
+    }
+
+    fn ids(due: Vec<(u64, Arc<request::Parts>)>) -> Vec<u64> {
+        due.into_iter().map(|(id, _)| id).collect()
+    }
+
+    #[test]
+    fn a_new_one_is_asked_about_at_once_and_then_in_its_turn() {
+        let lasting = Arc::new(Lasting::default());
+        assert!(lasting.due(false).is_empty());
+        let tickets: Vec<_> = (0..95).map(|_| lasting.begin(head(), Arc::default())).collect();
+        assert_eq!(lasting.due(false).len(), 95);
+        let mut turn: Vec<u64> = (0..10).flat_map(|_| ids(lasting.due(false))).collect();
+        assert_eq!(turn.len(), 95, "once in ten ticks");
+        turn.dedup();
+        assert_eq!(turn, (1..=95).collect::<Vec<_>>());
+        let _late = lasting.begin(head(), Arc::default());
+        assert!(ids(lasting.due(false)).contains(&96));
+        assert_eq!(lasting.due(true).len(), 96);
+        drop(tickets);
+        assert_eq!(ids(lasting.due(true)), [96]);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_over_is_not_cut() {
+        let lasting = Arc::new(Lasting::default());
+        let switch = Arc::new(Switch::default());
+        drop(lasting.begin(head(), Arc::clone(&switch)));
+        lasting.cut(1);
+        assert!(!switch.thrown.load(Ordering::Acquire));
+        let _ticket = lasting.begin(head(), Arc::clone(&switch));
+        lasting.cut(2);
+        switch.thrown().await;
+    }
+}

@@ -1,0 +1,144 @@
+//! Open streams of the real program end within a second of the command that takes access away.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::support::{Browser, Instance, Settings};
+
+const SOON: Duration = Duration::from_secs(1);
+
+/// An application with an event stream (ten a second) and a WebSocket that echoes.
+fn streams() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve(&stream));
+        }
+    });
+    address
+}
+
+fn serve(stream: &TcpStream) {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut out) = (String::new(), stream);
+    while !head.ends_with("\r\n\r\n") {
+        // A health check says nothing.
+        if !reader.read_line(&mut head).is_ok_and(|length| length > 0) {
+            return;
+        }
+    }
+    if head.starts_with("GET /ws") {
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        let _ = out.write_all(answer.as_bytes());
+        let mut buffer = [0; 1024];
+        while let Ok(length @ 1..) = reader.read(&mut buffer) {
+            if out.write_all(&buffer[..length]).is_err() {
+                return;
+            }
+        }
+    } else if head.contains("/events") {
+        let _ = out.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+        while out.write_all(b"data: x\n\n").is_ok() {
+            thread::sleep(Duration::from_millis(100));
+        }
+    } else {
+        let _ = out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+    }
+}
+
+fn instance() -> Instance {
+    Instance::prepare(&Settings { upstream: Some(format!("http://{}", streams())), ..Settings::default() })
+}
+
+async fn websocket(instance: &Instance, browser: &Browser) -> reqwest::Upgraded {
+    let request = browser.client().get(instance.app_url("/ws")).header("Connection", "Upgrade");
+    let request = request.header("Upgrade", "websocket").header("Origin", instance.app_url("").as_str());
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 101);
+    let mut socket = answer.upgrade().await.unwrap();
+    socket.write_all(b"ping").await.unwrap();
+    socket.read_exact(&mut [0; 4]).await.unwrap();
+    socket
+}
+
+async fn events(request: reqwest::RequestBuilder) -> reqwest::Response {
+    let mut answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(answer.chunk().await.unwrap().is_some());
+    answer
+}
+
+async fn ends(mut stream: reqwest::Response) {
+    while let Ok(Some(_)) = stream.chunk().await {}
+}
+
+async fn closes(mut socket: reqwest::Upgraded) {
+    while socket.read(&mut [0; 64]).await.is_ok_and(|length| length > 0) {}
+}
+
+/// Opens both kinds of stream, runs a command, and sees both end within a second of it.
+async fn both_end_after(command: impl FnOnce(&Instance)) {
+    let mut instance = instance();
+    instance.start();
+    let browser = Browser::new(&instance);
+    assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
+    let socket = websocket(&instance, &browser).await;
+    let stream = events(browser.client().get(instance.app_url("/events"))).await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    tokio::task::block_in_place(|| command(&instance));
+    let begun = Instant::now();
+    timeout(SOON, async { tokio::join!(closes(socket), ends(stream)) }).await.unwrap();
+    assert!(begun.elapsed() < SOON);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_persons_streams_end() {
+    both_end_after(|instance| drop(instance.run(&["user", "disable", "anna@example.test"]))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_streams_of_an_ended_session_end() {
+    both_end_after(|instance| drop(instance.run(&["session", "end", "anna@example.test"]))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_streams_of_a_browser_that_signs_out_end() {
+    let mut instance = instance();
+    instance.start();
+    let browser = Browser::new(&instance);
+    assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
+    let socket = websocket(&instance, &browser).await;
+    let page = browser.open(&instance.url("/oauth/logout")).await;
+    browser.submit(&page, &[]).await;
+    timeout(SOON, closes(socket)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_of_a_revoked_token_ends_and_so_does_that_of_an_expired_one() {
+    let sections = "[tokens]\naccess_token_seconds = 6";
+    let upstream = Some(format!("http://{}", streams()));
+    let mut instance = Instance::prepare(&Settings { upstream, sections: sections.into() });
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    for revoked in [true, false] {
+        let token = crate::gate::access_token(&instance, &secret, "openid profile").await;
+        let issued = Instant::now();
+        let stream = events(browser.client().get(instance.app_url("/api/events")).bearer_auth(&token)).await;
+        if revoked {
+            let form = [("token", token.as_str())];
+            let request = browser.client().post(instance.url("/oauth/revoke")).basic_auth("web", Some(&secret));
+            assert_eq!(request.form(&form).send().await.unwrap().status(), 200);
+            timeout(SOON, ends(stream)).await.unwrap();
+        } else {
+            timeout(Duration::from_secs(8), ends(stream)).await.unwrap();
+            assert!(issued.elapsed() > Duration::from_secs(4), "not before its time");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Exchanges that are open when access ends.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sealgate::config::Tls;
+use sealgate::edge::{AnsweredBy, ConnectionEvent};
+
+use crate::harness::{Client, Edge, curl, legacy, soon, upstream};
+use crate::tls::certificate;
+
+/// The longest that access may outlive its end.
+const SOON: Duration = Duration::from_secs(1);
+
+const HANDSHAKE: &[u8] = b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+
+fn echo(head: &str, stream: &mut TcpStream) {
+    assert!(head.contains("websocket"), "{head}");
+    stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").unwrap();
+    let mut buffer = [0; 1024];
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..length]).is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers with this head and a first piece, then says nothing for a long time.
+fn silent_after(head: &'static str) -> SocketAddr {
+    upstream(move |_, stream| {
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(b"data: first\n\n").unwrap();
+        // Until the edge leaves.
+        let _ = stream.read(&mut [0; 16]);
+    })
+}
+
+fn open_websocket(edge: &Edge) -> Client {
+    let mut client = edge.client();
+    client.send(HANDSHAKE);
+    assert_eq!(client.reply_head().status, 101);
+    client.send(b"ping");
+    assert_eq!(client.bytes(4), b"ping");
+    client
+}
+
+#[test]
+fn a_silent_websocket_is_cut_off_when_access_ends() {
+    let edge = Edge::before(&[upstream(echo)]);
+    let mut client = open_websocket(&edge);
+    // What happens to others does not touch it.
+    edge.front.end("/other");
+    thread::sleep(Duration::from_millis(600));
+    client.send(b"pong");
+    assert_eq!(client.bytes(4), b"pong");
+
+    edge.front.end("/ws");
+    assert!(client.until_closed() < SOON);
+    edge.front.saw(ConnectionEvent::AccessEnded);
+    let told = edge.front.told_of("/ws");
+    assert_eq!((told.status, told.answered_by, told.app), (Some(101), AnsweredBy::Upstream, Some(0)));
+    assert_eq!((told.request_bytes, told.response_bytes), (8, 8));
+    assert_eq!(edge.front.told.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn what_ends_by_the_clock_alone_is_cut_off_too() {
+    let edge = Edge::before(&[upstream(echo)]);
+    let mut client = open_websocket(&edge);
+    edge.front.ended.lock().unwrap().push("/ws".to_owned());
+    assert!(client.until_closed() < SOON + Duration::from_millis(500));
+}
+
+#[test]
+fn a_silent_event_stream_is_cut_off_when_access_ends() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let edge = Edge::with(&[silent_after(head)], |parts| parts.apps[0].read_timeout = Duration::from_secs(20));
+    let mut client = edge.client();
+    client.send(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply_head().status, 200);
+    thread::sleep(Duration::from_millis(300));
+    edge.front.end("/events");
+    let start = Instant::now();
+    let rest = client.rest();
+    assert!(start.elapsed() < SOON);
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "it must not look complete");
+    assert_eq!(edge.front.told_of("/events").status, Some(200));
+}
+
+#[test]
+fn a_long_download_stops_when_access_ends() {
+    let address = upstream(|_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n").unwrap();
+        while stream.write_all(&[b'x'; 1000]).is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let edge = Edge::before(&[address]);
+    let mut client = edge.client();
+    client.send(b"GET /file HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply_head().status, 200);
+    client.bytes(5000);
+    edge.front.end("/file");
+    assert!(client.until_closed() < SOON);
+    assert!(edge.front.told_of("/file").response_bytes >= 5000);
+}
+
+#[test]
+fn a_slow_short_answer_stops_too() {
+    let address = upstream(|_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n").unwrap();
+        while stream.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let edge = Edge::before(&[address]);
+    let mut client = edge.client();
+    client.send(b"GET /drip HTTP/1.1\r\nHost: a\r\n\r\n");
+    thread::sleep(Duration::from_millis(1300));
+    edge.front.end("/drip");
+    assert!(client.until_closed() < SOON);
+}
+
+#[test]
+fn an_answer_that_comes_after_the_end_of_access_stays_behind() {
+    let address = upstream(|_, stream| {
+        thread::sleep(Duration::from_millis(1400));
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret");
+    });
+    let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_secs(5));
+    let mut client = edge.client();
+    client.send(b"GET /poll HTTP/1.1\r\nHost: a\r\n\r\n");
+    thread::sleep(Duration::from_millis(300));
+    edge.front.end("/poll");
+    let reply = client.reply();
+    assert_eq!((reply.status, &reply.json()["error"]), (401, &"access_ended".into()));
+}
+
+#[test]
+fn short_requests_are_never_asked_about_again() {
+    let edge = Edge::before(&[legacy()]);
+    let mut client = edge.client();
+    for _ in 0..20 {
+        client.send(b"GET /json HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(client.reply().status, 200);
+    }
+    edge.front.end("/json");
+    thread::sleep(Duration::from_millis(300));
+    assert!(edge.front.asked.lock().unwrap().is_empty());
+    client.send(b"GET /json HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 200, "the connection is as good as before");
+}
+
+#[test]
+fn a_stream_of_http_2_is_cut_off_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let files: Tls = certificate(dir.path());
+    let events = silent_after("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+    let edge = Edge::with(&[legacy(), events], |parts| {
+        parts.server.tls = Some(files);
+        parts.apps[1].read_timeout = Duration::from_secs(20);
+    });
+    let url = |path: &str| format!("https://{}{path}", edge.address);
+    let mut open = Command::new("curl")
+        .args(["-skN", "--http2", "--max-time", "10", &url("/1/events")])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    soon(|| edge.front.asked.lock().unwrap().contains(&"/1/events".to_owned()).then_some(()));
+    let start = Instant::now();
+    edge.front.end("/1/events");
+    let status = open.wait().unwrap();
+    assert!(start.elapsed() < SOON);
+    assert_eq!(status.code(), Some(92), "curl's word for a stream that was reset");
+    assert_eq!(edge.front.told_of("/1/events").status, Some(200));
+    assert!(curl(&["-k", "--http2", &url("/json")]).contains("GET"));
+}
