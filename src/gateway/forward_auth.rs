@@ -92,7 +92,7 @@ fn described(head: &Parts) -> Result<Parts, &'static str> {
     let target = target.ok_or("no X-Forwarded-Uri or X-Original-URL says the target")?;
     let path_and_query = PathAndQuery::try_from(target).map_err(|_| "the target is not a path")?;
     // The parser cuts a fragment off, and takes an empty path for `/`.
-    if path_and_query.as_str() != target {
+    if path_and_query.as_str() != target || !target.starts_with('/') {
         return Err("the target is not a path and a query");
     }
     let (mut parts, ()) = Request::new(()).into_parts();

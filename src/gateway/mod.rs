@@ -9,6 +9,7 @@ mod assertion;
 mod browser_login;
 mod cors;
 mod credential;
+mod encoding;
 mod explain;
 mod forward_auth;
 mod headers;
