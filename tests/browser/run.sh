@@ -54,8 +54,6 @@ token_label = "sealgate"
 pin_file = "$work/hsm/pin"
 [store]
 path = "$work/store"
-[rate_limits]
-logout = 20
 [login]
 failures_per_account = 4
 [pages]

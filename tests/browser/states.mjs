@@ -71,14 +71,6 @@ export const STATES = [
   { name: "error-nothing-to-do", as: "first", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },
   { name: "error-not-found", as: "nobody", status: 404, show: at(`${ISSUER}/nowhere`) },
-  {
-    name: "error-too-many", as: "nobody", status: 429,
-    show: async (page) => {
-      const address = `${ISSUER}/oauth/logout`;
-      for (let request = 0; request < 20; request += 1) await page.request.get(address);
-      await page.goto(address);
-    },
-  },
   { name: "gate-forbidden", as: "first", status: 403, show: at(`${APP}/staff/`) },
   { name: "gate-upstream-away", as: "nobody", status: 502, show: at(`${AWAY}/`) },
 ];

@@ -238,6 +238,7 @@ export const WALKS = [
       const { page } = await enter();
       await page.goto(`${ISSUER}/account/password`);
       await signInByKeys(page, second(LANE));
+      await page.waitForSelector("#current");
       for (const [from, to] of [[PASSWORD, "bambaşka bir parola"], ["bambaşka bir parola", PASSWORD]]) {
         await page.goto(`${ISSUER}/account/password`);
         await type(page, "#current", from);
