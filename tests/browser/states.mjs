@@ -1,7 +1,7 @@
 // Every page, a row each: who is signed in ("nobody", "first", "both"), and how to get there. `status`: of the page, where it
 // is not 200. `show(page, lane)` ends when the page is there.
 
-import { APP, AWAY, ISSUER, authorize, first, signIn } from "./world.mjs";
+import { APP, ISSUER, authorize, first, signIn } from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
 
@@ -72,5 +72,4 @@ export const STATES = [
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },
   { name: "error-not-found", as: "nobody", status: 404, show: at(`${ISSUER}/nowhere`) },
   { name: "gate-forbidden", as: "first", status: 403, show: at(`${APP}/staff/`) },
-  { name: "gate-upstream-away", as: "nobody", status: 502, show: at(`${AWAY}/`) },
 ];
