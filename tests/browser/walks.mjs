@@ -260,7 +260,10 @@ export const WALKS = [
       await page.waitForSelector("[role=status].done");
       assert.equal(await page.locator(".row").count(), before - 1);
       await page.goto(`${ISSUER}/account/sessions`);
-      if (before > 2) await press(page, "#sessions-end-others", "Space");
+      if (before > 2) {
+        await press(page, "#sessions-end-others", "Space");
+        await page.waitForSelector("[role=status].done");
+      }
       await page.goto(`${ISSUER}/account/applications`);
       await press(page, "button[name=client][value=reports]");
       await page.waitForSelector("[role=status].done");
