@@ -2,12 +2,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-faults lint systemd fuzz bench-gate bench-signer audit clean
+.PHONY: help run test test-rust test-clients test-browser test-faults lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
+	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
@@ -18,7 +19,7 @@ run:
 	@.ci/install run
 	@conf/demo.sh
 
-test: lint test-rust systemd test-clients
+test: lint test-rust systemd test-clients test-browser
 
 lint:
 	@.ci/install test
@@ -37,6 +38,10 @@ systemd:
 test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
+
+test-browser:
+	@.ci/install browser
+	tests/browser/run.sh
 
 test-faults:
 	@.ci/install test

@@ -29,7 +29,8 @@ mod visitor;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::header::ACCEPT;
+use http::{HeaderValue, Method, Request, StatusCode};
 
 pub use call::{Bucket, Call};
 pub use failure::Failure;
@@ -37,6 +38,7 @@ pub use response::Response;
 
 use crate::config::Config;
 use crate::endpoint::account::Section;
+use crate::page::Problem;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
 
@@ -209,7 +211,7 @@ pub fn refuse(
 pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
     let started = Instant::now();
     let route = below_issuer(&sealgate.config, request.uri().path()).and_then(Route::find);
-    let style = route.map_or(Style::Json, |route| route.style);
+    let style = route.map_or_else(|| stray_style(&request), |route| route.style);
     let call = Call::new(sealgate, &request, style);
     let mut response = match answer(&call, route).await {
         Ok(response) => response,
@@ -230,10 +232,23 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
     response
 }
 
+/// How to speak where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
+/// Browsers name text/html when they open a document; programs ask for anything.
+fn stray_style(request: &Request<Bytes>) -> Style {
+    let names_html = |value: &HeaderValue| value.to_str().is_ok_and(|ranges| ranges.contains("text/html"));
+    let opens = matches!(*request.method(), Method::GET | Method::HEAD);
+    if opens && request.headers().get_all(ACCEPT).iter().any(names_html) { Style::Page } else { Style::Json }
+}
+
 async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Failure> {
     let Some(route) = route else {
         call.charge_address(Bucket::Pages)?;
-        return Err(Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here.")));
+        return Err(match call.style {
+            Style::Json => {
+                Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
+            }
+            Style::Page => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
+        });
     };
     if route.cors && call.request.method() == Method::OPTIONS {
         call.charge_address(Bucket::Pages)?;

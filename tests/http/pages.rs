@@ -346,3 +346,14 @@ async fn stylesheet_and_script_are_all_that_pages_load_and_may_be_kept() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_person_at_an_address_where_nothing_is_gets_a_page_and_a_program_json() {
+    let provider = Provider::new().await;
+    let accept = [("accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("accept-language", "tr")];
+    let page = provider.request("GET", "/nowhere", &accept, "").await;
+    assert_eq!((page.status, page.header("content-type")), (404, Some("text/html; charset=utf-8")));
+    assert!(page.text().contains("<html lang=\"tr\">") && page.text().contains("Sayfa bulunamadı"));
+    provider.request("GET", "/nowhere", &[("accept", "*/*")], "").await.assert_error(404, "not_found");
+    provider.request("POST", "/nowhere", &accept, "").await.assert_error(404, "not_found");
+}

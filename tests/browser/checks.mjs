@@ -1,0 +1,163 @@
+// What must hold on a page in any state. Each check yields sentences, none when all is well.
+
+import { createRequire } from "node:module";
+import { readFile } from "node:fs/promises";
+import { SIZES } from "./world.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+const WEIGHT = 30 * 1024;
+
+// What a window's size and colours can change of a page on which no rule of the stylesheet hides anything by them.
+const RULES = ["color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"];
+
+/// axe-core, on the page as it is now: all its rules, or again those whose answer may differ from the last time.
+export async function accessible(page, all) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+  const runOnly = all ? { type: "tag", values: TAGS } : { type: "rule", values: RULES };
+  const { violations } = await page.evaluate((runOnly) => axe.run({ runOnly, resultTypes: ["violations"] }), runOnly);
+  return violations.flatMap(({ id, help, nodes }) => nodes.map(({ target, any }) =>
+    `axe ${id}: ${help}: ${target} ${any.map(({ message }) => message).join("; ")}`));
+}
+
+/// The document, its stylesheet, its script and its logo, uncompressed.
+export async function light(journal) {
+  const sizes = await Promise.all(journal.responses.map(async (response) => (await response.body()).length));
+  const weight = sizes.reduce((sum, size) => sum + size, 0);
+  return { weight, faults: weight < WEIGHT ? [] : [`the page weighs ${weight} bytes`] };
+}
+
+/// Words and structure, which do not depend on the size of the window.
+export function structured(page, language) {
+  return page.evaluate(({ language, autocomplete }) => {
+    const faults = [];
+    const say = (sound, words) => sound || faults.push(words);
+    const { lang } = document.documentElement;
+    say(lang === language, `<html lang> is ${lang}`);
+    say(document.title !== "", "the page has no title");
+    say(document.querySelectorAll("h1").length === 1, "the page has not exactly one h1");
+    say(document.querySelectorAll("main").length === 1, "the page has not exactly one main");
+    say(!document.querySelector("style, [style], script:not([src])"), "the page has inline code");
+    // Or a page without its script would not be what those see who have none.
+    say(!document.querySelector("noscript"), "the page has words for those without scripts only");
+    const positive = [...document.querySelectorAll("[tabindex]")].filter((element) => element.tabIndex > 0);
+    say(positive.length === 0, "a tabindex upsets the order of focus");
+    for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
+      const wanted = autocomplete[field.name];
+      say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
+    }
+    // Words that a name ran into: no gap, or a placeholder that was never filled.
+    say(!/[{}]|undefined|\bnull\b/.test(document.body.innerText), "a placeholder stands in the text");
+    return faults;
+  }, {
+    language,
+    autocomplete: {
+      email: "username", password: "current-password", current: "current-password", new: "new-password",
+      again: "new-password", username: "username", name: "name", phone_number: "tel", picture: "photo",
+    },
+  });
+}
+
+/// What fits in the window that there is.
+export function fitting(page) {
+  return page.evaluate(() => {
+    const faults = [];
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth > clientWidth) faults.push(`the page scrolls sideways: ${scrollWidth} > ${clientWidth}`);
+    const name = (element) => element.id || element.textContent.trim().slice(0, 40) || element.name;
+    const visible = (element) => element.checkVisibility();
+    for (const element of document.querySelectorAll("a[href], button, input:not([type=hidden])")) {
+      if (!visible(element) || element.classList.contains("skip")) continue;
+      const { width, height, left, right } = element.getBoundingClientRect();
+      if (width < 24 || height < 24) faults.push(`"${name(element)}" is small: ${width}×${height}`);
+      if (left < 0 || right > clientWidth + 0.5) faults.push(`"${name(element)}" is outside of the window`);
+    }
+    for (const element of document.querySelectorAll("body *")) {
+      if (visible(element) && element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX === "hidden") {
+        faults.push(`"${name(element)}" is cut off`);
+      }
+    }
+    return faults;
+  });
+}
+
+/// Text at twice its size (WCAG 1.4.4), and spaced out (1.4.12): still nothing cut off or beside the window.
+export async function stretched(page) {
+  const set = (styles) => page.evaluate((styles) => Object.assign(document.documentElement.style, styles), styles);
+  await page.setViewportSize(SIZES.wide);
+  await set({ fontSize: "200%" });
+  const large = await fitting(page);
+  await page.setViewportSize(SIZES.narrow);
+  await set({ fontSize: "", letterSpacing: "0.12em", wordSpacing: "0.16em", lineHeight: "1.5" });
+  const spaced = await fitting(page);
+  await page.evaluate(() => document.documentElement.removeAttribute("style"));
+  return [...large.map((fault) => `text at 200 %: ${fault}`), ...spaced.map((fault) => `text spaced out: ${fault}`)];
+}
+
+/// With the reader's own colours every control still has an edge; for those whom motion makes ill nothing moves.
+export async function considerate(page) {
+  await page.emulateMedia({ forcedColors: "active", reducedMotion: "reduce" });
+  const faults = await page.evaluate(() => {
+    const faults = [];
+    for (const element of document.querySelectorAll("button:not(.link), .button, input:not([type=hidden], [type=checkbox])")) {
+      if (!element.checkVisibility()) continue;
+      const { borderTopStyle, borderTopWidth } = getComputedStyle(element);
+      if (borderTopStyle === "none" || parseFloat(borderTopWidth) < 1) faults.push(`forced colours: ${element.id} has no edge`);
+    }
+    for (const menu of document.querySelectorAll(".menu")) {
+      const edge = (element) => getComputedStyle(element).borderBottomColor;
+      const current = menu.querySelector("[aria-current]");
+      const others = [...menu.querySelectorAll("a:not([aria-current])")];
+      if (others.some((other) => edge(other) === edge(current))) faults.push("forced colours: the menu does not show the current page");
+    }
+    for (const element of document.querySelectorAll("*")) {
+      const { animationName, transitionDuration } = getComputedStyle(element);
+      if (animationName !== "none" || transitionDuration.split(",").some((time) => parseFloat(time) > 0)) {
+        faults.push(`reduced motion: ${element.localName} moves`);
+      }
+    }
+    return faults;
+  });
+  await page.emulateMedia({ forcedColors: null, reducedMotion: null });
+  return faults;
+}
+
+/// The keyboard reaches everything, in the order of reading, and one sees where it is (WCAG 2.4.3, 2.4.7, 2.4.11).
+export async function reachable(page) {
+  const wanted = await page.evaluate(() => {
+    // From the top, wherever the page had put the focus.
+    document.body.tabIndex = -1;
+    document.body.focus();
+    document.body.removeAttribute("tabindex");
+    const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")];
+    return all.filter((element) => element.checkVisibility() && !element.disabled).length;
+  });
+  const faults = [];
+  for (let step = 0; step < wanted; step += 1) {
+    await page.keyboard.press("Tab");
+    const seen = await focus(page);
+    if (seen.index !== step) faults.push(`Tab ${step + 1} of ${wanted} reaches ${seen.name}, number ${seen.index + 1}`);
+    if (seen.fault) faults.push(`${seen.name}: ${seen.fault}`);
+  }
+  return faults;
+}
+
+/// What has the focus, its place in the document, and what is wrong with how it shows.
+export function focus(page) {
+  return page.evaluate(() => {
+    const element = document.activeElement;
+    const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")];
+    const index = all.filter((one) => one.checkVisibility() && !one.disabled).indexOf(element);
+    const name = element.id || element.textContent.trim().slice(0, 40) || element.localName;
+    const { outlineStyle, outlineWidth } = getComputedStyle(element);
+    const { top, bottom, left, right } = element.getBoundingClientRect();
+    let fault = null;
+    if (outlineStyle === "none" || parseFloat(outlineWidth) < 2) fault = `the focus does not show: ${outlineStyle} ${outlineWidth}`;
+    else if (bottom <= 0 || top >= innerHeight || right <= 0 || left >= innerWidth) fault = "the focus is outside of the window";
+    else {
+      const top_most = document.elementFromPoint((Math.max(left, 0) + Math.min(right, innerWidth)) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2);
+      if (top_most && !element.contains(top_most) && !top_most.contains(element)) fault = "something lies over the focus";
+    }
+    return { index, name, fault };
+  });
+}

@@ -1,0 +1,102 @@
+// Each state in both languages, with and without scripts, narrow and wide, light and dark; then the walks.
+
+import { mkdir, rm } from "node:fs/promises";
+import { accessible, considerate, fitting, light, reachable, stretched, structured } from "./checks.mjs";
+import { STATES } from "./states.mjs";
+import { WALKS } from "./walks.mjs";
+import { SIZES, cookiesOf, first, launch, open, second, startClient } from "./world.mjs";
+
+const SCREENSHOTS = new URL("screenshots/", import.meta.url).pathname;
+const parts = process.argv.slice(2);
+const chosen = ({ name }) => parts.length === 0 || parts.some((part) => name.includes(part));
+const faults = [];
+const tell = (fault) => {
+  faults.push(fault);
+  console.log(`FAULT ${fault}`);
+};
+const count = { pages: 0, walks: 0, heaviest: 0 };
+
+/// A state in one language, with or without scripts: all sizes and colours on the one page.
+async function examine(browser, lane, state, cookies) {
+  const { page, context, journal } = await open(browser, { language: lane.language, cookies });
+  // axe-core is a script itself, so here the page's own is taken away; the walks turn scripts off for good.
+  if (!lane.scripts) await context.route(/\/script\.js/, (route) => route.fulfill({ contentType: "text/javascript", body: "" }));
+  const place = `${state.name} (${lane.name})`;
+  const blame = (where, found) => found.forEach((fault) => tell(`${place}${where}: ${fault}`));
+  try {
+    await state.show(page, lane.name);
+    const status = journal.responses[0]?.status();
+    if (status !== (state.status ?? 200)) blame("", [`the status is ${status}`]);
+    const { weight, faults: heavy } = await light(journal);
+    count.heaviest = Math.max(count.heaviest, weight);
+    blame("", [...heavy, ...await structured(page, lane.language)]);
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      await page.setViewportSize(viewport);
+      blame(` ${size}`, await fitting(page));
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        blame(` ${size} ${colorScheme}`, await accessible(page, size === "narrow" ? colorScheme === "light" : colorScheme === "dark"));
+        await page.screenshot({ path: `${SCREENSHOTS}${state.name}.${lane.name}.${size}.${colorScheme}.png`, fullPage: true });
+        count.pages += 1;
+      }
+    }
+    blame("", await considerate(page));
+    blame("", await stretched(page));
+    blame(" keyboard", await reachable(page));
+    blame("", journal.complaints);
+  } catch (error) {
+    blame("", [`${error.message.split("\n").slice(0, 4).join(" ")} at ${page.url()}`]);
+  } finally {
+    await context.close();
+  }
+}
+
+async function examineAll(browser, lane) {
+  const states = STATES.filter(chosen);
+  if (states.length === 0) return;
+  const cookies = { nobody: undefined };
+  if (states.some(({ as }) => as === "first")) cookies.first = await cookiesOf(browser, lane.name, [first]);
+  if (states.some(({ as }) => as === "both")) cookies.both = await cookiesOf(browser, lane.name, [second, first]);
+  for (const state of states) await examine(browser, lane, state, cookies[state.as]);
+}
+
+async function walkAll(browser) {
+  for (const walk of WALKS.filter(chosen)) {
+    for (const scripts of [true, false]) {
+      const journals = [];
+      const enter = async (options = {}) => {
+        const entered = await open(browser, { scripts, ...options });
+        journals.push(entered);
+        return entered;
+      };
+      const name = `${walk.name} (${scripts ? "script" : "plain"})`;
+      try {
+        await walk.go(enter, { browser, scripts });
+        for (const { journal } of journals) journal.complaints.forEach((complaint) => tell(`${name}: ${complaint}`));
+      } catch (error) {
+        tell(`${name}: ${error.message.split("\n").slice(0, 6).join(" ")} at ${journals.at(-1)?.page.url()}`);
+      } finally {
+        for (const { context } of journals) await context.close();
+      }
+      count.walks += 1;
+    }
+  }
+}
+
+const started = Date.now();
+await rm(SCREENSHOTS, { recursive: true, force: true });
+await mkdir(SCREENSHOTS, { recursive: true });
+const client = await startClient();
+const browser = await launch();
+try {
+  const lanes = ["en", "tr"].flatMap((language) => [true, false].map((scripts) =>
+    ({ name: `${language}-${scripts ? "script" : "plain"}`, language, scripts })));
+  await Promise.all([...lanes.map((lane) => examineAll(browser, lane)), walkAll(browser)]);
+} finally {
+  await browser.close();
+  client.close();
+}
+const seconds = ((Date.now() - started) / 1000).toFixed(0);
+console.log(`${count.pages} views of pages, ${count.walks} walks, the heaviest page ${count.heaviest} bytes, ${faults.length} faults, ${seconds} s`);
+if (count.pages + count.walks === 0) console.log("nothing has such a name");
+process.exitCode = faults.length === 0 && count.pages + count.walks > 0 ? 0 : 1;

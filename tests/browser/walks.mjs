@@ -1,0 +1,279 @@
+// What people do, from the first page to the end, by the keyboard alone: Tab, Enter and Space, never a click. Each is walked
+// with scripts and without. `enter` opens a browser of its own.
+
+import assert from "node:assert/strict";
+import { focus } from "./checks.mjs";
+import { APP, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, authorize, cookiesOf, first, second } from "./world.mjs";
+
+const LANE = "walk";
+
+/// Goes on with Tab until this has the focus, and sees that it shows.
+async function reach(page, selector) {
+  await page.waitForSelector(selector);
+  for (let step = 0; step < 60; step += 1) {
+    if (await page.evaluate((selector) => document.activeElement.matches(selector), selector)) {
+      const { name, fault } = await focus(page);
+      assert.equal(fault, null, `${name}: ${fault}`);
+      return;
+    }
+    await page.keyboard.press("Tab");
+  }
+  assert.fail(`Tab never reaches ${selector}`);
+}
+
+async function press(page, selector, key = "Enter") {
+  await reach(page, selector);
+  await page.keyboard.press(key);
+}
+
+async function type(page, selector, text) {
+  await reach(page, selector);
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText(text);
+}
+
+async function signInByKeys(page, email, password = PASSWORD) {
+  await type(page, "#email", email);
+  await type(page, "#password", password);
+  await page.keyboard.press("Enter");
+}
+
+/// The client's answer, as the query of the callback.
+async function answer(page) {
+  await page.waitForURL(`${CALLBACK}?**`);
+  const query = new URL(page.url()).searchParams;
+  assert.equal(query.get("state"), "kept");
+  assert.equal(query.get("iss"), ISSUER);
+  return query;
+}
+
+const heading = (page) => page.textContent("h1");
+
+export const WALKS = [
+  {
+    name: "sign in, allow, and come back",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(authorize({ prompt: "consent" }));
+      // The cursor waits in the first field.
+      assert.equal(await page.evaluate(() => document.activeElement.id), "email");
+      await signInByKeys(page, first(LANE));
+      await press(page, "#consent-allow");
+      assert.ok((await answer(page)).get("code"));
+    },
+  },
+  {
+    name: "come back in three requests from the first page where consent is remembered",
+    async go(enter, { browser }) {
+      // Allowed once, in another browser.
+      await cookiesOf(browser, LANE, [first]);
+      const { page, journal } = await enter();
+      await page.goto(authorize());
+      await page.waitForSelector("#login-submit");
+      journal.documents.length = 0;
+      await signInByKeys(page, first(LANE));
+      await answer(page);
+      const requests = ["POST /oauth/login", "GET /oauth/resume", "GET client /callback"];
+      assert.deepEqual(journal.documents, requests);
+    },
+  },
+  {
+    name: "put a wrong password right",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(authorize({ prompt: "consent" }));
+      await signInByKeys(page, second(LANE), "wrong");
+      await page.waitForSelector("#login-problem");
+      assert.match(await page.title(), /^Error: /);
+      // The address is kept, the password is not, and that is where the cursor waits.
+      assert.equal(await page.inputValue("#email"), second(LANE));
+      assert.equal(await page.inputValue("#password"), "");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "password");
+      assert.equal(await page.getAttribute("#password", "aria-describedby"), "login-problem");
+      await type(page, "#password", PASSWORD);
+      await press(page, "#login-submit", "Space");
+      await page.waitForSelector("#consent-allow");
+    },
+  },
+  {
+    name: "see the password while it is typed",
+    async go(enter, { scripts }) {
+      const { page } = await enter();
+      await page.goto(authorize());
+      const button = page.locator("button[data-reveals]");
+      // Without scripts it would do nothing, so it is not offered.
+      assert.equal(await button.isVisible(), scripts);
+      if (!scripts) return;
+      await type(page, "#password", "seen");
+      await press(page, "button[data-reveals]", "Space");
+      assert.equal(await page.getAttribute("#password", "type"), "text");
+      assert.equal(await button.getAttribute("aria-pressed"), "true");
+      await press(page, "button[data-reveals]", "Enter");
+      assert.equal(await page.getAttribute("#password", "type"), "password");
+    },
+  },
+  {
+    name: "deny",
+    async go(enter, { browser }) {
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      await page.goto(authorize({ prompt: "consent" }));
+      await press(page, "#consent-deny", "Space");
+      const query = await answer(page);
+      assert.equal(query.get("error"), "access_denied");
+      assert.equal(query.get("code"), null);
+    },
+  },
+  {
+    name: "allow without access while away",
+    async go(enter, { browser }) {
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [second]) });
+      await page.goto(authorize({ prompt: "consent" }));
+      await press(page, "#offline_access", "Space");
+      assert.equal(await page.isChecked("#offline_access"), false);
+      await press(page, "#consent-allow");
+      await answer(page);
+      // What was unticked was not remembered: it is asked for again, and the rest is not asked for.
+      await page.goto(authorize());
+      await page.waitForSelector("#offline_access");
+      await page.goto(authorize({ scope: "openid profile email phone" }));
+      await answer(page);
+    },
+  },
+  {
+    name: "choose an account",
+    async go(enter, { browser }) {
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [second, first]) });
+      await page.goto(authorize({ prompt: "select_account consent" }));
+      const number = (await page.locator(".account").allTextContents()).findIndex((text) => text.includes(second(LANE)));
+      assert.ok(number >= 0);
+      await press(page, `#account-${number + 1}`);
+      await page.waitForSelector("#consent-allow");
+      assert.match(await page.textContent(".lead"), new RegExp(second(LANE)));
+      await page.goto(authorize({ prompt: "select_account" }));
+      await press(page, "#account-other", "Space");
+      await page.waitForSelector("#login-submit");
+    },
+  },
+  {
+    name: "type the password again when the client asks for it",
+    async go(enter, { browser }) {
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      for (const wish of [{ prompt: "login" }, { max_age: "0" }]) {
+        await page.goto(authorize(wish));
+        await signInByKeys(page, first(LANE));
+        assert.ok((await answer(page)).get("code"));
+      }
+      await page.goto(authorize({ max_age: "3600" }));
+      assert.ok((await answer(page)).get("code"));
+    },
+  },
+  {
+    name: "sign out",
+    async go(enter, { browser }) {
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      const back = new URLSearchParams({ client_id: "reports", post_logout_redirect_uri: `${CLIENT_SITE}/` });
+      await page.goto(`${ISSUER}/oauth/logout?${back}`);
+      await press(page, "#logout-confirm");
+      await page.waitForURL(`${CLIENT_SITE}/`);
+      await page.goto(authorize());
+      await page.waitForSelector("#login-submit");
+      await page.goto(`${ISSUER}/oauth/logout`);
+      assert.equal(await heading(page), "You are signed out");
+    },
+  },
+  {
+    name: "change the language",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(authorize());
+      assert.equal(await heading(page), "Sign in");
+      await press(page, ".languages a[lang=tr]");
+      await page.waitForSelector("html[lang=tr]");
+      assert.equal(await heading(page), "Oturum açın");
+      // It is remembered, and the sign-in that was begun goes on.
+      await page.reload();
+      assert.equal(await page.getAttribute("html", "lang"), "tr");
+      await page.waitForSelector("#login-submit");
+      await page.goto(`${ISSUER}/nowhere`);
+      assert.equal(await heading(page), "Sayfa bulunamadı");
+      // What the client asks for goes before that.
+      await page.goto(authorize({ ui_locales: "en" }));
+      assert.equal(await heading(page), "Sign in");
+    },
+  },
+  {
+    name: "go through the gate, and change the account where it does not let one in",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(`${APP}/report?month=11`);
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(`${APP}/report?month=11`);
+      assert.match(await page.textContent("body"), new RegExp(first(LANE)));
+      await page.goto(`${APP}/staff/`);
+      assert.equal(await heading(page), "No access");
+      await press(page, "a.button");
+      await page.waitForSelector("#login-submit, .account");
+    },
+  },
+  {
+    name: "keep the profile up to date",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/account`);
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(`${ISSUER}/account`);
+      await type(page, "#phone_number", "12");
+      await press(page, "#profile-save");
+      await page.waitForSelector("#phone-wrong");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "phone_number");
+      await type(page, "#phone_number", "+90 555 111 22 44");
+      await press(page, "#profile-save");
+      await page.waitForSelector("[role=status].done");
+      assert.equal(await page.inputValue("#phone_number"), "+90 555 111 22 44");
+    },
+  },
+  {
+    name: "change the password",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/account/password`);
+      await signInByKeys(page, second(LANE));
+      await page.waitForSelector("#current");
+      for (const [from, to] of [[PASSWORD, "bambaşka bir parola"], ["bambaşka bir parola", PASSWORD]]) {
+        await page.goto(`${ISSUER}/account/password`);
+        await type(page, "#current", from);
+        await type(page, "#new", to);
+        await type(page, "#again", to);
+        await press(page, "#password-submit");
+        await page.waitForSelector("[role=status].done");
+      }
+    },
+  },
+  {
+    name: "end another session and withdraw an access",
+    async go(enter, { browser }) {
+      await cookiesOf(browser, LANE, [first]);
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      await page.goto(`${ISSUER}/account/sessions`);
+      const before = await page.locator(".row").count();
+      await press(page, "button[name=session]");
+      await page.waitForSelector("[role=status].done");
+      assert.equal(await page.locator(".row").count(), before - 1);
+      await page.goto(`${ISSUER}/account/sessions`);
+      if (before > 2) {
+        await press(page, "#sessions-end-others", "Space");
+        await page.waitForSelector("[role=status].done");
+      }
+      await page.goto(`${ISSUER}/account/applications`);
+      await press(page, "button[name=client][value=reports]");
+      await page.waitForSelector("[role=status].done");
+      await page.goto(authorize());
+      await page.waitForSelector("#consent-allow");
+      await page.goto(`${ISSUER}/account`);
+      await page.keyboard.press("Tab");
+      assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+      await page.keyboard.press("Enter");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "content");
+    },
+  },
+];
