@@ -6,16 +6,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sealgate::config::{self, Language};
+use sealgate::page::console::{
+    ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine, KeyState, Keys,
+    LimitLine, Limits, NewSecret, NewUser, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
+};
 use sealgate::page::{
     AccountChooser, AccountLine, ApplicationLine, Applications, CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout,
     Consent, Done, ErrorPage, Forbidden, LanguageSwitch, Login, LoginProblem, Pages, PasswordChange, PasswordProblem,
-    Problem, Profile, ProfileField, SCRIPT, STYLESHEET, ScopeLine, SessionLine, Sessions, Shell, SignedOut,
+    Problem, Profile, ProfileField, SCRIPT, STYLESHEET, ScopeLine, SessionLine, Sessions, Shell, SignedOut, Standing,
     language_tag,
 };
 
 const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 15] = [
+const PROBLEMS: [(&str, Problem); 16] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("logout-redirect-uri", Problem::LogoutRedirectUri),
@@ -30,6 +34,7 @@ const PROBLEMS: [(&str, Problem); 15] = [
     ("sign-in-loop", Problem::SignInLoop),
     ("upstream", Problem::Upstream),
     ("unavailable", Problem::Unavailable),
+    ("console", Problem::Console),
     ("internal", Problem::Internal),
 ];
 
@@ -139,6 +144,7 @@ fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
     }
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
     all.extend(account_pages(&pages, &chrome, sample));
+    all.extend(console_pages(&pages, &chrome, sample));
     all
 }
 
@@ -147,7 +153,7 @@ fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(St
     let &Sample { client, account, person, action, csrf, subject, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, done: None };
+    let shell = Shell { prefix: "", account, console: None, done: None };
 
     let picture = "https://example.com/people/ayse.png";
     let profile = Profile {
@@ -202,6 +208,163 @@ fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(St
     let page = Applications { csrf, applications: &[line, ApplicationLine { scopes: &scopes[..1], ..line }] };
     add("account-applications", pages.applications(chrome, &shell, &page));
     add("account-applications-none", pages.applications(chrome, &shell, &Applications { applications: &[], ..page }));
+    all
+}
+
+/// The console's pages in every state.
+fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, csrf, subject, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
+    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let developer = Shell { console: Some(Standing::Developer), ..shell };
+
+    let line = ClientLine { id: "c1", name: client, public: true, enabled: true };
+    let lines = [line, ClientLine { public: false, enabled: false, ..line }];
+    let clients = Clients { clients: &lines, next: Some("/console?after=c1") };
+    for done in [Done::Client, Done::ClientDeleted, Done::ClientState, Done::User, Done::UserRevoked] {
+        assert_eq!(Done::parse(done.as_str()), Some(done));
+        let shell = Shell { done: Some(done), ..shell };
+        add(&format!("console-done-{}", done.as_str()), pages.console_clients(chrome, &shell, &clients));
+    }
+    add("console-clients", pages.console_clients(chrome, &developer, &clients));
+    add("console-clients-none", pages.console_clients(chrome, &shell, &Clients { clients: &[], next: None }));
+
+    let form = ClientForm {
+        csrf,
+        name: client,
+        description: person,
+        public: false,
+        redirect_uris: "https://app.example.com/callback",
+        post_logout_redirect_uris: "https://app.example.com/",
+        scopes: &["profile", "offline_access"],
+        secret_in_body: false,
+        faults: &[],
+    };
+    add("console-client-new", pages.console_new_client(chrome, &shell, &form));
+    let of = |field, uri| ClientFault { field, uri };
+    for (number, fault) in [
+        UriFault::Long,
+        UriFault::Characters,
+        UriFault::Absolute,
+        UriFault::Wildcard,
+        UriFault::Fragment,
+        UriFault::User,
+        UriFault::Scheme,
+        UriFault::Host,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let faults = [
+            of(ClientField::Name, None),
+            of(ClientField::Description, None),
+            of(ClientField::RedirectUris, Some((fault, 2))),
+            of(ClientField::PostLogoutRedirectUris, None),
+        ];
+        let form = ClientForm { faults: &faults, public: true, ..form };
+        add(&format!("console-client-wrong-{number}"), pages.console_new_client(chrome, &shell, &form));
+    }
+    let secrets = [
+        ClientSecretLine { created_at: 1_800_000_000, expires_at: Some(1_800_086_400) },
+        ClientSecretLine { created_at: 1_800_003_600, expires_at: None },
+    ];
+    let page = ClientPage {
+        id: "c1",
+        name: client,
+        form,
+        enabled: true,
+        created_at: 1_800_000_000,
+        secrets: &secrets,
+        secret: Some(NewSecret("a secret that was just made")),
+        issuer: "https://id.example.com",
+    };
+    add("console-client", pages.console_client(chrome, &shell, &page));
+    let public = ClientForm { public: true, ..form };
+    let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, ..page };
+    add("console-client-public", pages.console_client(chrome, &shell, &page));
+
+    let trial = Trial {
+        csrf,
+        id: "c1",
+        name: client,
+        redirect_uri: "https://id.example.com/console/callback",
+        on: false,
+        claims: None,
+        problem: None,
+    };
+    add("console-try", pages.console_trial(chrome, &shell, &trial));
+    let shown = Trial { on: true, claims: Some([person, person, person]), ..trial };
+    add("console-tried", pages.console_trial(chrome, &shell, &shown));
+    for (name, problem) in [("refused", TrialProblem::Refused(client)), ("unknown", TrialProblem::Unknown)] {
+        let page = Trial { problem: Some(problem), ..trial };
+        add(&format!("console-try-{name}"), pages.console_trial(chrome, &shell, &page));
+    }
+
+    let line = UserLine { subject: "u1", name: person, email: account, enabled: true };
+    let users = [line, UserLine { enabled: false, ..line }];
+    let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
+    add("console-users", pages.console_users(chrome, &shell, &page));
+    add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
+    let faults = [UserField::Email, UserField::Name, UserField::Groups];
+    let new =
+        NewUser { csrf, email: account, name: person, groups: client, developer: true, admin: false, faults: &[] };
+    add("console-user-new", pages.console_new_user(chrome, &shell, &new));
+    add("console-user-new-wrong", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
+    let faults = [UserField::EmailTaken];
+    add("console-user-new-taken", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
+    let session = SessionLine {
+        id: subject,
+        current: false,
+        user_agent: "curl/8.5.0",
+        address: "192.0.2.7",
+        signed_in_at: 1_800_000_000,
+        last_seen_at: 1_800_003_600,
+    };
+    let page = UserPage {
+        csrf,
+        subject: "u1",
+        email: account,
+        name: person,
+        groups: client,
+        developer: false,
+        admin: true,
+        enabled: true,
+        own: false,
+        created_at: 1_800_000_000,
+        sessions: &[session],
+        password: Some("a password that was just made"),
+        faults: &[],
+    };
+    add("console-user", pages.console_user(chrome, &shell, &page));
+    let page = UserPage { enabled: false, sessions: &[], password: None, ..page };
+    add("console-user-disabled", pages.console_user(chrome, &shell, &page));
+    let faults = [UserField::Groups, UserField::OwnRole];
+    add("console-user-own", pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults, ..page }));
+
+    let at = Some(1_800_000_000);
+    let key = KeyLine {
+        kid: "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg",
+        state: KeyState::Active,
+        published_at: 1_800_000_000,
+        activate_at: at,
+        retire_at: None,
+        remove_at: None,
+    };
+    let keys = [
+        KeyLine { state: KeyState::PrePublished, activate_at: None, ..key },
+        key,
+        KeyLine { state: KeyState::Retired, retire_at: at, remove_at: at, ..key },
+        KeyLine { state: KeyState::Removed, retire_at: at, remove_at: at, ..key },
+    ];
+    add("console-keys", pages.console_keys(chrome, &shell, &Keys { keys: &keys, next_change: at }));
+    add("console-keys-quiet", pages.console_keys(chrome, &shell, &Keys { keys: &keys[1..2], next_change: None }));
+    let limits = [
+        LimitLine { path: Some("/oauth/token"), limit: 50, by_credential: true },
+        LimitLine { path: None, limit: 1, by_credential: false },
+    ];
+    let page = Limits { limits: &limits, failures_per_account: 10, failures_per_address: 50, window_minutes: 15 };
+    add("console-limits", pages.console_limits(chrome, &shell, &page));
     all
 }
 
@@ -287,7 +450,7 @@ fn templates() -> Vec<(PathBuf, String)> {
             let path = entry.expect("a template").path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.extension().is_some_and(|extension| extension == "html") {
                 found.push((path.clone(), fs::read_to_string(path).expect("a template is text")));
             }
         }
@@ -313,7 +476,11 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
                 if ["href", "src", "action"].contains(&attribute.as_str()) {
                     let known = ["sealgate.css", "sealgate.js", "/oauth/login", "/oauth/logout", "data:,", "#content"];
-                    assert!(known.contains(&value.as_str()) || value.starts_with("/account"), "{name}: {value}");
+                    assert!(
+                        ["/account", "/console"].iter().any(|own| value.starts_with(own))
+                            || known.contains(&value.as_str()),
+                        "{name}: {value}"
+                    );
                 }
             }
         }
@@ -370,9 +537,12 @@ fn every_field_has_a_label_and_every_reference_a_target() {
         let labelled: Vec<&str> = tags.iter().filter_map(|tag| tag.attribute("for")).collect();
         for tag in &tags {
             let shown = tag.attribute("type") != Some("hidden") && tag.attribute("hidden").is_none();
-            if tag.name == "input" && shown {
+            if ["input", "textarea", "select"].contains(&tag.name.as_str()) && shown {
                 let id = tag.attribute("id").unwrap_or_else(|| panic!("{name}: {tag:?} has no id"));
-                assert_eq!(tag.attribute("name"), Some(id), "{name}");
+                // Radio buttons share their name.
+                if tag.attribute("type") != Some("radio") {
+                    assert_eq!(tag.attribute("name"), Some(id), "{name}");
+                }
                 assert!(labelled.contains(&id), "{name}: {id} has no label");
             }
             for reference in ["for", "aria-describedby", "aria-labelledby"] {
@@ -526,7 +696,10 @@ fn every_page_is_worded_in_its_own_language() {
             let start = html.find("<h1>").unwrap();
             text(&html[start..html.find("</h1>").unwrap()])
         };
-        assert_ne!(heading(&turkish), heading(&english), "{name}");
+        // The page of a client or a person is headed by its name.
+        let named = heading(&turkish) == Sample::plain().client || heading(&turkish) == Sample::plain().person;
+        assert!(named || heading(&turkish) != heading(&english), "{name}");
+        assert_ne!(text(&turkish), text(&english), "{name}");
         for html in [turkish, english] {
             assert!(!html.contains("{$") && !html.contains("{ $"), "{name}: an argument is missing");
         }

@@ -42,6 +42,7 @@ macro_rules! messages {
 }
 
 mod account;
+mod console;
 
 messages! {
     SIGN_IN;
@@ -134,7 +135,7 @@ messages! {
 
 /// Every message.
 fn declared() -> impl Iterator<Item = &'static Declared> {
-    [SIGN_IN, account::ACCOUNT].into_iter().flatten()
+    [SIGN_IN, account::ACCOUNT, console::CONSOLE].into_iter().flatten()
 }
 
 /// A message and the arguments that it takes.

@@ -3,6 +3,7 @@
 //! text. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
 
 mod account;
+pub mod console;
 mod content;
 mod device;
 mod language;
@@ -30,7 +31,7 @@ pub use content::{
 };
 pub use language::{language_from_tag, language_tag};
 pub use look::{Asset, SCRIPT, STYLESHEET};
-pub use shell::{Done, Shell};
+pub use shell::{Done, Shell, Standing};
 
 /// The policy (CSP Level 3) under which every page works: stylesheet, script and logo from its own origin, nothing inline,
 /// and nothing else.
