@@ -38,12 +38,14 @@ pub const OWN_PAGES: &[&str] = &[
     "/account/password",
     "/account/sessions",
     "/account/applications",
+    "/account/activity",
     "/console",
     "/console/clients/new",
     "/console/users",
     "/console/users/new",
     "/console/keys",
     "/console/limits",
+    "/console/audit",
 ];
 
 /// Where a protected application's sign-in comes back to, on its own host.

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use sealgate::config::{self, Language};
 use sealgate::page::console::{
     ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine, KeyState, Keys,
-    LimitLine, Limits, NewSecret, NewUser, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
+    LimitLine, Limits, NewSecret, NewUser, Roles, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
 };
 use sealgate::page::{
-    AccountChooser, AccountLine, ApplicationLine, Applications, CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout,
-    Consent, Done, ErrorPage, Forbidden, LanguageSwitch, Login, LoginProblem, Pages, PasswordChange, PasswordProblem,
-    Problem, Profile, ProfileField, SCRIPT, STYLESHEET, ScopeLine, SessionLine, Sessions, Shell, SignedOut, Standing,
-    language_tag,
+    AccountChooser, AccountLine, Activity, ApplicationLine, Applications, AuditActor, AuditLog,
+    CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout, Consent, Done, ErrorPage, EventLine, Forbidden, LanguageSwitch,
+    Login, LoginProblem, Pages, PasswordChange, PasswordProblem, Problem, Profile, ProfileField, SCRIPT, STYLESHEET,
+    ScopeLine, SessionLine, Sessions, Shell, SignedOut, Standing, language_tag,
 };
 
 const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
@@ -207,6 +207,22 @@ fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(St
     let line = ApplicationLine { client: subject, name: client, scopes: &scopes, since: 1_799_000_000 };
     let page = Applications { csrf, applications: &[line, ApplicationLine { scopes: &scopes[..1], ..line }] };
     add("account-applications", pages.applications(chrome, &shell, &page));
+    let event = EventLine {
+        kind: "signed_in",
+        at: 1_800_000_000,
+        count: 1,
+        actor: AuditActor::Person,
+        subject: None,
+        party: Some(client),
+        address: Some("192.0.2.7"),
+        request_id: None,
+        detail: None,
+    };
+    let events = [event, EventLine { kind: "sign_in_failed", count: 3, party: None, address: None, ..event }];
+    let page = Activity { events: &events, next: Some("/account/activity?after=x") };
+    add("account-activity", pages.activity(chrome, &shell, &page));
+    add("account-activity-none", pages.activity(chrome, &shell, &Activity { events: &[], next: None }));
+    let page = Applications { csrf, applications: &[] };
     add("account-applications-none", pages.applications(chrome, &shell, &Applications { applications: &[], ..page }));
     all
 }
@@ -307,8 +323,14 @@ fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(St
     add("console-users", pages.console_users(chrome, &shell, &page));
     add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
     let faults = [UserField::Email, UserField::Name, UserField::Groups];
-    let new =
-        NewUser { csrf, email: account, name: person, groups: client, developer: true, admin: false, faults: &[] };
+    let new = NewUser {
+        csrf,
+        email: account,
+        name: person,
+        groups: client,
+        roles: Roles { developer: true, admin: false },
+        faults: &[],
+    };
     add("console-user-new", pages.console_new_user(chrome, &shell, &new));
     add("console-user-new-wrong", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
     let faults = [UserField::EmailTaken];
@@ -327,8 +349,7 @@ fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(St
         email: account,
         name: person,
         groups: client,
-        developer: false,
-        admin: true,
+        roles: Roles { developer: false, admin: true },
         enabled: true,
         own: false,
         created_at: 1_800_000_000,
@@ -365,6 +386,36 @@ fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(St
     ];
     let page = Limits { limits: &limits, failures_per_account: 10, failures_per_address: 50, window_minutes: 15 };
     add("console-limits", pages.console_limits(chrome, &shell, &page));
+
+    let event = EventLine {
+        kind: "keys_changed",
+        at: 1_800_000_000,
+        count: 1,
+        actor: AuditActor::Operator,
+        subject: Some(subject),
+        party: Some(client),
+        address: Some("192.0.2.7"),
+        request_id: Some(sample.request_id),
+        detail: Some(person),
+    };
+    let actors = [
+        AuditActor::Stranger,
+        AuditActor::Person,
+        AuditActor::Administrator(subject),
+        AuditActor::Client,
+        AuditActor::Operator,
+    ];
+    let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
+    let page = AuditLog {
+        events: &events,
+        next: Some("/console/audit?after=x"),
+        kinds: &["signed_in", "keys_changed"],
+        kind: "keys_changed",
+        person: account,
+        client,
+    };
+    add("console-audit", pages.console_audit(chrome, &shell, &page));
+    add("console-audit-none", pages.console_audit(chrome, &shell, &AuditLog { events: &[], next: None, ..page }));
     all
 }
 

@@ -13,6 +13,7 @@ mod client_auth;
 mod consent;
 mod console;
 mod discovery;
+mod events;
 mod failure;
 mod guesses;
 mod interaction;
@@ -126,6 +127,7 @@ const ROUTES: &[Route] = &[
     page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
     page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
+    page("/account/activity",       Endpoint::Account(Section::Activity),     "account",    GET,      Bucket::Pages),
     page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
     page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
     page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),
@@ -136,6 +138,7 @@ const ROUTES: &[Route] = &[
     page("/console/users/*",        Endpoint::Console(Area::User),            "console",    GET_POST, Bucket::Pages),
     page("/console/keys",           Endpoint::Console(Area::Keys),            "console",    GET,      Bucket::Pages),
     page("/console/limits",         Endpoint::Console(Area::Limits),          "console",    GET,      Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
 ];
 
 const fn json(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::page::{Chrome, Done, Problem, Shell, Standing};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::params::Params;
 use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
 use crate::protocol::session::{Session, SignIn};
@@ -72,6 +73,11 @@ impl Visitor {
         let params = call.form()?;
         let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(call, form)));
         if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// An event of the audit trail that is their own doing, to be told more of.
+    pub(super) fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
+        call.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
     }
 
     /// Puts a page of ours together.

@@ -99,16 +99,18 @@ pub(super) enum Place {
     Password,
     Sessions,
     Applications,
+    Activity,
     Clients,
     Users,
     Keys,
     Limits,
+    Audit,
 }
 
 impl Place {
-    const ACCOUNT: [Self; 4] = [Self::Profile, Self::Password, Self::Sessions, Self::Applications];
+    const ACCOUNT: [Self; 5] = [Self::Profile, Self::Password, Self::Sessions, Self::Applications, Self::Activity];
     const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 4] = [Self::Clients, Self::Users, Self::Keys, Self::Limits];
+    const ADMINISTRATOR: [Self; 5] = [Self::Clients, Self::Users, Self::Audit, Self::Keys, Self::Limits];
 
     fn path(self) -> &'static str {
         match self {
@@ -116,10 +118,12 @@ impl Place {
             Self::Password => "/account/password",
             Self::Sessions => "/account/sessions",
             Self::Applications => "/account/applications",
+            Self::Activity => "/account/activity",
             Self::Clients => "/console",
             Self::Users => "/console/users",
             Self::Keys => "/console/keys",
             Self::Limits => "/console/limits",
+            Self::Audit => "/console/audit",
         }
     }
 
@@ -129,10 +133,12 @@ impl Place {
             Self::Password => t.menu_password(),
             Self::Sessions => t.menu_sessions(),
             Self::Applications => t.menu_applications(),
+            Self::Activity => t.menu_activity(),
             Self::Clients => t.menu_clients(),
             Self::Users => t.menu_users(),
             Self::Keys => t.menu_keys(),
             Self::Limits => t.menu_limits(),
+            Self::Audit => t.menu_audit(),
         }
     }
 

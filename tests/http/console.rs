@@ -1,8 +1,10 @@
 //! The console: who may see and do what, and that a client made in it works.
 
+use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate::protocol::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
 use sealgate::protocol::scope::Scope;
 use sealgate::protocol::user::{Role, Subject, UserState};
+use sealgate::store::GrantFilter;
 
 use crate::steps::{assert_code, assert_login, csrf_of};
 use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, is_consent};
@@ -12,7 +14,8 @@ const BEN: &str = "ben@example.test";
 const ON: &str = "[console]\nenabled = true";
 
 const DEVELOPERS: [&str; 4] = ["/console", "/console/clients/new", "/console/clients/c1", "/console/try/c1"];
-const ADMINISTRATORS: [&str; 4] = ["/console/users", "/console/users/new", "/console/keys", "/console/limits"];
+const ADMINISTRATORS: [&str; 5] =
+    ["/console/users", "/console/users/new", "/console/keys", "/console/limits", "/console/audit"];
 
 /// A provider whose Anna is an administrator and whose Ben is a developer.
 async fn provider() -> Provider {
@@ -375,7 +378,8 @@ async fn a_trial_shows_what_the_client_would_receive_and_keeps_nothing() {
         assert!(page.text().contains(claim), "{claim}: {}", page.text());
     }
     assert!(!page.text().contains("eyJ"), "a token is shown");
-    assert!(provider.sealgate.store.grants_of_user(provider.ben.sub).await.unwrap().is_empty());
+    let kept = GrantFilter { subject: Some(provider.ben.sub), ..GrantFilter::default() };
+    assert_eq!(provider.sealgate.store.grants(&kept, None, 10).await.unwrap().grants, []);
     // Once.
     assert!(ben.get(&back).await.text().contains("belongs to no sign-in that was started here"));
     // Settings and trials do not get in each other's way.
@@ -539,4 +543,84 @@ async fn what_developers_type_is_text_everywhere() {
     let uris = "https://rp.test/'+alert(1)+'`${x}\nhttps://rp.test/cb";
     let page = register(&ben, &[("redirect_uris", uris)]).await;
     assert!(!page.text().contains("'+alert"), "{page:?}");
+}
+
+/// All that the trail keeps, as kind and actor, the oldest first.
+async fn trail(provider: &Provider) -> Vec<(AuditKind, Actor)> {
+    let store = &provider.sealgate.store;
+    provider.sealgate.audit.write(store).await.unwrap();
+    let records = store.audit_page(&AuditFilter::default(), None, 1000).await.unwrap().records;
+    records.iter().rev().map(|record| (record.event.kind, record.event.actor)).collect()
+}
+
+#[tokio::test]
+async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let id = element(&register(&anna, &[]).await, "client-id").unwrap();
+    let client = format!("/console/clients/{id}");
+    let user = format!("/console/users/{}", provider.ben.sub);
+    let save: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
+    for (path, fields, kind) in [
+        (&client, save, AuditKind::ClientChanged),
+        (&client, vec![("action", "rotate"), ("overlap_seconds", "0")], AuditKind::ClientChanged),
+        (&client, vec![("action", "disable")], AuditKind::ClientChanged),
+        (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
+        (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
+        (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
+        (&user, vec![("action", "disable")], AuditKind::UserDisabled),
+        (&user, vec![("action", "enable")], AuditKind::UserEnabled),
+        (&user, vec![("action", "revoke")], AuditKind::PersonRevoked),
+    ] {
+        provider.wait(1);
+        press(&anna, path, &fields).await;
+        let all = trail(&provider).await;
+        assert_eq!(all.last(), Some(&(kind, Actor::Administrator(provider.anna.sub))), "{fields:?}");
+    }
+    let page = anna.get("/console/audit").await;
+    for words in ["A client was registered", "The account was disabled", "In the console, by", "request-1", "192.0.2.1"]
+    {
+        assert!(page.text().contains(words), "{words}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let (store, now) = (&provider.sealgate.store, provider.sealgate.clock.now());
+    let events: Vec<AuditEvent> = AuditKind::ALL
+        .into_iter()
+        .map(|kind| AuditEvent::new(now, kind, Actor::Operator).of(provider.ben.sub))
+        .chain([
+            AuditEvent::new(now, AuditKind::TokensIssued, Actor::Client).with_client(&ClientId::parse("c2").unwrap())
+        ])
+        .collect();
+    store.keep_audit(&events).await.unwrap();
+    let shown = async |query: &str| {
+        let page = anna.get(&format!("/console/audit?{query}")).await;
+        assert_eq!(page.status, 200, "{query}");
+        page.text().matches("class=\"row\"").count()
+    };
+    assert_eq!(shown("kind=keys_changed").await, 1);
+    assert_eq!(shown("person=ben@example.test").await, AuditKind::ALL.len());
+    assert_eq!(shown(&format!("person={}&kind=signed_in", provider.ben.sub)).await, 1);
+    assert_eq!(shown("client=c2").await, 1);
+    for nobody in ["kind=x", "person=nobody", "person=nobody@example.test", "client=%00", "client=c2&kind=signed_in"] {
+        assert_eq!(shown(nobody).await, 0, "{nobody}");
+    }
+    // Every kind has words of its own.
+    let page = anna.get("/console/audit?person=ben@example.test").await;
+    for kind in AuditKind::ALL {
+        assert!(!page.text().contains(&format!(">{}<", kind.as_str())), "{}", kind.as_str());
+    }
+    // The second page goes on where the first one ended.
+    let many: Vec<AuditEvent> =
+        (0..40).map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(provider.anna.sub)).collect();
+    store.keep_audit(&many).await.unwrap();
+    let first = anna.get("/console/audit?person=anna@example.test&kind=signed_in").await;
+    assert_eq!(first.text().matches("class=\"row\"").count(), 30);
+    let next = first.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
+    let next = next.split('"').next().unwrap().replace("&#38;", "&");
+    assert!(anna.get(&next).await.text().matches("class=\"row\"").count() >= 10);
 }

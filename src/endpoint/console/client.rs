@@ -12,9 +12,11 @@ use crate::endpoint::response::Response;
 use crate::endpoint::visitor;
 use crate::page::console::{ClientFault, ClientPage, ClientSecretLine, NewSecret};
 use crate::page::{Done, Problem};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::client::{Client, ClientId};
 use crate::protocol::params::Params;
 use crate::protocol::secret::Secret;
+use crate::protocol::time::UnixTime;
 
 /// The ways in which two secrets may overlap, seconds: those of the form.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
@@ -47,7 +49,8 @@ async fn save(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params) 
     let own = own_redirect_uri(call);
     let changed = call.sealgate.store.change_client(&client.id, |client| sound.replace(client, &own)).await?;
     changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
-    tracing::info!(client = %client.id, by = %worker.visitor.user.sub, "a client was changed in the console");
+    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id).with_detail("settings");
+    call.sealgate.audit.note(event);
     Ok(Response::see_other(&visitor::done(call, &format!("/console/clients/{}", client.id), Done::Client)))
 }
 
@@ -79,15 +82,14 @@ async fn command(call: &Call<'_>, worker: &Worker, command: ClientCommand, done:
 
 /// Carries out what the command line could ask for too, so that there is one way to do it.
 pub(super) async fn execute(call: &Call<'_>, worker: &Worker, command: Command) -> Result<admin::Answer, Failure> {
-    let directory = Directory::of(call.sealgate);
-    let answer = admin::execute(&directory, command).await.map_err(|error| match error {
+    let (subject, origin) = (worker.visitor.user.sub, &call.origin);
+    let directory = Directory::of(call.sealgate).by(subject, origin.address, &origin.request_id);
+    admin::execute(&directory, command).await.map_err(|error| match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Invalid(_) | CommandError::Exists(_) => Failure::page(Problem::InvalidRequest),
         CommandError::Store(error) => error.into(),
         CommandError::Password(error) => error.into(),
-    })?;
-    tracing::info!(by = %worker.visitor.user.sub, address = %call.origin.address, "a command came from the console");
-    Ok(answer)
+    })
 }
 
 /// A client's page, with a secret that was just made.
@@ -108,7 +110,7 @@ fn page(
     let secrets: Vec<ClientSecretLine> = live
         .map(|secret| ClientSecretLine {
             created_at: secret.created_at.seconds(),
-            expires_at: secret.expires_at.map(|end| end.seconds()),
+            expires_at: secret.expires_at.map(UnixTime::seconds),
         })
         .collect();
     // The page also answers the form for a new client: its forms belong to the client's own path.

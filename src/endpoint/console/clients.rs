@@ -9,6 +9,7 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::page::console::{ClientFault, ClientLine, Clients};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::client::{Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule};
 use crate::protocol::secret::Secret;
 use crate::store::AddOutcome;
@@ -74,7 +75,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
     if call.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
         return Err(Failure::Internal);
     }
-    tracing::info!(client = %client.id, by = %worker.visitor.user.sub, "a client was registered in the console");
+    call.sealgate.audit.note(worker.event(call, AuditKind::ClientRegistered).with_client(&client.id));
     Ok(client::show(call, worker, &client, secret.as_ref()))
 }
 

@@ -4,6 +4,7 @@
 //! needs, and a developer's client is theirs alone. Every change is a form with a token that is bound to the person and
 //! the page's own path.
 
+mod audit;
 mod client;
 mod clients;
 mod form;
@@ -19,6 +20,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::Visitor;
 use crate::page::{Chrome, Problem, Shell, Standing};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::client::{Client, ClientId};
 use crate::protocol::params::Params;
 use crate::sealgate::OWN_PAGES;
@@ -36,6 +38,7 @@ pub(super) enum Area {
     User,
     Keys,
     Limits,
+    Audit,
 }
 
 impl Area {
@@ -43,7 +46,9 @@ impl Area {
     fn least(self) -> Standing {
         match self {
             Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => Standing::Developer,
-            Self::Users | Self::NewUser | Self::User | Self::Keys | Self::Limits => Standing::Administrator,
+            Self::Users | Self::NewUser | Self::User | Self::Keys | Self::Limits | Self::Audit => {
+                Standing::Administrator
+            }
         }
     }
 }
@@ -80,6 +85,11 @@ impl Worker {
         self.standing == Standing::Administrator
     }
 
+    /// An event of the audit trail by them, to be told more of.
+    fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
+        call.event(kind, Actor::Administrator(self.visitor.user.sub))
+    }
+
     fn csrf(&self, call: &Call<'_>) -> String {
         self.visitor.csrf(call, call.request.uri().path())
     }
@@ -111,6 +121,7 @@ pub(super) async fn answer(call: &Call<'_>, area: Area) -> Result<Response, Fail
         Area::User => user::answer(call, &worker).await,
         Area::Keys => operation::keys(call, &worker).await,
         Area::Limits => Ok(operation::limits(call, &worker)),
+        Area::Audit => audit::answer(call, &worker).await,
     }
 }
 

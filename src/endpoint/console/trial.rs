@@ -15,6 +15,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::page::Problem;
 use crate::page::console::{Trial, TrialProblem};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::claims::{UserClaims, UserInfo};
 use crate::protocol::client::{Client, ClientId};
 use crate::protocol::code::Code;
@@ -50,7 +51,8 @@ async fn switch(call: &Call<'_>, worker: &Worker, client: &Client, on: bool) -> 
         }
     };
     call.sealgate.store.change_client(&client.id, change).await?;
-    tracing::info!(client = %client.id, by = %worker.visitor.user.sub, on, "trials of a client were switched");
+    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id);
+    call.sealgate.audit.note(event.with_detail(if on { "trials on" } else { "trials off" }));
     Ok(Response::see_other(&call.path(&format!("/console/try/{}", client.id))))
 }
 

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 
 use super::client::execute;
-use super::users::{groups, new_password, roles};
+use super::users::{groups, new_password, roles, ticked};
 use super::{Worker, last_segment};
 use crate::admin::command::{Command, Person, SessionCommand, UserCommand};
 use crate::endpoint::call::Call;
@@ -12,10 +12,11 @@ use crate::endpoint::response::Response;
 use crate::endpoint::visitor;
 use crate::page::console::{UserField, UserPage};
 use crate::page::{Done, Problem, SessionLine, Standing};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::params::Params;
 use crate::protocol::secret::Secret;
 use crate::protocol::session::SessionId;
-use crate::protocol::user::{Role, Subject, User};
+use crate::protocol::user::{Subject, User};
 
 /// The most sessions that are shown.
 const MOST: usize = 50;
@@ -59,7 +60,8 @@ async fn save(call: &Call<'_>, worker: &Worker, user: &User, form: &Params) -> R
         user.groups.clone_from(&next.groups);
     };
     call.sealgate.store.change_user(user.sub, change).await?;
-    tracing::info!(sub = %user.sub, by = %worker.visitor.user.sub, "a person was changed in the console");
+    let event = worker.event(call, AuditKind::UserChanged).of(user.sub).with_detail("groups and roles");
+    call.sealgate.audit.note(event);
     Ok(back(call, user, Done::User))
 }
 
@@ -127,8 +129,7 @@ pub(super) async fn show(
         email: user.email.as_str(),
         name: &user.name,
         groups: &groups,
-        developer: user.roles.contains(&Role::Developer),
-        admin: user.roles.contains(&Role::Admin),
+        roles: ticked(&user.roles),
         enabled: user.is_enabled(),
         own: user.sub == worker.visitor.user.sub,
         created_at: user.created_at.seconds(),

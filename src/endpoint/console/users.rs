@@ -11,7 +11,7 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::page::Problem;
-use crate::page::console::{NewUser, UserField, UserLine, Users};
+use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
 use crate::protocol::params::Params;
 use crate::protocol::profile::{LONGEST_NAME, is_group, is_line};
 use crate::protocol::secret::Secret;
@@ -108,6 +108,11 @@ pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
     ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
 }
 
+/// Which roles a page shows as ticked.
+pub(super) fn ticked(roles: &BTreeSet<Role>) -> Roles {
+    Roles { developer: roles.contains(&Role::Developer), admin: roles.contains(&Role::Admin) }
+}
+
 /// The groups of a list with one a line, if each is one.
 pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -121,8 +126,7 @@ fn show(call: &Call<'_>, worker: &Worker, typed: &Typed, faults: &[UserField]) -
         email: &typed.email,
         name: &typed.name,
         groups: &typed.groups,
-        developer: typed.roles.contains(&Role::Developer),
-        admin: typed.roles.contains(&Role::Admin),
+        roles: ticked(&typed.roles),
         faults,
     };
     let pages = &call.sealgate.pages;

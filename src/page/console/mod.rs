@@ -11,4 +11,4 @@ pub use clients::{
 };
 pub use operation::{KeyLine, KeyState, Keys, LimitLine, Limits};
 pub use snippets::Library;
-pub use users::{NewUser, UserField, UserLine, UserPage, Users};
+pub use users::{NewUser, Roles, UserField, UserLine, UserPage, Users};

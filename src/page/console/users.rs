@@ -44,12 +44,19 @@ pub struct NewUser<'a> {
     pub name: &'a str,
     /// Groups, one a line.
     pub groups: &'a str,
-    /// Whether they may register clients.
-    pub developer: bool,
-    /// Whether they may do everything.
-    pub admin: bool,
+    /// The roles that they have.
+    pub roles: Roles,
     /// What of it was refused.
     pub faults: &'a [UserField],
+}
+
+/// The roles that a person has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// They may register clients.
+    pub developer: bool,
+    /// They may do everything.
+    pub admin: bool,
 }
 
 /// A field of a person's form.
@@ -81,10 +88,8 @@ pub struct UserPage<'a> {
     pub name: &'a str,
     /// Groups, one a line.
     pub groups: &'a str,
-    /// Whether they may register clients.
-    pub developer: bool,
-    /// Whether they may do everything.
-    pub admin: bool,
+    /// The roles that they have.
+    pub roles: Roles,
     /// Whether they may come in.
     pub enabled: bool,
     /// Whether it is whoever looks: nobody shuts themselves out.
