@@ -19,8 +19,8 @@ use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::look;
 use super::{
-    Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages, RateLimits,
-    Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
+    Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
+    RateLimits, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;

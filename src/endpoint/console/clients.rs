@@ -69,6 +69,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
         state: ClientState::Enabled,
         created_at: call.now,
         details: ClientDetails { description: sound.description, ..ClientDetails::default() },
+        refresh_retry_seconds: None,
         owner: Some(worker.visitor.user.sub),
         registration: None,
     };
