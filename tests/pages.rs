@@ -1,21 +1,23 @@
 //! The pages: their words in both languages, their markup, and that what people type stays text.
 //! Every page in every state is left in `target/pages` to be looked at.
 
+#[path = "pages/account.rs"]
+mod account;
+#[path = "pages/console.rs"]
+mod console;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sealgate::config::{self, Language};
-use sealgate::page::console::{
-    ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine, KeyState, Keys,
-    LimitLine, Limits, NewSecret, NewUser, Roles, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
-};
 use sealgate::page::{
-    AccountChooser, AccountLine, Activity, ApplicationLine, Applications, AuditActor, AuditLog,
-    CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout, Consent, Done, ErrorPage, EventLine, Forbidden, LanguageSwitch,
-    Login, LoginProblem, Pages, PasswordChange, PasswordProblem, Problem, Profile, ProfileField, SCRIPT, STYLESHEET,
-    ScopeLine, SessionLine, Sessions, Shell, SignedOut, Standing, language_tag,
+    AccountChooser, AccountLine, CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden,
+    LanguageSwitch, Login, LoginProblem, Pages, Problem, SCRIPT, STYLESHEET, ScopeLine, SignedOut, language_tag,
 };
+
+use account::account_pages;
+use console::console_pages;
 
 const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
@@ -145,277 +147,6 @@ fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
     all.extend(account_pages(&pages, &chrome, sample));
     all.extend(console_pages(&pages, &chrome, sample));
-    all
-}
-
-/// The account pages in every state.
-fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, action, csrf, subject, .. } = sample;
-    let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: None, done: None };
-
-    let picture = "https://example.com/people/ayse.png";
-    let profile = Profile {
-        csrf,
-        email: account,
-        name: person,
-        phone_number: "+90 212 555 01 01",
-        picture,
-        faults: &[],
-        updated_at: 1_800_000_000,
-    };
-    add("account-profile", pages.profile(chrome, &shell, &profile));
-    let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];
-    add("account-profile-wrong", pages.profile(chrome, &shell, &Profile { faults: &faults, ..profile }));
-    for done in [Done::Profile, Done::Password, Done::Session, Done::OtherSessions, Done::Withdrawn] {
-        assert_eq!(Done::parse(done.as_str()), Some(done));
-        let shell = Shell { done: Some(done), ..shell };
-        add(&format!("account-done-{}", done.as_str()), pages.profile(chrome, &shell, &profile));
-    }
-
-    let password = PasswordChange { csrf, email: account, problem: None };
-    add("account-password", pages.password_change(chrome, &shell, &password));
-    for (name, problem) in [
-        ("current", PasswordProblem::WrongCurrent),
-        ("short", PasswordProblem::TooShort),
-        ("long", PasswordProblem::TooLong),
-        ("unchanged", PasswordProblem::Unchanged),
-        ("different", PasswordProblem::Different),
-        ("throttled", PasswordProblem::Throttled { seconds: 30 }),
-        ("throttled-minutes", PasswordProblem::Throttled { seconds: 900 }),
-        ("busy", PasswordProblem::Busy),
-    ] {
-        let page = PasswordChange { problem: Some(problem), ..password };
-        add(&format!("account-password-{name}"), pages.password_change(chrome, &shell, &page));
-    }
-
-    let session = SessionLine {
-        id: subject,
-        current: true,
-        user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0",
-        address: "192.0.2.7",
-        signed_in_at: 1_800_000_000,
-        last_seen_at: 1_800_003_600,
-    };
-    let sessions = [session, SessionLine { current: false, user_agent: person, address: client, ..session }];
-    let page = Sessions { csrf, sessions: &sessions, switch_account: action };
-    add("account-sessions", pages.sessions(chrome, &shell, &page));
-    add("account-sessions-one", pages.sessions(chrome, &shell, &Sessions { sessions: &sessions[..1], ..page }));
-
-    let scopes = ["openid", "profile", "email", "phone", "offline_access"];
-    let line = ApplicationLine { client: subject, name: client, scopes: &scopes, since: 1_799_000_000 };
-    let page = Applications { csrf, applications: &[line, ApplicationLine { scopes: &scopes[..1], ..line }] };
-    add("account-applications", pages.applications(chrome, &shell, &page));
-    let event = EventLine {
-        kind: "signed_in",
-        at: 1_800_000_000,
-        count: 1,
-        actor: AuditActor::Person,
-        subject: None,
-        party: Some(client),
-        address: Some("192.0.2.7"),
-        request_id: None,
-        detail: None,
-    };
-    let events = [event, EventLine { kind: "sign_in_failed", count: 3, party: None, address: None, ..event }];
-    let page = Activity { events: &events, next: Some("/account/activity?after=x") };
-    add("account-activity", pages.activity(chrome, &shell, &page));
-    add("account-activity-none", pages.activity(chrome, &shell, &Activity { events: &[], next: None }));
-    let page = Applications { csrf, applications: &[] };
-    add("account-applications-none", pages.applications(chrome, &shell, &Applications { applications: &[], ..page }));
-    all
-}
-
-/// The console's pages in every state.
-fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, csrf, subject, .. } = sample;
-    let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
-    let developer = Shell { console: Some(Standing::Developer), ..shell };
-
-    let line = ClientLine { id: "c1", name: client, public: true, enabled: true };
-    let lines = [line, ClientLine { public: false, enabled: false, ..line }];
-    let clients = Clients { clients: &lines, next: Some("/console?after=c1") };
-    for done in [Done::Client, Done::ClientDeleted, Done::ClientState, Done::User, Done::UserRevoked] {
-        assert_eq!(Done::parse(done.as_str()), Some(done));
-        let shell = Shell { done: Some(done), ..shell };
-        add(&format!("console-done-{}", done.as_str()), pages.console_clients(chrome, &shell, &clients));
-    }
-    add("console-clients", pages.console_clients(chrome, &developer, &clients));
-    add("console-clients-none", pages.console_clients(chrome, &shell, &Clients { clients: &[], next: None }));
-
-    let form = ClientForm {
-        csrf,
-        name: client,
-        description: person,
-        public: false,
-        redirect_uris: "https://app.example.com/callback",
-        post_logout_redirect_uris: "https://app.example.com/",
-        scopes: &["profile", "offline_access"],
-        secret_in_body: false,
-        faults: &[],
-    };
-    add("console-client-new", pages.console_new_client(chrome, &shell, &form));
-    let of = |field, uri| ClientFault { field, uri };
-    for (number, fault) in [
-        UriFault::Long,
-        UriFault::Characters,
-        UriFault::Absolute,
-        UriFault::Wildcard,
-        UriFault::Fragment,
-        UriFault::User,
-        UriFault::Scheme,
-        UriFault::Host,
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let faults = [
-            of(ClientField::Name, None),
-            of(ClientField::Description, None),
-            of(ClientField::RedirectUris, Some((fault, 2))),
-            of(ClientField::PostLogoutRedirectUris, None),
-        ];
-        let form = ClientForm { faults: &faults, public: true, ..form };
-        add(&format!("console-client-wrong-{number}"), pages.console_new_client(chrome, &shell, &form));
-    }
-    let secrets = [
-        ClientSecretLine { created_at: 1_800_000_000, expires_at: Some(1_800_086_400) },
-        ClientSecretLine { created_at: 1_800_003_600, expires_at: None },
-    ];
-    let page = ClientPage {
-        id: "c1",
-        name: client,
-        form,
-        enabled: true,
-        created_at: 1_800_000_000,
-        secrets: &secrets,
-        secret: Some(NewSecret("a secret that was just made")),
-        issuer: "https://id.example.com",
-    };
-    add("console-client", pages.console_client(chrome, &shell, &page));
-    let public = ClientForm { public: true, ..form };
-    let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, ..page };
-    add("console-client-public", pages.console_client(chrome, &shell, &page));
-
-    let trial = Trial {
-        csrf,
-        id: "c1",
-        name: client,
-        redirect_uri: "https://id.example.com/console/callback",
-        on: false,
-        claims: None,
-        problem: None,
-    };
-    add("console-try", pages.console_trial(chrome, &shell, &trial));
-    let shown = Trial { on: true, claims: Some([person, person, person]), ..trial };
-    add("console-tried", pages.console_trial(chrome, &shell, &shown));
-    for (name, problem) in [("refused", TrialProblem::Refused(client)), ("unknown", TrialProblem::Unknown)] {
-        let page = Trial { problem: Some(problem), ..trial };
-        add(&format!("console-try-{name}"), pages.console_trial(chrome, &shell, &page));
-    }
-
-    let line = UserLine { subject: "u1", name: person, email: account, enabled: true };
-    let users = [line, UserLine { enabled: false, ..line }];
-    let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
-    add("console-users", pages.console_users(chrome, &shell, &page));
-    add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
-    let faults = [UserField::Email, UserField::Name, UserField::Groups];
-    let new = NewUser {
-        csrf,
-        email: account,
-        name: person,
-        groups: client,
-        roles: Roles { developer: true, admin: false },
-        faults: &[],
-    };
-    add("console-user-new", pages.console_new_user(chrome, &shell, &new));
-    add("console-user-new-wrong", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
-    let faults = [UserField::EmailTaken];
-    add("console-user-new-taken", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
-    let session = SessionLine {
-        id: subject,
-        current: false,
-        user_agent: "curl/8.5.0",
-        address: "192.0.2.7",
-        signed_in_at: 1_800_000_000,
-        last_seen_at: 1_800_003_600,
-    };
-    let page = UserPage {
-        csrf,
-        subject: "u1",
-        email: account,
-        name: person,
-        groups: client,
-        roles: Roles { developer: false, admin: true },
-        enabled: true,
-        own: false,
-        created_at: 1_800_000_000,
-        sessions: &[session],
-        password: Some("a password that was just made"),
-        faults: &[],
-    };
-    add("console-user", pages.console_user(chrome, &shell, &page));
-    let page = UserPage { enabled: false, sessions: &[], password: None, ..page };
-    add("console-user-disabled", pages.console_user(chrome, &shell, &page));
-    let faults = [UserField::Groups, UserField::OwnRole];
-    add("console-user-own", pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults, ..page }));
-
-    let at = Some(1_800_000_000);
-    let key = KeyLine {
-        kid: "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg",
-        state: KeyState::Active,
-        published_at: 1_800_000_000,
-        activate_at: at,
-        retire_at: None,
-        remove_at: None,
-    };
-    let keys = [
-        KeyLine { state: KeyState::PrePublished, activate_at: None, ..key },
-        key,
-        KeyLine { state: KeyState::Retired, retire_at: at, remove_at: at, ..key },
-        KeyLine { state: KeyState::Removed, retire_at: at, remove_at: at, ..key },
-    ];
-    add("console-keys", pages.console_keys(chrome, &shell, &Keys { keys: &keys, next_change: at }));
-    add("console-keys-quiet", pages.console_keys(chrome, &shell, &Keys { keys: &keys[1..2], next_change: None }));
-    let limits = [
-        LimitLine { path: Some("/oauth/token"), limit: 50, by_credential: true },
-        LimitLine { path: None, limit: 1, by_credential: false },
-    ];
-    let page = Limits { limits: &limits, failures_per_account: 10, failures_per_address: 50, window_minutes: 15 };
-    add("console-limits", pages.console_limits(chrome, &shell, &page));
-
-    let event = EventLine {
-        kind: "keys_changed",
-        at: 1_800_000_000,
-        count: 1,
-        actor: AuditActor::Operator,
-        subject: Some(subject),
-        party: Some(client),
-        address: Some("192.0.2.7"),
-        request_id: Some(sample.request_id),
-        detail: Some(person),
-    };
-    let actors = [
-        AuditActor::Stranger,
-        AuditActor::Person,
-        AuditActor::Administrator(subject),
-        AuditActor::Client,
-        AuditActor::Operator,
-    ];
-    let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
-    let page = AuditLog {
-        events: &events,
-        next: Some("/console/audit?after=x"),
-        kinds: &["signed_in", "keys_changed"],
-        kind: "keys_changed",
-        person: account,
-        client,
-    };
-    add("console-audit", pages.console_audit(chrome, &shell, &page));
-    add("console-audit-none", pages.console_audit(chrome, &shell, &AuditLog { events: &[], next: None, ..page }));
     all
 }
 

@@ -207,7 +207,7 @@ async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
 async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
-    let many: String = (0..21).map(|number| format!("https://rp.test/{number}\n")).collect();
+    let many = (0..21).map(|number| format!("https://rp.test/{number}")).collect::<Vec<_>>().join("\n");
     for (field, uris, told) in [
         ("redirect_uris", "", "at least one redirect URI"),
         ("redirect_uris", many.as_str(), "at most 20"),
