@@ -33,7 +33,20 @@ pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 pub const OWN_CLIENT: &str = "sealgate-app-~own";
 
 /// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
-pub const OWN_PAGES: &[&str] = &["/account", "/account/password", "/account/sessions", "/account/applications"];
+pub const OWN_PAGES: &[&str] = &[
+    "/account",
+    "/account/password",
+    "/account/sessions",
+    "/account/applications",
+    "/account/activity",
+    "/console",
+    "/console/clients/new",
+    "/console/users",
+    "/console/users/new",
+    "/console/keys",
+    "/console/limits",
+    "/console/audit",
+];
 
 /// Where a protected application's sign-in comes back to, on its own host.
 pub const CALLBACK: &str = "/.sealgate/callback";

@@ -46,8 +46,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "endpoint",
         &[
-            "protocol", "ambient", "bearer", "config", "cookie", "issuer", "limiter", "metrics", "origin", "page",
-            "password", "sealgate", "signer", "store",
+            "protocol", "admin", "ambient", "bearer", "config", "cookie", "issuer", "limiter", "metrics", "origin",
+            "page", "password", "sealgate", "signer", "store",
         ],
     ),
     (

@@ -1,6 +1,7 @@
 //! Carries out commands. Every rule about what an operator may do is here and in the files by noun beside it, so that it
 //! holds inside a server and on a store that nobody serves alike.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::audit::Trail;
 use crate::password::PasswordError;
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::key_life::KeyTimes;
+use crate::protocol::user::Subject;
 use crate::sealgate::Sealgate;
 use crate::store::{Store, StoreError};
 
@@ -41,6 +43,10 @@ pub struct Directory<'a> {
     pub trail: &'a Trail,
     /// For how long a key signs before the server replaces it by itself.
     pub rotate: Option<Duration>,
+    /// Who gives the command.
+    pub actor: Actor,
+    /// The request that it came with, if it did: address and id.
+    pub request: Option<(IpAddr, &'a str)>,
 }
 
 impl<'a> Directory<'a> {
@@ -55,12 +61,24 @@ impl<'a> Directory<'a> {
             key_times: sealgate.config.keys.times,
             trail: &sealgate.audit,
             rotate: sealgate.config.keys.rotate,
+            actor: Actor::Operator,
+            request: None,
         }
     }
 
-    /// An event of the audit trail by the operator, to be told more of.
+    /// The same for somebody who works in the console.
+    #[must_use]
+    pub fn by(self, subject: Subject, address: IpAddr, request_id: &'a str) -> Self {
+        Self { actor: Actor::Administrator(subject), request: Some((address, request_id)), ..self }
+    }
+
+    /// An event of the audit trail by whoever gives the command, to be told more of.
     pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
-        AuditEvent::new(self.clock.now(), kind, Actor::Operator)
+        let event = AuditEvent::new(self.clock.now(), kind, self.actor);
+        match self.request {
+            Some((address, request_id)) => event.from_request(address, request_id),
+            None => event,
+        }
     }
 
     /// Takes down what the operator has done.

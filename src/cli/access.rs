@@ -14,6 +14,7 @@ use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread}
 use crate::ambient::{OsEntropy, SystemClock};
 use crate::audit::Trail;
 use crate::config::{Config, StoreEngine};
+use crate::protocol::audit::Actor;
 use crate::store::Store;
 use crate::store::engine::Engine;
 use crate::store::sled::SledEngine;
@@ -57,6 +58,8 @@ impl Access {
             key_times: self.config.keys.times,
             trail: &Trail::new(&self.config.audit),
             rotate: self.config.keys.rotate,
+            actor: Actor::Operator,
+            request: None,
         };
         let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
         executed.map_err(|error| Failure::Failed(error.into_lines()))

@@ -19,11 +19,12 @@ use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::look;
 use super::{
-    Accent, Admin, Audit, Config, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages, RateLimits,
-    Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
+    Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
+    RateLimits, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
 };
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
+use crate::protocol::profile::is_group;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -74,6 +75,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let login = login(root.section("login"));
     let registration = registration(root.section("registration"));
     let pages = pages(root.section("pages"), files);
+    let console = console(root.section("console"));
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
     let forward_auth = forward_auth(root.section("forward_auth"));
@@ -91,6 +93,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         login,
         registration,
         pages,
+        console,
         log,
         audit,
         forward_auth,
@@ -302,6 +305,19 @@ fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
 fn forward_auth(mut section: Section<'_, '_>) -> super::ForwardAuth {
     let trusted = section.texts("trusted", "write a list such as [\"127.0.0.1\"]", address::network);
     super::ForwardAuth { trusted: trusted.unwrap_or_default() }
+}
+
+fn console(mut section: Section<'_, '_>) -> Console {
+    let group = |text: &str| {
+        let problem = || format!("{text:?} is not a group; write 1 to 100 characters without a comma");
+        is_group(text).then(|| text.to_owned()).ok_or_else(problem)
+    };
+    Console {
+        enabled: section.flag("enabled", false),
+        developers: section.text("developers", "write the name of a group", group),
+        admins: section.text("admins", "write the name of a group", group),
+        sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
+    }
 }
 
 fn log(mut section: Section<'_, '_>) -> Log {

@@ -52,6 +52,8 @@ pub struct Config {
     pub registration: Registration,
     /// What people see on the pages.
     pub pages: Pages,
+    /// The developer console.
+    pub console: Console,
     /// How the program logs.
     pub log: Log,
     /// What is kept of the audit trail.
@@ -305,6 +307,19 @@ pub struct Pages {
     pub logo: Option<Logo>,
     /// The colour of links and buttons; our own when absent.
     pub accent: Option<Accent>,
+}
+
+/// `[console]`: the developer console.
+#[derive(Debug, Clone)]
+pub struct Console {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// People in this group are developers, beside those who have the role.
+    pub developers: Option<String>,
+    /// People in this group are administrators, beside those who have the role.
+    pub admins: Option<String>,
+    /// How old a sign-in may be to work in the console.
+    pub sign_in: Duration,
 }
 
 /// The languages of the pages.

@@ -11,7 +11,9 @@ mod authorize;
 mod call;
 mod client_auth;
 mod consent;
+mod console;
 mod discovery;
+mod events;
 mod failure;
 mod guesses;
 mod interaction;
@@ -38,6 +40,7 @@ pub use response::Response;
 
 use crate::config::Config;
 use crate::endpoint::account::Section;
+use crate::endpoint::console::Area;
 use crate::page::Problem;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
@@ -65,6 +68,7 @@ enum Endpoint {
     Script,
     Logo,
     Account(Section),
+    Console(Area),
 }
 
 /// How an endpoint shows that something went wrong.
@@ -125,6 +129,18 @@ const ROUTES: &[Route] = &[
     page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
     page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
+    page("/account/activity",       Endpoint::Account(Section::Activity),     "account",    GET,      Bucket::Pages),
+    page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
+    page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
+    page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),
+    page("/console/try/*",          Endpoint::Console(Area::Trial),           "console",    GET_POST, Bucket::Pages),
+    page("/console/callback",       Endpoint::Console(Area::TrialCallback),   "console",    GET,      Bucket::Pages),
+    page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
+    page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
+    page("/console/users/*",        Endpoint::Console(Area::User),            "console",    GET_POST, Bucket::Pages),
+    page("/console/keys",           Endpoint::Console(Area::Keys),            "console",    GET,      Bucket::Pages),
+    page("/console/limits",         Endpoint::Console(Area::Limits),          "console",    GET,      Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
 ];
 
 const fn json(
@@ -150,11 +166,16 @@ const fn page(
 impl Route {
     /// The row for a path below the issuer's own. Byte for byte: another spelling of a path is another path, so no
     /// second way in exists that other rules might overlook.
-    fn find(path: &str) -> Option<&'static Self> {
-        ROUTES.iter().find(|route| match route.path.strip_suffix('*') {
+    fn find(config: &Config, path: &str) -> Option<&'static Self> {
+        let fits = |route: &&Self| match route.path.strip_suffix('*') {
             Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
             None => route.path == path,
-        })
+        };
+        // Without a console its paths are nobody's, and an application that shares the host may have them.
+        ROUTES
+            .iter()
+            .find(fits)
+            .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
     }
 }
 
@@ -167,11 +188,15 @@ fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
     })
 }
 
+fn route_of(config: &Config, path: &str) -> Option<&'static Route> {
+    below_issuer(config, path).and_then(|path| Route::find(config, path))
+}
+
 /// Whether a path on the issuer's host is the provider's own; everything else belongs to an application that shares the
 /// host, where there is one.
 pub fn owns(config: &Config, path: &str) -> bool {
     below_issuer(config, path).is_some_and(|path| {
-        Route::find(path).is_some()
+        Route::find(config, path).is_some()
             || ["/oauth/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
     })
 }
@@ -179,13 +204,13 @@ pub fn owns(config: &Config, path: &str) -> bool {
 /// The largest body that a request for this path may have, bytes. A path that is nobody's takes one too: its sender shall
 /// hear that nothing is there, not that the body is too long.
 pub fn body_limit(config: &Config, path: &str) -> usize {
-    below_issuer(config, path).and_then(Route::find).map_or(FORM, |route| route.body)
+    route_of(config, path).map_or(FORM, |route| route.body)
 }
 
 /// Whether a path is a document that is public and the same for everybody: discovery and keys. They name the configured
 /// issuer whatever the request's Host says.
 pub fn is_public_document(config: &Config, path: &str) -> bool {
-    let route = below_issuer(config, path).and_then(Route::find);
+    let route = route_of(config, path);
     route.is_some_and(|route| matches!(route.endpoint, Endpoint::Discovery | Endpoint::Jwks))
 }
 
@@ -210,7 +235,7 @@ pub fn refuse(
 /// Answers a request for the provider.
 pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
     let started = Instant::now();
-    let route = below_issuer(&sealgate.config, request.uri().path()).and_then(Route::find);
+    let route = route_of(&sealgate.config, request.uri().path());
     let style = route.map_or_else(|| stray_style(&request), |route| route.style);
     let call = Call::new(sealgate, &request, style);
     let mut response = match answer(&call, route).await {
@@ -288,5 +313,6 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
         Endpoint::Script => Ok(asset::script(call)),
         Endpoint::Logo => asset::logo(call),
         Endpoint::Account(section) => account::answer(call, section).await,
+        Endpoint::Console(area) => console::answer(call, area).await,
     }
 }

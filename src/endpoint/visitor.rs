@@ -1,12 +1,15 @@
 //! Who looks at one of our own pages: somebody who is signed in, or the browser is sent to the sign-in and back.
 
+use std::time::Duration;
+
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
-use crate::page::{Chrome, Done, Problem, Shell};
+use crate::page::{Chrome, Done, Problem, Shell, Standing};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::params::Params;
 use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
-use crate::protocol::session::Session;
-use crate::protocol::user::User;
+use crate::protocol::session::{Session, SignIn};
+use crate::protocol::user::{Role, User};
 use crate::sealgate::OWN_CLIENT;
 use crate::store::Loaded;
 
@@ -14,6 +17,8 @@ use crate::store::Loaded;
 pub(super) struct Visitor {
     /// The browser's session.
     pub(super) session: Loaded<Session>,
+    /// How they signed in.
+    pub(super) sign_in: SignIn,
     /// They.
     pub(super) user: User,
 }
@@ -28,11 +33,28 @@ impl Visitor {
             for sign_in in &session.value.sign_ins {
                 if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
                     call.sealgate.store.touch_session(&session, call.now).await;
-                    return Ok(Self { session, user });
+                    return Ok(Self { sign_in: sign_in.clone(), session, user });
                 }
             }
         }
         Err(Failure::Elsewhere(sign_in(call, page, &[])))
+    }
+
+    /// The same, if they typed their password no longer ago than `most`.
+    ///
+    /// # Errors
+    /// As [`Visitor::find`], and when it was longer ago.
+    pub(super) async fn recent(call: &Call<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
+        let visitor = Self::find(call, page).await?;
+        if call.now.since(visitor.sign_in.at) <= most {
+            return Ok(visitor);
+        }
+        Err(Failure::Elsewhere(sign_in(call, page, &[("max_age", &most.as_secs().to_string())])))
+    }
+
+    /// What they may do in the console, where there is one.
+    pub(super) fn standing(&self, call: &Call<'_>) -> Option<Standing> {
+        standing(call, &self.user)
     }
 
     /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
@@ -53,14 +75,34 @@ impl Visitor {
         if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
+    /// An event of the audit trail that is their own doing, to be told more of.
+    pub(super) fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
+        call.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
+    }
+
     /// Puts a page of ours together.
     pub(super) fn page(&self, call: &Call<'_>, build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String) -> String {
         let shell = Shell {
             prefix: call.sealgate.config.issuer.path_prefix(),
             account: self.user.email.as_str(),
+            console: self.standing(call),
             done: call.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         };
         call.with_chrome(|chrome| build(chrome, &shell))
+    }
+}
+
+/// What a person may do in the console, where there is one: by their role, or by a group.
+pub(super) fn standing(call: &Call<'_>, user: &User) -> Option<Standing> {
+    let console = &call.sealgate.config.console;
+    let is = |role, group: &Option<String>| {
+        user.roles.contains(&role) || group.as_ref().is_some_and(|group| user.groups.contains(group))
+    };
+    match () {
+        () if !console.enabled => None,
+        () if is(Role::Admin, &console.admins) => Some(Standing::Administrator),
+        () if is(Role::Developer, &console.developers) => Some(Standing::Developer),
+        () => None,
     }
 }
 

@@ -169,6 +169,8 @@ pub enum Problem {
     Upstream,
     /// A part that the answer needs is overloaded or away: the token, the store, a queue.
     Unavailable,
+    /// The account may not use the console, or not this part of it.
+    Console,
     /// A fault of the program.
     Internal,
 }

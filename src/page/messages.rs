@@ -42,6 +42,8 @@ macro_rules! messages {
 }
 
 mod account;
+mod console;
+mod events;
 
 messages! {
     SIGN_IN;
@@ -134,7 +136,7 @@ messages! {
 
 /// Every message.
 fn declared() -> impl Iterator<Item = &'static Declared> {
-    [SIGN_IN, account::ACCOUNT].into_iter().flatten()
+    [SIGN_IN, account::ACCOUNT, console::CONSOLE, events::EVENTS].into_iter().flatten()
 }
 
 /// A message and the arguments that it takes.

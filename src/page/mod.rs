@@ -3,8 +3,10 @@
 //! text. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
 
 mod account;
+pub mod console;
 mod content;
 mod device;
+mod events;
 mod language;
 mod look;
 mod messages;
@@ -28,9 +30,10 @@ pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
     LoginProblem, Problem, ScopeLine, SignedOut,
 };
+pub use events::{Activity, AuditActor, AuditLog, EventLine};
 pub use language::{language_from_tag, language_tag};
 pub use look::{Asset, SCRIPT, STYLESHEET};
-pub use shell::{Done, Shell};
+pub use shell::{Done, Shell, Standing};
 
 /// The policy (CSP Level 3) under which every page works: stylesheet, script and logo from its own origin, nothing inline,
 /// and nothing else.

@@ -12,8 +12,19 @@ pub struct Shell<'a> {
     pub prefix: &'a str,
     /// Who is signed in, as its owner knows the account (the email address).
     pub account: &'a str,
+    /// The console, if this person may use it.
+    pub console: Option<Standing>,
     /// What the form before this page has done.
     pub done: Option<Done>,
+}
+
+/// What a person may do in the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Registers clients, and sees their own.
+    Developer,
+    /// Sees and changes everything.
+    Administrator,
 }
 
 /// What a form has done, told on the page that follows it.
@@ -29,15 +40,30 @@ pub enum Done {
     OtherSessions,
     /// An application's access was withdrawn.
     Withdrawn,
+    /// A client was saved.
+    Client,
+    /// A client was deleted.
+    ClientDeleted,
+    /// A client's state was changed.
+    ClientState,
+    /// A person was saved.
+    User,
+    /// A person's sessions and tokens were ended.
+    UserRevoked,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 5] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::Session, "session"),
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
+        (Self::Client, "client"),
+        (Self::ClientDeleted, "client-deleted"),
+        (Self::ClientState, "client-state"),
+        (Self::User, "user"),
+        (Self::UserRevoked, "user-revoked"),
     ];
 
     /// The word in addresses.
@@ -57,6 +83,11 @@ impl Done {
             Self::Session => t.done_session(),
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),
+            Self::Client => t.done_client(),
+            Self::ClientDeleted => t.done_client_deleted(),
+            Self::ClientState => t.done_client_state(),
+            Self::User => t.done_user(),
+            Self::UserRevoked => t.done_user_revoked(),
         }
     }
 }
@@ -68,10 +99,18 @@ pub(super) enum Place {
     Password,
     Sessions,
     Applications,
+    Activity,
+    Clients,
+    Users,
+    Keys,
+    Limits,
+    Audit,
 }
 
 impl Place {
-    const ACCOUNT: [Self; 4] = [Self::Profile, Self::Password, Self::Sessions, Self::Applications];
+    const ACCOUNT: [Self; 5] = [Self::Profile, Self::Password, Self::Sessions, Self::Applications, Self::Activity];
+    const DEVELOPER: [Self; 1] = [Self::Clients];
+    const ADMINISTRATOR: [Self; 5] = [Self::Clients, Self::Users, Self::Audit, Self::Keys, Self::Limits];
 
     fn path(self) -> &'static str {
         match self {
@@ -79,6 +118,12 @@ impl Place {
             Self::Password => "/account/password",
             Self::Sessions => "/account/sessions",
             Self::Applications => "/account/applications",
+            Self::Activity => "/account/activity",
+            Self::Clients => "/console",
+            Self::Users => "/console/users",
+            Self::Keys => "/console/keys",
+            Self::Limits => "/console/limits",
+            Self::Audit => "/console/audit",
         }
     }
 
@@ -88,7 +133,17 @@ impl Place {
             Self::Password => t.menu_password(),
             Self::Sessions => t.menu_sessions(),
             Self::Applications => t.menu_applications(),
+            Self::Activity => t.menu_activity(),
+            Self::Clients => t.menu_clients(),
+            Self::Users => t.menu_users(),
+            Self::Keys => t.menu_keys(),
+            Self::Limits => t.menu_limits(),
+            Self::Audit => t.menu_audit(),
         }
+    }
+
+    fn in_console(self) -> bool {
+        !Self::ACCOUNT.contains(&self)
     }
 }
 
@@ -106,6 +161,8 @@ pub(super) struct Inside<'a> {
     pub(super) heading: String,
     pub(super) menu_name: String,
     pub(super) menu: Vec<MenuLine>,
+    /// The way from the account to the console, or back.
+    pub(super) across: Option<MenuLine>,
     pub(super) done: Option<String>,
 }
 
@@ -125,6 +182,16 @@ impl<'a> Inside<'a> {
             words,
             current: known == place,
         };
+        let places: &[Place] = match (place.in_console(), shell.console) {
+            (false, _) => &Place::ACCOUNT,
+            (true, Some(Standing::Administrator)) => &Place::ADMINISTRATOR,
+            (true, _) => &Place::DEVELOPER,
+        };
+        let across = match (place.in_console(), shell.console) {
+            (false, Some(_)) => Some(line(Place::Clients, t.menu_console())),
+            (false, None) => None,
+            (true, _) => Some(line(Place::Profile, t.menu_account())),
+        };
         let mut frame = pages.frame(chrome, &heading);
         if faulty {
             frame.title = t.document_title_problem(&heading, &pages.operator);
@@ -133,8 +200,9 @@ impl<'a> Inside<'a> {
             frame,
             shell,
             heading,
-            menu_name: t.menu_account(),
-            menu: Place::ACCOUNT.iter().map(|place| line(*place, place.words(t))).collect(),
+            menu_name: if place.in_console() { t.menu_console() } else { t.menu_account() },
+            menu: places.iter().map(|place| line(*place, place.words(t))).collect(),
+            across,
             done: shell.done.map(|done| done.words(t)),
         }
     }

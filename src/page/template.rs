@@ -155,6 +155,7 @@ pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String
         Problem::SignInLoop => (t.error_sign_in_loop_title(), t.error_sign_in_loop_text()),
         Problem::Upstream => (t.error_upstream_title(), t.error_upstream_text()),
         Problem::Unavailable => (t.error_unavailable_title(), t.error_unavailable_text()),
+        Problem::Console => (t.error_console_title(), t.error_console_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
 }

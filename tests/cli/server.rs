@@ -9,6 +9,7 @@ use sealgate::admin::{self, Directory, NobodySigns, OnThisThread, socket};
 use sealgate::ambient::{Clock, OsEntropy, SystemClock};
 use sealgate::audit::Trail;
 use sealgate::config::Audit;
+use sealgate::protocol::audit::Actor;
 use sealgate::protocol::client::ClientId;
 use sealgate::protocol::code::{Code, CodeState};
 use sealgate::protocol::grant::{Grant, GrantId, GrantState};
@@ -52,6 +53,8 @@ impl Served {
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
                     trail: &Trail::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
                     rotate: None,
+                    actor: Actor::Operator,
+                    request: None,
                 };
                 admin::execute(&directory, command).await
             }

@@ -9,7 +9,8 @@ const ANNA: &str = "anna@example.test";
 const SESSION: &str = "__Host-sealgate";
 const NEW: &str = "a longer password than before";
 
-const PAGES: [&str; 4] = ["/account", "/account/password", "/account/sessions", "/account/applications"];
+const PAGES: [&str; 5] =
+    ["/account", "/account/password", "/account/sessions", "/account/applications", "/account/activity"];
 
 /// The password form, filled in.
 async fn change_password(browser: &Browser<'_>, current: &str, new: &str, again: &str) -> Reply {
@@ -288,9 +289,30 @@ async fn account_pages_are_kept_by_nobody_and_framed_by_nobody() {
         assert_eq!(reply.header("cache-control"), Some("no-store"), "{page}");
         assert_eq!(reply.header("x-frame-options"), Some("DENY"), "{page}");
         assert!(reply.header("content-security-policy").unwrap().contains("form-action 'self'"), "{page}");
-        assert!(form_action(reply.text() /* every page has one, or none is needed */).starts_with("/account"));
+        if page != "/account/activity" {
+            assert!(form_action(reply.text()).starts_with("/account"), "{page}");
+        }
         let turkish = browser.get(&format!("{page}?lang=tr")).await;
         assert!(turkish.text().contains("<html lang=\"tr\">"), "{page}");
         browser.get(&format!("{page}?lang=en")).await;
     }
+}
+
+#[tokio::test]
+async fn recent_activity_shows_a_persons_own_events_and_nobody_elses() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let ben = provider.browser();
+    let login = ben.open("/account").await;
+    let login = ben.submit(&login, &[("email", ANNA), ("password", "wrong")]).await;
+    ben.sign_in(&login, "ben@example.test").await;
+    change_password(&browser, PASSWORD, NEW, NEW).await;
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let page = browser.get("/account/activity").await;
+    for words in ["Signed in", "A sign-in failed", "Access was allowed", "Client c1", "The password was changed"] {
+        assert!(page.text().contains(words), "{words}: {page:?}");
+    }
+    let of_ben = ben.get("/account/activity").await;
+    assert!(of_ben.text().contains("Signed in") && !of_ben.text().contains("A sign-in failed"), "{of_ben:?}");
+    assert_eq!(ben.get("/account/activity?after=x").await.status, 200);
 }

@@ -15,6 +15,7 @@ mod audit;
 mod authorize;
 mod authorize_by_post;
 mod client_auth;
+mod console;
 mod contention;
 mod discovery;
 mod flood;

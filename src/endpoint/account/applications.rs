@@ -9,11 +9,16 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{ApplicationLine, Applications, Done, Problem};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::client::ClientId;
 use crate::protocol::scope::{Scope, ScopeValue};
 use crate::protocol::time::UnixTime;
+use crate::store::GrantFilter;
 
 const PAGE: &str = "/account/applications";
+
+/// The most consents and grants that are looked at.
+const MOST: usize = 500;
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(call, PAGE).await?;
@@ -24,7 +29,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let client = form.one("client")?.and_then(ClientId::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
     let subject = visitor.user.sub;
     let ended = call.sealgate.store.withdraw_consent(subject, &client, call.now).await?;
-    tracing::info!(%subject, %client, grants_ended = ended, "a person withdrew an application's access");
+    let event = visitor.event(call, AuditKind::ConsentWithdrawn).with_client(&client);
+    call.sealgate.audit.note(event.with_detail(format!("grants {ended}")));
     Ok(Response::see_other(&visitor::done(call, PAGE, Done::Withdrawn)))
 }
 
@@ -54,9 +60,10 @@ async fn show(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
 async fn accesses(call: &Call<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientId, Access>, Failure> {
     let (store, subject) = (&call.sealgate.store, visitor.user.sub);
     let mut found: BTreeMap<ClientId, Access> = BTreeMap::new();
-    let consents = store.consents_of_user(subject).await?;
-    let grants = store.grants_of_user(subject).await?;
-    let live = grants.into_iter().filter(|grant| grant.is_active() && call.now < grant.expires_at);
+    let consents = store.consents_page(subject, None, MOST).await?;
+    let of_person = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
+    let grants = store.grants(&of_person, None, MOST).await?.grants;
+    let live = grants.into_iter().filter(|grant| call.now < grant.expires_at);
     let given = consents.into_iter().map(|consent| (consent.client, consent.scope, consent.at));
     for (id, scope, at) in given.chain(live.map(|grant| (grant.client, grant.scope, grant.created_at))) {
         if let Some(access) = found.get_mut(&id) {

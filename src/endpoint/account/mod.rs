@@ -1,6 +1,7 @@
 //! `/account`: what a person may see and change of their own. Every change is a form with a token, and ends in a redirect
 //! to a page that says what was done.
 
+mod activity;
 mod applications;
 mod password;
 mod profile;
@@ -17,6 +18,7 @@ pub(super) enum Section {
     Password,
     Sessions,
     Applications,
+    Activity,
 }
 
 pub(super) async fn answer(call: &Call<'_>, section: Section) -> Result<Response, Failure> {
@@ -25,5 +27,6 @@ pub(super) async fn answer(call: &Call<'_>, section: Section) -> Result<Response
         Section::Password => password::answer(call).await,
         Section::Sessions => sessions::answer(call).await,
         Section::Applications => applications::answer(call).await,
+        Section::Activity => activity::answer(call).await,
     }
 }

@@ -12,6 +12,7 @@ use crate::endpoint::guesses::Guesses;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{Done, PasswordChange, PasswordProblem};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::grant::EndReason;
 use crate::protocol::params::Params;
 use crate::protocol::profile::{PasswordFault, check_password};
@@ -44,7 +45,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             finish(call, &visitor).await
         }
         Ok(false) => {
-            tracing::info!(subject = %visitor.user.sub, address = %call.origin.address, "a password change failed");
+            let event = visitor.event(call, AuditKind::SignInFailed).with_detail("wrong, at the password change");
+            call.sealgate.audit.note(event);
             Ok(show(call, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
         }
         Err(Failure::Unavailable) => {
@@ -109,7 +111,7 @@ async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure>
         store.end_session(next.id).await?;
     }
     store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
-    tracing::info!(%subject, address = %call.origin.address, "a person changed their password");
+    call.sealgate.audit.note(visitor.event(call, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(call, PAGE, Done::Password));
     Ok(match renewed {
         Committed::Yes => {

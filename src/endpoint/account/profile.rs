@@ -7,6 +7,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{Done, Profile, ProfileField};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::params::Params;
 use crate::protocol::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture};
 
@@ -64,7 +65,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         }
     });
     changed.await?;
-    tracing::info!(subject = %visitor.user.sub, address = %call.origin.address, "a person changed their profile");
+    call.sealgate.audit.note(visitor.event(call, AuditKind::UserChanged).with_detail("profile"));
     Ok(Response::see_other(&visitor::done(call, PAGE, Done::Profile)))
 }
 

@@ -7,6 +7,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{Done, Problem, SessionLine, Sessions};
+use crate::protocol::audit::AuditKind;
 use crate::protocol::session::SessionId;
 
 const PAGE: &str = "/account/sessions";
@@ -33,7 +34,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         }
         Done::Session
     };
-    tracing::info!(%subject, address = %call.origin.address, ?done, "a person ended sessions of their own");
+    let said = if done == Done::OtherSessions { "all others" } else { "one" };
+    call.sealgate.audit.note(visitor.event(call, AuditKind::SessionsEnded).with_detail(said));
     Ok(Response::see_other(&visitor::done(call, PAGE, done)))
 }
 

@@ -234,3 +234,204 @@ applications-sees = It may see:
 applications-withdraw = Withdraw access
 applications-withdraw-named = Withdraw access: { $client }
 applications-effect = Without access, an application has to ask you again. What it has stored already stays with it.
+
+## The console
+
+menu-console = Console
+menu-clients = Clients
+menu-users = People
+menu-keys = Signing keys
+menu-limits = Limits
+copy = Copy
+copied = Copied
+next-page = Next page
+state-disabled = Disabled
+form-problem = Nothing was saved. Put the marked fields right and send the form again.
+error-console-title = No access to the console
+error-console-text = Your account may not use this part of the console. Ask your administrator, or sign in with another account.
+
+done-client = The client was saved.
+done-client-deleted = The client was deleted, and everything that it held has ended.
+done-client-state = The client's state was changed.
+done-user = The changes were saved.
+done-user-revoked = All of this person's sessions and tokens have ended.
+
+clients-title = Clients
+clients-lead = A client is an application that signs people in here.
+clients-none = There is no client yet.
+client-new = Register a client
+client-new-title = Register a client
+client-register = Register
+client-name = Name
+client-name-hint = People read it when they sign in and when they are asked for consent.
+client-name-wrong = Type a name of 1 to 200 characters.
+client-description = What it is, in a sentence (optional)
+client-description-wrong = Type at most 500 characters on one line.
+client-type = Type
+client-type-confidential = Confidential
+client-type-confidential-hint = It runs on a server and can keep a secret.
+client-type-public = Public
+client-type-public-hint = It runs in a browser or on people's devices. It has no secret and uses PKCE.
+client-redirect-uris = Redirect URIs
+client-redirect-uris-hint = One a line, exactly as the client sends them: https, or http on localhost, 127.0.0.1 or [::1].
+client-logout-uris = Redirect URIs after signing out (optional)
+client-logout-uris-hint = One a line, by the same rules.
+client-uris-wrong = Write at least one redirect URI, and at most 20.
+client-scopes = Scopes that it may ask for, beside openid
+scope-profile = Name and picture
+scope-email = Email address
+scope-phone = Phone number
+scope-offline-access = A refresh token, for work while people are away
+client-auth-method = How it sends its secret
+client-auth-basic = HTTP Basic (client_secret_basic)
+client-auth-post = In the form (client_secret_post)
+client-auth-hint = A public client has none.
+uri-long = Line { $line }: a redirect URI has at most 2000 characters.
+uri-characters = Line { $line }: a redirect URI has no spaces, quotes, backslashes or letters beyond ASCII.
+uri-absolute = Line { $line }: write the whole address, such as https://app.example.com/callback.
+uri-wildcard = Line { $line }: a redirect URI has no wildcard. Write each address on a line of its own.
+uri-fragment = Line { $line }: a redirect URI has no fragment. Take out the # and what follows it.
+uri-user = Line { $line }: a redirect URI has no user name. Take out what stands before the @.
+uri-scheme = Line { $line }: write https, or http on localhost, 127.0.0.1 or [::1].
+uri-host = Line { $line }: the host is not one. Write it with letters, digits, dots and hyphens.
+
+client-id = Client ID
+client-issuer = Issuer
+client-since = Registered on
+client-settings = Settings
+client-secret-once = This is the client's secret. Copy it now: it is not shown again.
+client-secrets = Secrets
+client-secret-since = Made on { $made }
+client-secret-until = Made on { $made }, works until { $end }
+client-overlap = When a new secret is made, the one before it works for
+client-overlap-none = no longer
+client-overlap-hour = one more hour
+client-overlap-day = one more day
+client-overlap-week = one more week
+client-rotate = Make a new secret
+client-end = Disable or delete
+client-end-hint = A disabled client is refused everywhere, and its tokens end at once. A deleted one is gone for good.
+client-disable = Disable
+client-enable = Enable
+client-delete = Delete
+client-delete-sure = Yes, delete this client and end everything that it holds.
+client-snippets = Ready to paste
+
+trial-title = Try it
+trial-link = Try this client
+trial-lead = Run a sign-in through <bdi>{ $client }</bdi> and see what it would receive about you.
+trial-off = The sign-in comes back to the console, so the client needs one more redirect URI: <code>{ $uri }</code>. Switch it on while you try, and off again for production.
+trial-on = The client has the redirect URI <code>{ $uri }</code>. Switch it off when you have finished.
+trial-switch-on = Switch on
+trial-switch-off = Switch off
+trial-start = Sign in
+trial-back = Back to the client
+trial-succeeded = It works. No token was kept; these are the claims that the client would have received.
+trial-id-token = ID token
+trial-access-token = Access token
+trial-userinfo = UserInfo
+trial-refused = The provider answered with the error <code>{ $error }</code>. Change the client's settings, or try again and allow the access.
+trial-unknown = This answer belongs to no sign-in that was started here, or it was used before. Start again.
+
+users-title = People
+users-find = Find by email address
+users-find-submit = Find
+users-none = Nobody was found.
+user-new = Add a person
+user-new-title = Add a person
+user-add = Add
+user-email-wrong = Type an address such as name@example.com.
+user-email-taken = Somebody has this address already. Find them in the list instead.
+user-groups = Groups
+user-groups-hint = One a line, without commas, at most 100 characters each. Applications see them.
+user-roles = In this console
+user-role-developer = Developer: registers clients
+user-role-admin = Administrator: sees and changes everything
+user-own-role = You cannot take this role away from yourself. Ask another administrator.
+user-password-made = A password is made for them. You see it once, on the next page.
+user-password-once = This is the new password. Hand it over now: it is not shown again. They can change it on their account page.
+user-subject = User ID
+user-since = Added on
+user-sessions = Where this person is signed in
+user-sessions-none = Nowhere.
+user-access = Access
+user-access-hint = Ending everything signs the person out of every browser and application at once. A disabled person cannot sign in.
+user-revoke = End everything
+user-reset-password = Make a new password
+
+keys-title = Signing keys
+keys-lead = The keys stay in the token device. Rotate them on the command line.
+keys-next-change = A key next changes its state on { $moment }.
+keys-no-change = No change is planned.
+key-pre-published = Published, does not sign yet
+key-active = Signs
+key-retired = Retired: what it signed still verifies
+key-removed = Removed: what it signed is refused
+key-published-at = Published on { $moment }
+key-activate-at = Signs from { $moment }
+key-retire-at = Another key signs from { $moment }
+key-remove-at = Removed on { $moment }
+
+limits-title = Limits in force
+limits-lead = The configuration file sets them. Whoever goes beyond is answered 429 and told how long to wait.
+limits-pages = Pages and everything else
+limits-by-address =
+    { $limit ->
+        [one] One request a minute from an address
+       *[other] { $limit } requests a minute from an address
+    }
+limits-by-credential =
+    { $limit ->
+        [one] One request a minute by a client or token
+       *[other] { $limit } requests a minute by a client or token
+    }
+limits-passwords = Wrong passwords
+limits-failures = At most { $account } for an account and { $address } from an address, in { $minutes } minutes
+
+## The audit trail
+
+menu-activity = Activity
+menu-audit = Audit trail
+activity-title = Recent activity
+activity-lead = What has happened to your account. If you do not know something here, change your password.
+activity-none = Nothing was noted yet.
+audit-title = Audit trail
+audit-kind = What
+audit-kind-any = Everything
+audit-person = Whom: email address or user ID
+audit-client = Which client: its ID
+audit-show = Show
+audit-none = Nothing was found here.
+audit-subject = Person: <code>{ $subject }</code>
+event-from = from <bdi>{ $address }</bdi>
+event-with = Application: <bdi>{ $party }</bdi>
+event-request = Request: <code>{ $request }</code>
+event-count = { $count } times
+actor-stranger = By somebody who was not signed in
+actor-person = By the person
+actor-administrator = In the console, by <code>{ $subject }</code>
+actor-client = By the client
+actor-operator = On the command line
+event-signed-in = Signed in
+event-sign-in-failed = A sign-in failed
+event-app-signed-in = Signed in to a protected application
+event-signed-out = Signed out
+event-consent-given = Access was allowed
+event-consent-withdrawn = Access was withdrawn
+event-tokens-issued = Tokens were issued
+event-tokens-refreshed = Tokens were renewed
+event-reuse-detected = A used code or token was presented again; the access ended
+event-token-revoked = A token was revoked
+event-grants-ended = Access of applications was ended
+event-sessions-ended = Sessions were ended
+event-person-revoked = Everything was ended
+event-client-registered = A client was registered
+event-client-changed = A client was changed
+event-client-deleted = A client was deleted
+event-user-created = A person was added
+event-user-changed = The profile was changed
+event-user-disabled = The account was disabled
+event-user-enabled = The account was enabled
+event-user-deleted = A person was deleted
+event-password-changed = The password was changed
+event-keys-changed = The signing keys' times were changed

@@ -1,0 +1,14 @@
+//! The console: what developers and administrators work with.
+
+mod clients;
+mod operation;
+mod snippets;
+mod users;
+
+pub use clients::{
+    ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, NewSecret, Trial,
+    TrialProblem, UriFault,
+};
+pub use operation::{KeyLine, KeyState, Keys, LimitLine, Limits};
+pub use snippets::Library;
+pub use users::{NewUser, Roles, UserField, UserLine, UserPage, Users};

@@ -1,0 +1,626 @@
+//! The console: who may see and do what, and that a client made in it works.
+
+use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::protocol::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::user::{Role, Subject, UserState};
+use sealgate::store::GrantFilter;
+
+use crate::steps::{assert_code, assert_login, csrf_of};
+use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, is_consent};
+
+const ANNA: &str = "anna@example.test";
+const BEN: &str = "ben@example.test";
+const ON: &str = "[console]\nenabled = true";
+
+const DEVELOPERS: [&str; 4] = ["/console", "/console/clients/new", "/console/clients/c1", "/console/try/c1"];
+const ADMINISTRATORS: [&str; 5] =
+    ["/console/users", "/console/users/new", "/console/keys", "/console/limits", "/console/audit"];
+
+/// A provider whose Anna is an administrator and whose Ben is a developer.
+async fn provider() -> Provider {
+    let provider = Provider::with(ON).await;
+    give(&provider, provider.anna.sub, Some(Role::Admin)).await;
+    give(&provider, provider.ben.sub, Some(Role::Developer)).await;
+    provider
+}
+
+async fn give(provider: &Provider, subject: Subject, role: Option<Role>) {
+    provider.change_user(subject, |user| user.roles = role.into_iter().collect()).await;
+}
+
+/// A browser in which somebody is signed in, on the console's first page.
+async fn signed_in<'a>(provider: &'a Provider, email: &str) -> Browser<'a> {
+    let browser = provider.browser();
+    let login = browser.open("/account").await;
+    let page = browser.sign_in(&login, email).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    browser
+}
+
+/// What the form for a new client holds.
+fn form<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut fields = vec![
+        ("name", "Wiki"),
+        ("description", "What we know"),
+        ("type", "confidential"),
+        ("redirect_uris", REDIRECT_URI),
+        ("post_logout_redirect_uris", support::SIGNED_OUT_URI),
+        ("scope_email", "yes"),
+        ("scope_offline_access", "yes"),
+        ("auth_method", "client_secret_basic"),
+    ];
+    for (name, value) in changes {
+        fields.retain(|(known, _)| known != name);
+        if *value != "-" {
+            fields.push((name, value));
+        }
+    }
+    fields
+}
+
+async fn register(browser: &Browser<'_>, changes: &[(&str, &str)]) -> Reply {
+    let page = browser.get("/console/clients/new").await;
+    browser.submit(&page, &form(changes)).await
+}
+
+/// The text of the element with this id.
+fn element(page: &Reply, id: &str) -> Option<String> {
+    let rest = page.text().split(&format!("id=\"{id}\">")).nth(1)?;
+    Some(rest.split('<').next().unwrap().to_owned())
+}
+
+/// Presses one of the buttons on a client's or a person's page.
+async fn press(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Reply {
+    let page = browser.get(path).await;
+    let mut all = vec![("csrf".to_owned(), csrf_of(&page))];
+    all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let all: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let reply = browser.post(path, &all).await;
+    browser.follow(reply).await
+}
+
+async fn stored(provider: &Provider, id: &str) -> Option<Client> {
+    provider.sealgate.store.client(&ClientId::parse(id).unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn without_being_configured_there_is_no_console() {
+    let provider = Provider::new().await;
+    give(&provider, provider.anna.sub, Some(Role::Admin)).await;
+    let browser = signed_in(&provider, ANNA).await;
+    for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
+        browser.get(path).await.assert_error(404, "not_found");
+        assert!(!sealgate::endpoint::owns(&provider.sealgate.config, path), "{path}");
+    }
+    assert!(!browser.get("/account").await.text().contains("/console"));
+}
+
+#[tokio::test]
+async fn each_page_opens_to_those_whose_standing_is_enough() {
+    let provider = provider().await;
+    let nobody = provider.browser();
+    let ben = signed_in(&provider, BEN).await;
+    let anna = signed_in(&provider, ANNA).await;
+    for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
+        assert_login(&nobody.open(path).await);
+        assert_eq!(anna.get(path).await.status, 200, "{path}");
+    }
+    for path in &DEVELOPERS[..2] {
+        assert_eq!(ben.get(path).await.status, 200, "{path}");
+    }
+    // Somebody else's client is as good as none.
+    for path in &DEVELOPERS[2..] {
+        assert_eq!(ben.get(path).await.status, 404, "{path}");
+        assert_eq!(ben.get(&path.replace("c1", "none")).await.status, 404, "{path}");
+    }
+    for path in ADMINISTRATORS {
+        let page = ben.get(path).await;
+        assert!(page.status == 403 && page.text().contains("No access to the console"), "{path}: {page:?}");
+        assert!(!page.text().contains(ANNA));
+        assert_eq!(ben.post(path, &[]).await.status, if path.ends_with("/new") { 403 } else { 405 }, "{path}");
+    }
+    assert!(!ben.get("/console").await.text().contains("/console/users"));
+    give(&provider, provider.ben.sub, None).await;
+    for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
+        assert_eq!(ben.get(path).await.status, 403, "{path}");
+        let page = ben.post(path, &[("action", "delete"), ("sure", "yes")]).await;
+        assert!(matches!(page.status, 403 | 405), "{path}: {page:?}");
+    }
+    assert!(stored(&provider, "c1").await.is_some());
+}
+
+#[tokio::test]
+async fn groups_stand_for_roles_where_they_are_configured() {
+    let provider = Provider::with("[console]\nenabled = true\ndevelopers = \"Geliştirici\"\nadmins = \"ops\"").await;
+    let ben = signed_in(&provider, BEN).await;
+    for (group, clients, users) in
+        [("staff", 403, 403), ("geliştirici", 403, 403), ("Geliştirici", 200, 403), ("ops", 200, 200)]
+    {
+        provider.change_user(provider.ben.sub, |user| user.groups = [group.to_owned()].into()).await;
+        let statuses = (ben.get("/console").await.status, ben.get("/console/users").await.status);
+        assert_eq!(statuses, (clients, users), "{group}");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_that_is_too_old_is_asked_for_again_and_comes_back() {
+    let provider = Provider::with("[console]\nenabled = true\nsign_in_seconds = 600").await;
+    give(&provider, provider.anna.sub, Some(Role::Admin)).await;
+    let anna = signed_in(&provider, ANNA).await;
+    provider.wait(600);
+    assert_eq!(anna.get("/console/keys").await.status, 200);
+    provider.wait(1);
+    let login = anna.open("/console/users").await;
+    assert_login(&login);
+    let page = anna.sign_in(&login, ANNA).await;
+    assert!(page.status == 200 && page.text().contains("users-find") || page.text().contains("Find by email"));
+    // The account page does not mind.
+    provider.wait(3600);
+    assert_eq!(anna.get("/account").await.status, 200);
+    assert_login(&anna.open("/console/clients/c1").await);
+}
+
+#[tokio::test]
+async fn a_client_that_is_registered_signs_people_in() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = register(&ben, &[]).await;
+    let (id, secret) = (element(&page, "client-id").unwrap(), element(&page, "new-secret").unwrap());
+    let client = stored(&provider, &id).await.unwrap();
+    assert_eq!((client.name.as_str(), client.owner), ("Wiki", Some(provider.ben.sub)));
+    assert_eq!((client.client_type, client.auth_method), (ClientType::Confidential, AuthMethod::ClientSecretBasic));
+    assert_eq!(client.scope, Scope::parse("openid email offline_access").unwrap());
+    assert_eq!(client.details.description.as_deref(), Some("What we know"));
+    for library in ["openid-client", "Authlib", "mod_auth_openidc", "oauth2-proxy", "openidconnect"] {
+        assert!(page.text().contains(library), "{library}");
+    }
+    assert!(!page.text().contains("oidc-client-ts"), "a confidential client runs in no browser");
+
+    let mut wiki = support::Client::confidential(&provider, &id);
+    wiki.secret = Some(secret.clone());
+    let code = wiki.code(&[("scope", "openid email offline_access")]).await;
+    let tokens = Tokens::of(&wiki.redeem(&code).await);
+    assert_eq!(provider.userinfo(&tokens.access).await.json()["email"], ANNA);
+
+    // The secret is shown once.
+    let again = ben.get(&format!("/console/clients/{id}")).await;
+    assert!(!again.text().contains(&secret) && element(&again, "new-secret").is_none());
+    assert!(ben.get("/console").await.text().contains(&id));
+}
+
+#[tokio::test]
+async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = register(&ben, &[("type", "public"), ("auth_method", "client_secret_post")]).await;
+    let client = stored(&provider, &element(&page, "client-id").unwrap()).await.unwrap();
+    assert_eq!((client.client_type, client.auth_method), (ClientType::Public, AuthMethod::None));
+    assert_eq!(client.secrets, []);
+    assert!(element(&page, "new-secret").is_none() && !page.text().contains("client-rotate"));
+    assert!(page.text().contains("oidc-client-ts") && !page.text().contains("mod_auth_openidc"));
+    let path = format!("/console/clients/{}", client.id);
+    press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await.assert_error_page();
+}
+
+#[tokio::test]
+async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let many = (0..21).map(|number| format!("https://rp.test/{number}")).collect::<Vec<_>>().join("\n");
+    for (field, uris, told) in [
+        ("redirect_uris", "", "at least one redirect URI"),
+        ("redirect_uris", many.as_str(), "at most 20"),
+        ("redirect_uris", "https://rp.test/cb\nhttp://rp.test/cb", "Line 2: write https"),
+        ("redirect_uris", "https://*.rp.test/", "Line 1: a redirect URI has no wildcard"),
+        ("redirect_uris", "\n\nhttps://rp.test/#x", "Line 1: a redirect URI has no fragment"),
+        ("redirect_uris", "https://rp.test/\n\nhttps://u@rp.test/", "Line 3: a redirect URI has no user name"),
+        ("redirect_uris", "https://rp test/", "no spaces"),
+        ("redirect_uris", "rp.test/cb", "write the whole address"),
+        ("redirect_uris", "https:///cb", "Line 1"),
+        ("redirect_uris", "javascript:alert(1)", "Line 1: write https"),
+        ("post_logout_redirect_uris", "com.example:/", "Line 1: write https"),
+    ] {
+        let page = register(&ben, &[(field, uris)]).await;
+        assert!(page.status == 200 && element(&page, "new-secret").is_none(), "{uris}");
+        let words = page.text().split("role=\"status\"").filter_map(|part| part.split('>').nth(1)).collect::<String>();
+        assert!(words.contains(told), "{uris}: {words}");
+        assert!(page.text().contains("<title>Error: "));
+    }
+    for (field, wrong) in [("name", ""), ("name", "a\u{1}b"), ("description", &*"x".repeat(501))] {
+        assert!(register(&ben, &[(field, wrong)]).await.text().contains("aria-invalid"), "{field}");
+    }
+    assert!(ben.get("/console").await.text().contains("There is no client yet."));
+}
+
+#[tokio::test]
+async fn a_client_is_changed_and_keeps_its_type_and_secret() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = register(&ben, &[]).await;
+    let (id, secret) = (element(&page, "client-id").unwrap(), element(&page, "new-secret").unwrap());
+    let path = format!("/console/clients/{id}");
+    let changes = [("name", "Wiki 2"), ("type", "public"), ("auth_method", "client_secret_post"), ("scope_email", "-")];
+    let mut fields = form(&changes);
+    fields.push(("action", "save"));
+    let page = press(&ben, &path, &fields).await;
+    assert!(page.text().contains("The client was saved."), "{page:?}");
+    let client = stored(&provider, &id).await.unwrap();
+    assert_eq!((client.name.as_str(), client.client_type), ("Wiki 2", ClientType::Confidential));
+    assert_eq!(client.auth_method, AuthMethod::ClientSecretPost);
+    assert_eq!(client.scope, Scope::parse("openid offline_access").unwrap());
+    let mut wiki = support::Client::confidential(&provider, &id);
+    wiki.secret = Some(secret);
+    Tokens::of(&wiki.redeem(&wiki.code(&[]).await).await);
+
+    let wrong = form(&[("redirect_uris", "http://rp.test/")]);
+    let wrong: Vec<(&str, &str)> = wrong.into_iter().chain([("action", "save")]).collect();
+    assert!(press(&ben, &path, &wrong).await.text().contains("Nothing was saved"));
+    assert_eq!(stored(&provider, &id).await.unwrap(), client);
+}
+
+#[tokio::test]
+async fn a_new_secret_overlaps_with_the_one_before_as_long_as_was_chosen() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = register(&ben, &[]).await;
+    let (id, old) = (element(&page, "client-id").unwrap(), element(&page, "new-secret").unwrap());
+    let path = format!("/console/clients/{id}");
+    let page = press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "3600")]).await;
+    let new = element(&page, "new-secret").unwrap();
+    assert_ne!(old, new);
+    assert!(page.text().contains("works until"), "{page:?}");
+    let works = async |secret: &str| {
+        let header = support::basic(&id, secret);
+        let reply = provider.post("/oauth/token", &[("authorization", &header)], &[("grant_type", "x")]).await;
+        reply.json()["error"] == "unsupported_grant_type"
+    };
+    assert!(works(&old).await && works(&new).await);
+    provider.wait(3600);
+    assert!(!works(&old).await && works(&new).await);
+    for odd in ["-1", "1", "99999999999", "x", ""] {
+        press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", odd)]).await.assert_error_page();
+    }
+    assert!(works(&new).await);
+}
+
+#[tokio::test]
+async fn a_client_is_disabled_enabled_and_deleted() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let page = register(&ben, &[]).await;
+    let (id, secret) = (element(&page, "client-id").unwrap(), element(&page, "new-secret").unwrap());
+    let path = format!("/console/clients/{id}");
+    let mut wiki = support::Client::confidential(&provider, &id);
+    wiki.secret = Some(secret);
+    let tokens = Tokens::of(&wiki.redeem(&wiki.code(&[]).await).await);
+    press(&ben, &path, &[("action", "disable")]).await;
+    assert_eq!(stored(&provider, &id).await.unwrap().state, ClientState::Disabled);
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
+    press(&ben, &path, &[("action", "enable")]).await;
+    assert_eq!(stored(&provider, &id).await.unwrap().state, ClientState::Enabled);
+    // Deleting asks twice.
+    press(&ben, &path, &[("action", "delete")]).await;
+    assert!(stored(&provider, &id).await.is_some());
+    let list = press(&ben, &path, &[("action", "delete"), ("sure", "yes")]).await;
+    assert!(list.text().contains("The client was deleted") && stored(&provider, &id).await.is_none());
+    assert_eq!(ben.get(&path).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_developer_does_nothing_to_clients_of_others_and_an_administrator_everything() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let own = element(&register(&anna, &[]).await, "client-id").unwrap();
+    let new = csrf_of(&ben.get("/console/clients/new").await);
+    for id in [own.as_str(), "c1", "none", "x/y", "%00"] {
+        for action in ["save", "rotate", "disable", "delete"] {
+            let fields = [("csrf", new.as_str()), ("action", action), ("sure", "yes"), ("overlap_seconds", "0")];
+            let reply = ben.post(&format!("/console/clients/{id}"), &fields).await;
+            assert_eq!(reply.status, 404, "{id} {action}");
+        }
+        let reply = ben.post(&format!("/console/try/{id}"), &[("csrf", &new), ("action", "switch-on")]).await;
+        assert_eq!(reply.status, 404, "{id}");
+    }
+    assert!(!ben.get("/console").await.text().contains(&own));
+    assert!(anna.get("/console").await.text().contains("Client c1"));
+    press(&anna, "/console/clients/c1", &[("action", "disable")]).await;
+    assert_eq!(stored(&provider, "c1").await.unwrap().state, ClientState::Disabled);
+}
+
+#[tokio::test]
+async fn a_form_of_the_console_without_its_own_pages_token_changes_nothing() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let of_c2 = csrf_of(&anna.get("/console/clients/c2").await);
+    let of_account = csrf_of(&anna.get("/account").await);
+    for csrf in ["", "x", &of_c2, &of_account] {
+        let fields = [("csrf", csrf), ("action", "delete"), ("sure", "yes")];
+        anna.post("/console/clients/c1", &fields).await.assert_error_page();
+        anna.post("/console/try/c1", &[("csrf", csrf), ("action", "switch-on")]).await.assert_error_page();
+        let user = format!("/console/users/{}", provider.ben.sub);
+        anna.post(&user, &[("csrf", csrf), ("action", "disable")]).await.assert_error_page();
+        let mut fields = form(&[]);
+        fields.push(("csrf", csrf));
+        anna.post("/console/clients/new", &fields).await.assert_error_page();
+        let fields = [("csrf", csrf), ("email", "new@example.test"), ("name", "New")];
+        anna.post("/console/users/new", &fields).await.assert_error_page();
+    }
+    assert!(stored(&provider, "c1").await.is_some());
+    assert!(provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap().is_enabled());
+}
+
+/// Switches trials on, runs one, and yields the redirect that comes back to the console.
+async fn trial(browser: &Browser<'_>, id: &str) -> String {
+    let path = format!("/console/try/{id}");
+    let page = press(browser, &path, &[("action", "switch-on")]).await;
+    let mut reply = browser.submit(&page, &[("action", "start")]).await;
+    if is_consent(&reply) {
+        reply = browser.allow(&reply).await;
+    }
+    assert_code(&reply);
+    let location = reply.location().strip_prefix(ISSUER).unwrap().to_owned();
+    assert!(location.starts_with("/console/callback?"), "{location}");
+    location
+}
+
+#[tokio::test]
+async fn a_trial_shows_what_the_client_would_receive_and_keeps_nothing() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let id = element(&register(&ben, &[]).await, "client-id").unwrap();
+    let page = ben.get(&format!("/console/try/{id}")).await;
+    assert!(page.text().contains("https://id.test/console/callback") && !page.text().contains("trial-start"));
+    let back = trial(&ben, &id).await;
+    let page = ben.get(&back).await;
+    assert!(page.text().contains("It works."), "{page:?}");
+    for claim in ["&#34;email&#34;: &#34;ben@example.test&#34;", "&#34;acr&#34;: &#34;1&#34;", "&#34;nonce&#34;"] {
+        assert!(page.text().contains(claim), "{claim}: {}", page.text());
+    }
+    assert!(!page.text().contains("eyJ"), "a token is shown");
+    let kept = GrantFilter { subject: Some(provider.ben.sub), ..GrantFilter::default() };
+    assert_eq!(provider.sealgate.store.grants(&kept, None, 10).await.unwrap().grants, []);
+    // Once.
+    assert!(ben.get(&back).await.text().contains("belongs to no sign-in that was started here"));
+    // Settings and trials do not get in each other's way.
+    let fields: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
+    press(&ben, &format!("/console/clients/{id}"), &fields).await;
+    assert_eq!(stored(&provider, &id).await.unwrap().redirect_uris.len(), 2);
+    let shown = ben.get(&format!("/console/clients/{id}")).await;
+    assert!(!shown.text().contains("/console/callback"));
+    press(&ben, &format!("/console/try/{id}"), &[("action", "switch-off")]).await;
+    assert_eq!(stored(&provider, &id).await.unwrap().redirect_uris.len(), 1);
+    press(&ben, &format!("/console/try/{id}"), &[("action", "start")]).await.assert_error_page();
+}
+
+#[tokio::test]
+async fn a_code_of_another_browser_gives_no_claims_in_the_console() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let id = element(&register(&ben, &[]).await, "client-id").unwrap();
+    // Anna may see the client too; Ben sends her the end of his own trial.
+    let of_ben = trial(&ben, &id).await;
+    let page = anna.get(&of_ben).await;
+    assert!(page.text().contains("belongs to no sign-in") && !page.text().contains("ben@example.test&#34;"));
+    // What a client's own request gave comes without the console's verifier.
+    let own = "https://id.test/console/callback";
+    let client = support::Client::confidential(&provider, &id);
+    let reply = ben.open(&client.authorize(&[("redirect_uri", own), ("state", &format!("x.{id}"))])).await;
+    let location = reply.location().strip_prefix(ISSUER).unwrap().to_owned();
+    assert!(ben.get(&location).await.text().contains("belongs to no sign-in"));
+    let denied = format!("/console/callback?state=x.{id}&error=access_denied%3Cscript%3E");
+    let page = ben.get(&denied).await;
+    assert!(page.text().contains("access_denied&#60;script&#62;"), "{page:?}");
+    assert_eq!(ben.get("/console/callback?state=x.c1&code=y").await.status, 404);
+    assert_eq!(ben.get("/console/callback").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_person_is_added_with_a_password_that_is_shown_once() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let page = anna.get("/console/users/new").await;
+    let fields = [
+        ("email", "çağrı@example.test"),
+        ("name", "Çağrı"),
+        ("groups", "staff\n Muhasebe \n"),
+        ("role_developer", "yes"),
+    ];
+    let page = anna.submit(&page, &fields).await;
+    let password = element(&page, "new-password").unwrap();
+    assert!(password.len() >= 16, "{page:?}");
+    let found = anna.get("/console/users?email=%C3%A7a%C4%9Fr%C4%B1%40example.test").await;
+    let path = found
+        .text()
+        .split("href=\"")
+        .find(|part| part.starts_with("/console/users/") && !part.starts_with("/console/users/new"));
+    let path = path.unwrap().split('"').next().unwrap().to_owned();
+    let shown = anna.get(&path).await;
+    assert!(shown.text().contains("Muhasebe\nstaff") && !shown.text().contains(&password));
+    let fresh = provider.browser();
+    let login = fresh.open("/console").await;
+    let page = fresh.submit(&login, &[("email", "çağrı@example.test"), ("password", &password)]).await;
+    assert!(page.status == 200 && page.text().contains("There is no client yet."), "{page:?}");
+
+    for (email, name, groups, told) in [
+        ("çağrı@example.test", "X", "", "has this address already"),
+        ("ANNA@example.test", "X", "", "has this address already"),
+        ("nobody", "X", "", "such as name@example.com"),
+        ("x@example.test", " ", "", "1 to 200 characters"),
+        ("x@example.test", "X", "a,b", "aria-invalid"),
+    ] {
+        let page = anna.get("/console/users/new").await;
+        let page = anna.submit(&page, &[("email", email), ("name", name), ("groups", groups)]).await;
+        assert!(page.text().contains(told) && element(&page, "new-password").is_none(), "{told}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_administrator_looks_after_somebodys_groups_password_sessions_and_access() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let path = format!("/console/users/{}", provider.ben.sub);
+    let of_ben = async || provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap();
+
+    press(&anna, &path, &[("action", "save"), ("groups", "ops"), ("role_admin", "yes")]).await;
+    assert_eq!((of_ben().await.groups, of_ben().await.roles), (["ops".to_owned()].into(), [Role::Admin].into()));
+    assert!(press(&anna, &path, &[("action", "save"), ("groups", "a,b")]).await.text().contains("Nothing was saved"));
+    press(&anna, &path, &[("action", "save"), ("groups", "")]).await;
+    assert_eq!((of_ben().await.groups, of_ben().await.roles), ([].into(), [].into()));
+
+    let page = anna.get(&path).await;
+    let session = page.text().split("name=\"session\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    press(&anna, &path, &[("session", &session)]).await;
+    assert_login(&ben.open("/account").await);
+
+    let ben = signed_in(&provider, BEN).await;
+    let code = provider.c1().code_in(&ben, &[]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    press(&anna, &path, &[("action", "revoke")]).await;
+    assert_login(&ben.open("/account").await);
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
+
+    let page = press(&anna, &path, &[("action", "reset-password")]).await;
+    let password = element(&page, "new-password").unwrap();
+    let login = ben.open("/account").await;
+    assert_login(&ben.submit(&login, &[("email", BEN), ("password", PASSWORD)]).await);
+    let account = ben.submit(&login, &[("email", BEN), ("password", &password)]).await;
+    assert!(account.text().contains("<bdi>ben@example.test</bdi>"), "{account:?}");
+
+    press(&anna, &path, &[("action", "disable")]).await;
+    assert_eq!(of_ben().await.state, UserState::Disabled);
+    assert_login(&ben.open("/account").await);
+    press(&anna, &path, &[("action", "enable")]).await;
+    assert_eq!(of_ben().await.state, UserState::Enabled);
+}
+
+#[tokio::test]
+async fn administrators_do_not_shut_themselves_out() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let path = format!("/console/users/{}", provider.anna.sub);
+    let page = press(&anna, &path, &[("action", "save"), ("groups", ""), ("role_developer", "yes")]).await;
+    assert!(page.text().contains("cannot take this role away from yourself"), "{page:?}");
+    for action in ["disable", "reset-password"] {
+        press(&anna, &path, &[("action", action)]).await.assert_error_page();
+    }
+    assert_eq!(anna.get("/console/users").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_session_of_somebody_else_is_not_ended_from_a_persons_page() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let of_ben = provider.sealgate.store.sessions_of_user(provider.ben.sub, None, 9).await.unwrap().sessions;
+    let id = of_ben[0].id.to_string();
+    press(&anna, &format!("/console/users/{}", provider.anna.sub), &[("session", &id)]).await;
+    assert_eq!(ben.get("/account").await.status, 200);
+}
+
+#[tokio::test]
+async fn keys_and_limits_are_shown_as_they_are() {
+    let provider = Provider::with("[console]\nenabled = true\n[rate_limits]\ntoken = 77").await;
+    give(&provider, provider.anna.sub, Some(Role::Admin)).await;
+    let anna = signed_in(&provider, ANNA).await;
+    let kid = provider.get("/oauth/jwks").await.json()["keys"][0]["kid"].as_str().unwrap().to_owned();
+    let page = anna.get("/console/keys").await;
+    assert!(page.text().contains(&kid) && page.text().contains("No change is planned."), "{page:?}");
+    assert!(anna.get("/console/limits").await.text().contains("77 requests a minute by a client or token"));
+}
+
+#[tokio::test]
+async fn what_developers_type_is_text_everywhere() {
+    let provider = provider().await;
+    let ben = signed_in(&provider, BEN).await;
+    let evil = "\"'><script>alert(1)</script>";
+    let page = register(&ben, &[("name", evil), ("description", evil)]).await;
+    let id = element(&page, "client-id").unwrap();
+    for path in [format!("/console/clients/{id}"), format!("/console/try/{id}"), "/console".into()] {
+        let page = ben.get(&path).await;
+        assert!(page.status == 200 && !page.text().contains("<script>"), "{path}");
+        assert!(page.text().contains("&#60;script&#62;"), "{path}");
+    }
+    let uris = "https://rp.test/'+alert(1)+'`${x}\nhttps://rp.test/cb";
+    let page = register(&ben, &[("redirect_uris", uris)]).await;
+    assert!(!page.text().contains("'+alert"), "{page:?}");
+}
+
+/// All that the trail keeps, as kind and actor, the oldest first.
+async fn trail(provider: &Provider) -> Vec<(AuditKind, Actor)> {
+    let store = &provider.sealgate.store;
+    provider.sealgate.audit.write(store).await.unwrap();
+    let records = store.audit_page(&AuditFilter::default(), None, 1000).await.unwrap().records;
+    records.iter().rev().map(|record| (record.event.kind, record.event.actor)).collect()
+}
+
+#[tokio::test]
+async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let id = element(&register(&anna, &[]).await, "client-id").unwrap();
+    let client = format!("/console/clients/{id}");
+    let user = format!("/console/users/{}", provider.ben.sub);
+    let save: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
+    for (path, fields, kind) in [
+        (&client, save, AuditKind::ClientChanged),
+        (&client, vec![("action", "rotate"), ("overlap_seconds", "0")], AuditKind::ClientChanged),
+        (&client, vec![("action", "disable")], AuditKind::ClientChanged),
+        (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
+        (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
+        (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
+        (&user, vec![("action", "disable")], AuditKind::UserDisabled),
+        (&user, vec![("action", "enable")], AuditKind::UserEnabled),
+        (&user, vec![("action", "revoke")], AuditKind::PersonRevoked),
+    ] {
+        provider.wait(1);
+        press(&anna, path, &fields).await;
+        let all = trail(&provider).await;
+        assert_eq!(all.last(), Some(&(kind, Actor::Administrator(provider.anna.sub))), "{fields:?}");
+    }
+    let page = anna.get("/console/audit").await;
+    for words in ["A client was registered", "The account was disabled", "In the console, by", "request-1", "192.0.2.1"]
+    {
+        assert!(page.text().contains(words), "{words}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let (store, now) = (&provider.sealgate.store, provider.sealgate.clock.now());
+    let events: Vec<AuditEvent> = AuditKind::ALL
+        .into_iter()
+        .map(|kind| AuditEvent::new(now, kind, Actor::Operator).of(provider.ben.sub))
+        .chain([
+            AuditEvent::new(now, AuditKind::TokensIssued, Actor::Client).with_client(&ClientId::parse("c2").unwrap())
+        ])
+        .collect();
+    store.keep_audit(&events).await.unwrap();
+    let shown = async |query: &str| {
+        let page = anna.get(&format!("/console/audit?{query}")).await;
+        assert_eq!(page.status, 200, "{query}");
+        page.text().matches("class=\"row\"").count()
+    };
+    assert_eq!(shown("kind=keys_changed").await, 1);
+    assert_eq!(shown("person=ben@example.test").await, AuditKind::ALL.len());
+    assert_eq!(shown(&format!("person={}&kind=signed_in", provider.ben.sub)).await, 1);
+    assert_eq!(shown("client=c2").await, 1);
+    for nobody in ["kind=x", "person=nobody", "person=nobody@example.test", "client=%00", "client=c2&kind=signed_in"] {
+        assert_eq!(shown(nobody).await, 0, "{nobody}");
+    }
+    // Every kind has words of its own.
+    let page = anna.get("/console/audit?person=ben@example.test").await;
+    for kind in AuditKind::ALL {
+        assert!(!page.text().contains(&format!(">{}<", kind.as_str())), "{}", kind.as_str());
+    }
+    // The second page goes on where the first one ended.
+    let many: Vec<AuditEvent> =
+        (0..40).map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(provider.anna.sub)).collect();
+    store.keep_audit(&many).await.unwrap();
+    let first = anna.get("/console/audit?person=anna@example.test&kind=signed_in").await;
+    assert_eq!(first.text().matches("class=\"row\"").count(), 30);
+    let next = first.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
+    let next = next.split('"').next().unwrap().replace("&#38;", "&");
+    assert!(anna.get(&next).await.text().matches("class=\"row\"").count() >= 10);
+}

@@ -1,0 +1,225 @@
+//! The console's pages, filled in.
+
+use sealgate::page::console::{
+    ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine, KeyState, Keys,
+    LimitLine, Limits, NewSecret, NewUser, Roles, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
+};
+use sealgate::page::{
+    AuditActor, AuditLog, Chrome, Done, EventLine, Pages, SessionLine, Shell, Standing, language_tag,
+};
+
+use super::Sample;
+
+/// The console's pages in every state.
+pub(crate) fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let parts = [client_pages(pages, chrome, sample), people_pages(pages, chrome, sample)];
+    parts.into_iter().flatten().chain(operation_pages(pages, chrome, sample)).collect()
+}
+
+/// The pages about clients in every state.
+fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
+    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let developer = Shell { console: Some(Standing::Developer), ..shell };
+
+    let line = ClientLine { id: "c1", name: client, public: true, enabled: true };
+    let lines = [line, ClientLine { public: false, enabled: false, ..line }];
+    let clients = Clients { clients: &lines, next: Some("/console?after=c1") };
+    for done in [Done::Client, Done::ClientDeleted, Done::ClientState, Done::User, Done::UserRevoked] {
+        assert_eq!(Done::parse(done.as_str()), Some(done));
+        let shell = Shell { done: Some(done), ..shell };
+        add(&format!("console-done-{}", done.as_str()), pages.console_clients(chrome, &shell, &clients));
+    }
+    add("console-clients", pages.console_clients(chrome, &developer, &clients));
+    add("console-clients-none", pages.console_clients(chrome, &shell, &Clients { clients: &[], next: None }));
+
+    let form = ClientForm {
+        csrf,
+        name: client,
+        description: person,
+        public: false,
+        redirect_uris: "https://app.example.com/callback",
+        post_logout_redirect_uris: "https://app.example.com/",
+        scopes: &["profile", "offline_access"],
+        secret_in_body: false,
+        faults: &[],
+    };
+    add("console-client-new", pages.console_new_client(chrome, &shell, &form));
+    let of = |field, uri| ClientFault { field, uri };
+    for (number, fault) in [
+        UriFault::Long,
+        UriFault::Characters,
+        UriFault::Absolute,
+        UriFault::Wildcard,
+        UriFault::Fragment,
+        UriFault::User,
+        UriFault::Scheme,
+        UriFault::Host,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let faults = [
+            of(ClientField::Name, None),
+            of(ClientField::Description, None),
+            of(ClientField::RedirectUris, Some((fault, 2))),
+            of(ClientField::PostLogoutRedirectUris, None),
+        ];
+        let form = ClientForm { faults: &faults, public: true, ..form };
+        add(&format!("console-client-wrong-{number}"), pages.console_new_client(chrome, &shell, &form));
+    }
+    let secrets = [
+        ClientSecretLine { created_at: 1_800_000_000, expires_at: Some(1_800_086_400) },
+        ClientSecretLine { created_at: 1_800_003_600, expires_at: None },
+    ];
+    let page = ClientPage {
+        id: "c1",
+        name: client,
+        form,
+        enabled: true,
+        created_at: 1_800_000_000,
+        secrets: &secrets,
+        secret: Some(NewSecret("a secret that was just made")),
+        issuer: "https://id.example.com",
+    };
+    add("console-client", pages.console_client(chrome, &shell, &page));
+    let public = ClientForm { public: true, ..form };
+    let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, ..page };
+    add("console-client-public", pages.console_client(chrome, &shell, &page));
+
+    let trial = Trial {
+        csrf,
+        id: "c1",
+        name: client,
+        redirect_uri: "https://id.example.com/console/callback",
+        on: false,
+        claims: None,
+        problem: None,
+    };
+    add("console-try", pages.console_trial(chrome, &shell, &trial));
+    let shown = Trial { on: true, claims: Some([person, person, person]), ..trial };
+    add("console-tried", pages.console_trial(chrome, &shell, &shown));
+    for (name, problem) in [("refused", TrialProblem::Refused(client)), ("unknown", TrialProblem::Unknown)] {
+        let page = Trial { problem: Some(problem), ..trial };
+        add(&format!("console-try-{name}"), pages.console_trial(chrome, &shell, &page));
+    }
+    all
+}
+
+/// The pages about people in every state.
+fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, csrf, subject, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
+    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let line = UserLine { subject: "u1", name: person, email: account, enabled: true };
+    let users = [line, UserLine { enabled: false, ..line }];
+    let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
+    add("console-users", pages.console_users(chrome, &shell, &page));
+    add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
+    let faults = [UserField::Email, UserField::Name, UserField::Groups];
+    let new = NewUser {
+        csrf,
+        email: account,
+        name: person,
+        groups: client,
+        roles: Roles { developer: true, admin: false },
+        faults: &[],
+    };
+    add("console-user-new", pages.console_new_user(chrome, &shell, &new));
+    add("console-user-new-wrong", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
+    let faults = [UserField::EmailTaken];
+    add("console-user-new-taken", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
+    let session = SessionLine {
+        id: subject,
+        current: false,
+        user_agent: "curl/8.5.0",
+        address: "192.0.2.7",
+        signed_in_at: 1_800_000_000,
+        last_seen_at: 1_800_003_600,
+    };
+    let page = UserPage {
+        csrf,
+        subject: "u1",
+        email: account,
+        name: person,
+        groups: client,
+        roles: Roles { developer: false, admin: true },
+        enabled: true,
+        own: false,
+        created_at: 1_800_000_000,
+        sessions: &[session],
+        password: Some("a password that was just made"),
+        faults: &[],
+    };
+    add("console-user", pages.console_user(chrome, &shell, &page));
+    let page = UserPage { enabled: false, sessions: &[], password: None, ..page };
+    add("console-user-disabled", pages.console_user(chrome, &shell, &page));
+    let faults = [UserField::Groups, UserField::OwnRole];
+    add("console-user-own", pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults, ..page }));
+    all
+}
+
+/// The pages about the running of the provider in every state.
+fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, subject, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
+    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let at = Some(1_800_000_000);
+    let key = KeyLine {
+        kid: "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg",
+        state: KeyState::Active,
+        published_at: 1_800_000_000,
+        activate_at: at,
+        retire_at: None,
+        remove_at: None,
+    };
+    let keys = [
+        KeyLine { state: KeyState::PrePublished, activate_at: None, ..key },
+        key,
+        KeyLine { state: KeyState::Retired, retire_at: at, remove_at: at, ..key },
+        KeyLine { state: KeyState::Removed, retire_at: at, remove_at: at, ..key },
+    ];
+    add("console-keys", pages.console_keys(chrome, &shell, &Keys { keys: &keys, next_change: at }));
+    add("console-keys-quiet", pages.console_keys(chrome, &shell, &Keys { keys: &keys[1..2], next_change: None }));
+    let limits = [
+        LimitLine { path: Some("/oauth/token"), limit: 50, by_credential: true },
+        LimitLine { path: None, limit: 1, by_credential: false },
+    ];
+    let page = Limits { limits: &limits, failures_per_account: 10, failures_per_address: 50, window_minutes: 15 };
+    add("console-limits", pages.console_limits(chrome, &shell, &page));
+
+    let event = EventLine {
+        kind: "keys_changed",
+        at: 1_800_000_000,
+        count: 1,
+        actor: AuditActor::Operator,
+        subject: Some(subject),
+        party: Some(client),
+        address: Some("192.0.2.7"),
+        request_id: Some(sample.request_id),
+        detail: Some(person),
+    };
+    let actors = [
+        AuditActor::Stranger,
+        AuditActor::Person,
+        AuditActor::Administrator(subject),
+        AuditActor::Client,
+        AuditActor::Operator,
+    ];
+    let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
+    let page = AuditLog {
+        events: &events,
+        next: Some("/console/audit?after=x"),
+        kinds: &["signed_in", "keys_changed"],
+        kind: "keys_changed",
+        person: account,
+        client,
+    };
+    add("console-audit", pages.console_audit(chrome, &shell, &page));
+    add("console-audit-none", pages.console_audit(chrome, &shell, &AuditLog { events: &[], next: None, ..page }));
+    all
+}
