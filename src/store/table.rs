@@ -318,6 +318,10 @@ mod tests {
         let soon = expiry(UnixTime::from_seconds(120), b"z");
         let late = expiry(UnixTime::from_seconds(180), b"a");
         assert!(soon < late);
-        assert_eq!(expiry_of(&soon), Some((2, b"z".as_slice())));
+        assert_eq!(expiry_of(&soon), Some((12, b"z".as_slice())));
+        // What strangers can make is kept no minute longer.
+        let interaction = [Table::Interaction as u8, 1];
+        let entry = expiry(UnixTime::from_seconds(120), &interaction);
+        assert_eq!(expiry_of(&entry), Some((2, interaction.as_slice())));
     }
 }
