@@ -48,6 +48,8 @@ cat <<END
 
   application    http://app.localhost:8080/     (public part: /public/, bearer tokens only: /api/)
   provider       http://localhost:8080          (discovery: /.well-known/openid-configuration)
+  your account   http://localhost:8080/account
+  the console    http://localhost:8080/console
   metrics        http://127.0.0.1:9100/metrics
 
   user           $email

@@ -202,7 +202,7 @@ impl Front for House {
             status,
             by,
             app = app.map(|app| app.name.as_str()),
-            milliseconds = exchange.duration.as_secs_f64() * 1000.0,
+            milliseconds = (exchange.duration.as_secs_f64() * 1e6).round() / 1000.0,
             request_bytes = exchange.request_bytes,
             response_bytes = exchange.response_bytes,
         );
