@@ -198,7 +198,9 @@ impl Gateway {
             Ok(permit) => permit.judged_by_method(gate.routes.look_at_methods()),
             Err(refused) => return Ok(Err(refuse(visit, wish, &visitor, refused).await?)),
         };
-        let Some(user) = visitor.user().filter(|_| gate.app.identity.assertion) else { return Ok(Ok(permit)) };
+        // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
+        let asserted = gate.app.identity.assertion && !visit.is_again();
+        let Some(user) = visitor.user().filter(|_| asserted) else { return Ok(Ok(permit)) };
         let made = self.assertions.about(visit.sealgate, &gate.app, user, visitor.session(), visit.now).await;
         Ok(match made {
             Some(assertion) => Ok(permit.with_assertion(&assertion)),

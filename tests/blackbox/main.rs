@@ -20,5 +20,6 @@ mod lasting;
 mod openidconnect;
 mod rotation;
 mod start;
+mod streaming;
 mod sync;
 mod transfer;
