@@ -72,7 +72,6 @@ fn connect(instance: &Instance) -> TcpStream {
     stream
 }
 
-#[expect(clippy::print_stdout, reason = "the figure is what a person asks for")]
 #[test]
 fn large_uploads_and_downloads_take_no_memory() {
     let instance = Instance::started(&Settings { upstream: Some(upstream()), ..Settings::default() });
