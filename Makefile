@@ -46,6 +46,8 @@ test-browser:
 test-faults:
 	@.ci/install test
 	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --test faults -- --nocapture --test-threads=1
+	$(CARGO) build --example legacy
+	$(CARGO) test --test read_only
 
 # Not a part of `make test`: the first build takes minutes.
 fuzz:

@@ -17,6 +17,7 @@ hsm/init-token.sh run/hsm sealgate >/dev/null
 export SOFTHSM2_CONF="$PWD/run/hsm/softhsm2.conf"
 if ! "$sealgate" key check --config "$config" >/dev/null 2>&1; then
     "$sealgate" key generate --config "$config"
+    "$sealgate" key wrap-init --config "$config" >/dev/null
 fi
 
 # The password and the secret are kept so that the next start can show them again. A demonstration only.

@@ -12,9 +12,12 @@ use crate::house::House;
 use crate::metrics::Metrics;
 use crate::rotation;
 use crate::sealgate::Parts;
+use crate::sealing::{self, NotSealing};
 use crate::server::{Background, Server, ServerParts, StopSignal};
 use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
-use crate::store::engine::CommitObserver;
+use crate::store::Store;
+use crate::store::engine::{CommitObserver, Engine};
+use crate::store::sealer::Sealer;
 use crate::store::sled::SledEngine;
 
 /// Why serving could not start.
@@ -32,6 +35,9 @@ impl From<Vec<String>> for NotServing {
     }
 }
 
+/// Forms that may be kept at once, in all: 64 KiB each at most.
+const MOST_FORMS: usize = 1000;
+
 /// Serves until told to stop.
 ///
 /// # Errors
@@ -40,12 +46,13 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     crate::server::log_panics();
     let line = |error: String| vec![error];
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
-    let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
-        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?;
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let engine = match config.store.engine {
         StoreEngine::Sled => Arc::new(SledEngine::open(&config.store, watch).map_err(|error| line(error.to_string()))?),
     };
+    let sealer = block_on(open_sealer(&config, Arc::clone(&engine) as _))?;
+    let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
+        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?;
     let closing = Arc::clone(&engine);
     let parts = Parts {
         config,
@@ -55,7 +62,14 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
         signer: Arc::new(signer),
         metrics,
     };
-    let sealgate = Arc::new(block_on(parts.assemble())?);
+    let sealgate = Arc::new(block_on(async {
+        let mut sealgate = parts.assemble().await?;
+        if let Some(sealer) = sealer {
+            let sealing = sealgate.store.sealing_with(sealer, MOST_FORMS).await;
+            sealgate.store = sealing.map_err(|error| vec![format!("store: {error}")])?;
+        }
+        Ok::<_, Vec<String>>(sealgate)
+    })?);
     let house = Arc::new(House::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
     let last = Arc::clone(&house);
@@ -83,8 +97,16 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     Ok(server.run(signal).map_err(line)?)
 }
 
+async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<Sealer>, NotServing> {
+    let opened = async {
+        let store = Store::open(engine, config.sessions.max_interactions).await?;
+        sealing::open(&config.hsm, &store, &OsEntropy).await
+    };
+    opened.await.map_err(|error: NotSealing| NotServing { lines: vec![error.to_string()], may_pass: error.may_pass() })
+}
+
 /// Runs the few async steps of the start, before the server has runtimes of its own.
-fn block_on<T>(step: impl Future<Output = Result<T, Vec<String>>>) -> Result<T, Vec<String>> {
+fn block_on<T, E: From<Vec<String>>>(step: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| vec![format!("cannot start a runtime: {error}")])?.block_on(step)
 }

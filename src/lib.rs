@@ -22,6 +22,7 @@ pub mod password;
 pub mod protocol;
 pub mod rotation;
 pub mod sealgate;
+pub mod sealing;
 pub mod server;
 pub mod signer;
 pub mod store;

@@ -4,6 +4,7 @@
 
 mod engine {
     mod copies;
+    mod forms;
     mod model;
     mod sled_only;
     mod suite;

@@ -25,3 +25,5 @@ mod rotation;
 mod signing;
 #[path = "signer/support.rs"]
 mod support;
+#[path = "signer/wrapping.rs"]
+mod wrapping;

@@ -30,6 +30,9 @@ pub(super) enum Verb {
         #[arg(long)]
         next: bool,
     },
+    /// Make the key in the PKCS#11 token under which the store's data key is wrapped, so that what must be read back lies
+    /// on the disk sealed; prints its id. AES-256, not extractable; a server takes it into use when it starts
+    WrapInit,
     /// List the RSA private keys in the token and the keys that were announced, with their states and times
     List,
     /// Check that a server can sign with the keys: made on the token, never readable, never extractable, fit for nothing
@@ -110,6 +113,11 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         Verb::Generate { size, next: true } => {
             let key = generate_next(size, access)?;
             output.result(&key, || format!("{}\n", key.kid.as_str()))
+        }
+        Verb::WrapInit => {
+            let id: [u8; 16] = random(&OsEntropy);
+            let id = signer::wrap_init(&access.config().hsm, &id).map_err(Failure::line)?;
+            output.result(&json!({ "id": id }), || format!("{id}\n"))
         }
         Verb::List => list(access, output),
         Verb::Check => check::run(access, output),

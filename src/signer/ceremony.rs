@@ -188,7 +188,10 @@ fn generate_pair(
 }
 
 /// Runs `work` in a logged-in session that can write.
-fn with_session<T>(hsm: &config::Hsm, work: impl FnOnce(&Session) -> Result<T, OpenError>) -> Result<T, OpenError> {
+pub(super) fn with_session<T>(
+    hsm: &config::Hsm,
+    work: impl FnOnce(&Session) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     let pin = pin::read(&hsm.pin_file)?;
     let module = Module::load(&hsm.module)?;
     let initialized = module.initialize()?;

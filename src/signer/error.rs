@@ -161,6 +161,16 @@ pub enum OpenError {
         /// The `CKA_ID`s of the keys that exist.
         ids: Vec<Vec<u8>>,
     },
+    /// The key that wraps the store's data key cannot be made or used.
+    #[error("token \"{token}\", wrapping key \"{label}\": {reason}")]
+    WrappingKey {
+        /// The token's label.
+        token: String,
+        /// The wrapping key's label.
+        label: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// The token answered with an error.
     #[error("token \"{label}\": {reason}; check that the device is connected and works")]
     Device {

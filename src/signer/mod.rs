@@ -5,7 +5,7 @@
 //! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
 //! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
 //! it, `keychain` which of them are published and which one signs, `keyring` and `encoding` their public side, `ceremony`
-//! what the command line does with them.
+//! what the command line does with them. `wrapping` is apart from all of that: the key that seals the store's data key.
 //!
 //! There is no software key, and no way to configure one.
 
@@ -25,6 +25,7 @@ mod supervisor;
 mod timing;
 mod watchdog;
 mod worker;
+mod wrapping;
 
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ pub use keyring::{KeyId, KeySet, PublicKey, Signature, UnfitPublicKey};
 pub use observer::{Observer, Unobserved};
 pub use pool::Pkcs11Signer;
 pub use timing::Timing;
+pub use wrapping::{DataKey, Fresh, WrappedKey, data_key, wrap_init};
 
 /// Makes RS256 signatures (RFC 7518 §3.3).
 #[async_trait]

@@ -8,12 +8,14 @@ mod account;
 mod audit;
 pub mod barrier;
 pub mod engine;
+mod forms;
 mod grants;
 mod interactions;
 mod keys;
 pub mod memory;
 mod registry;
 mod restored;
+pub mod sealer;
 mod sessions;
 pub mod sled;
 mod sweep;
@@ -27,8 +29,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use serde::de::DeserializeOwned;
 
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
+use crate::store::sealer::SealError;
 
 pub use audit::{AuditPage, AuditRecord};
+pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
 pub use interactions::SignInAttempt;
 pub use registry::AddOutcome;
@@ -59,6 +63,12 @@ pub enum StoreError {
     /// Too many people have started to sign in and not finished.
     #[error("too many sign-ins are open")]
     TooManyInteractions,
+    /// As many forms are kept as may be, and none could give way.
+    #[error("too many forms are kept")]
+    TooManyForms,
+    /// A sealed record does not open.
+    #[error(transparent)]
+    Sealed(#[from] SealError),
     /// The store was written by a newer program.
     #[error("the store has format {found}, this program knows {FORMAT}: use the program that wrote it, or a newer one")]
     Newer {
@@ -89,6 +99,9 @@ pub struct Store {
     /// Interactions that are open, and how many may be.
     interactions: AtomicUsize,
     most_interactions: usize,
+    /// Forms that are kept.
+    forms: AtomicUsize,
+    sealing: Option<forms::Sealing>,
     trail: audit::Trail,
 }
 
@@ -103,6 +116,8 @@ impl Store {
             epoch: AtomicU64::new(1),
             interactions: AtomicUsize::new(0),
             most_interactions,
+            forms: AtomicUsize::new(0),
+            sealing: None,
             trail: audit::Trail::default(),
         };
         store.check_format().await?;

@@ -33,9 +33,10 @@ impl Store {
     pub async fn take_back_after_restore(&self, now: UnixTime) -> Result<Restored, StoreError> {
         let codes = self.clear(Table::Code).await?;
         let sessions = self.clear(Table::Session).await?;
-        for table in [Table::AppSession, Table::Interaction, Table::SignInAttempt] {
+        for table in [Table::AppSession, Table::Interaction, Table::SignInAttempt, Table::Form] {
             self.clear(table).await?;
         }
+        self.clear_form_ages().await?;
         Ok(Restored { codes, sessions, grants: self.end_all_grants(now).await? })
     }
 
@@ -55,6 +56,17 @@ impl Store {
                 }
                 delete.push(key);
             }
+            self.write(Changes { delete, ..Changes::default() }).await?;
+        }
+    }
+
+    async fn clear_form_ages(&self) -> Result<(), StoreError> {
+        loop {
+            let rows = self.engine.scan(&table::form_ages(), None, STEP).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let delete = rows.into_iter().map(|(key, _)| key).collect();
             self.write(Changes { delete, ..Changes::default() }).await?;
         }
     }

@@ -109,7 +109,11 @@ impl Store {
         } else if is(Table::RevokedToken) || is(Table::Once) {
             table::decode::<UnixTime>(record, bytes)?.value
         } else {
-            table::decode::<Expires>(record, bytes)?.value.expires_at
+            let expires_at = table::decode::<Expires>(record, bytes)?.value.expires_at;
+            if is(Table::Form) {
+                delete.push(table::form_age(expires_at, record));
+            }
+            expires_at
         };
         if expires_at > now {
             self.enter_again(entry, expires_at, record).await?;
@@ -118,6 +122,9 @@ impl Store {
         let removed = self.commit(Changes { expect: vec![unchanged], put: Vec::new(), delete }).await?;
         if removed == Committed::Yes && (is(Table::Interaction) || is(Table::SignInAttempt)) {
             self.interaction_gone();
+        }
+        if removed == Committed::Yes && is(Table::Form) {
+            self.form_gone();
         }
         Ok(removed == Committed::Yes)
     }

@@ -33,6 +33,7 @@ pub(super) enum Table {
     Meta = b'm',
     Consent = b'n',
     Once = b'o',
+    Form = b'p',
     RevokedToken = b'r',
     Session = b's',
     SignInAttempt = b't',
@@ -43,7 +44,7 @@ pub(super) enum Table {
 
 impl Table {
     /// All of them.
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::AppSession,
         Self::Code,
         Self::Expiry,
@@ -54,6 +55,7 @@ impl Table {
         Self::Meta,
         Self::Consent,
         Self::Once,
+        Self::Form,
         Self::RevokedToken,
         Self::Session,
         Self::SignInAttempt,
@@ -75,6 +77,7 @@ impl Table {
             Self::Meta => "meta",
             Self::Consent => "consent",
             Self::Once => "once",
+            Self::Form => "form",
             Self::RevokedToken => "revoked_token",
             Self::Session => "session",
             Self::SignInAttempt => "sign_in_attempt",
@@ -189,6 +192,35 @@ pub(super) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }
 
+/// The data keys, wrapped.
+pub(super) fn data_keys() -> Key {
+    key(Table::Meta, &[b"data_key/"])
+}
+
+/// The data key that this wrapping key wrapped.
+pub(super) fn data_key(wrapping_id: &str) -> Key {
+    key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
+}
+
+pub(super) fn form(browser: &SecretHash, id: &SecretHash) -> Key {
+    key(Table::Form, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
+}
+
+/// The kept forms by age, the oldest first.
+pub(super) fn form_ages() -> Key {
+    key(Table::Index, &[b"f"])
+}
+
+pub(super) fn form_age(expires_at: UnixTime, form: &[u8]) -> Key {
+    key(Table::Index, &[b"f", &expires_at.seconds().to_be_bytes(), form])
+}
+
+/// The form that an entry of its age leads to, and when it expires.
+pub(super) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
+    let (seconds, form) = entry.get(2..)?.split_first_chunk()?;
+    Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
+}
+
 /// What an index leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -230,7 +262,7 @@ pub(super) fn expiry(at: UnixTime, record: &[u8]) -> Key {
 /// strangers can make goes at once: it takes up the place of others.
 fn grace_minutes(record: &[u8]) -> u64 {
     match record.first().copied().and_then(Table::from_byte) {
-        Some(Table::Interaction | Table::SignInAttempt) => 0,
+        Some(Table::Interaction | Table::SignInAttempt | Table::Form) => 0,
         _ => 10,
     }
 }

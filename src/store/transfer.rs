@@ -36,7 +36,8 @@ pub struct Position(Option<Key>);
 
 impl Store {
     /// The records that follow a position, and the position after them; none at the end. For a store that nobody changes
-    /// meanwhile. What the store says about itself is not among them.
+    /// meanwhile. What the store says about itself and kept forms
+    /// are not among them.
     ///
     /// # Errors
     /// When the store fails.
@@ -44,23 +45,28 @@ impl Store {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };
         let position = Position(Some(last.clone()));
-        let meta = table::all(Table::Meta);
-        let rows = rows.iter().filter(|(key, _)| !key.starts_with(&meta));
+        let rows = rows.iter().filter(|(key, _)| travels(key));
         let records = rows.map(|(key, value)| record(key, value)).collect::<Result<_, _>>()?;
         Ok(Some((records, position)))
     }
 
-    /// Keeps these records.
+    /// Keeps these records, save those that [`Self::export`] leaves out.
     ///
     /// # Errors
     /// [`StoreError::Broken`] for one that this program cannot have written; else when the store fails.
     pub async fn import(&self, records: &[Record]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
-            let put = records.iter().map(bytes).collect::<Result<_, _>>()?;
+            let records = records.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
+            let put = records.into_iter().filter(|(key, _)| travels(key)).collect();
             self.write(Changes { put, ..Changes::default() }).await?;
         }
         Ok(())
     }
+}
+
+/// Whether a record means anything in another store. Kept forms do not: their data key stays here.
+fn travels(key: &[u8]) -> bool {
+    ![table::all(Table::Meta), table::all(Table::Form), table::form_ages()].iter().any(|prefix| key.starts_with(prefix))
 }
 
 fn record(key: &[u8], value: &[u8]) -> Result<Record, StoreError> {

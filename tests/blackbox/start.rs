@@ -64,6 +64,26 @@ fn a_token_without_a_key_stops_the_start_and_names_the_command() {
 }
 
 #[test]
+fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start() {
+    let mut instance = Instance::prepare(&Settings::default());
+    instance.start();
+    assert!(instance.log().contains("sealgate key wrap-init"), "the log tells what is off, and how to turn it on");
+    instance.stop();
+    let id = instance.run(&["key", "wrap-init"]);
+    for _ in 0..2 {
+        instance.start();
+        assert_eq!(instance.stop(), Some(0));
+    }
+    assert_eq!(instance.log().matches("made a data key").count(), 1);
+
+    let wrap = ["--label", "sealgate-wrap", "--id", id.trim()];
+    instance.softhsm.pkcs11_tool("sealgate", &[&["--delete-object", "--type", "secrkey"], &wrap[..]].concat());
+    instance.softhsm.pkcs11_tool("sealgate", &[&["--keygen", "--key-type", "AES:32"], &wrap[..]].concat());
+    let error = refused(&instance);
+    assert!(error.contains("\"sealgate-wrap\"") && error.contains("bring back the right one"), "{error}");
+}
+
+#[test]
 fn two_keys_that_match_stop_the_start() {
     let instance = Instance::prepare(&Settings::default());
     instance.softhsm.pkcs11_tool(

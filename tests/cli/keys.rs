@@ -35,6 +35,18 @@ fn a_second_key_of_the_label_is_not_made() {
 }
 
 #[test]
+fn a_wrapping_key_is_made_once_and_is_no_signing_key() {
+    let site = Site::with_token();
+    site.text(&["key", "generate"]);
+    let id = site.json(&["key", "wrap-init"])["id"].as_str().unwrap().to_owned();
+    assert_eq!(id.len(), 32);
+    let errors = site.errors(&["key", "wrap-init"], "");
+    assert!(errors.len() == 1 && errors[0].contains(&format!("there already (CKA_ID {id})")), "{errors:?}");
+    assert_eq!(site.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(site.json(&["key", "check"])["ok"], true);
+}
+
+#[test]
 fn a_key_that_may_leave_the_token_fails_the_check_by_name() {
     let site = Site::with_token();
     let generate = ["--keypairgen", "--key-type", "rsa:2048", "--label", "sealgate", "--id", "07", "--extractable"];

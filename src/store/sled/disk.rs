@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{StatVfs, StatVfsMountFlags, fstatfs, fstatvfs};
+use rustix::fs::{Mode, OFlags, StatVfs, StatVfsMountFlags, fstatfs, fstatvfs, openat};
+use rustix::io::Errno;
 
 use crate::store::engine::EngineError;
 
@@ -55,6 +56,9 @@ pub(super) fn free_bytes(room: &StatVfs) -> u64 {
     room.f_bavail.saturating_mul(room.f_frsize)
 }
 
+/// sled's own settings: always there, and nobody locks them.
+const PROBE: &str = "conf";
+
 /// The room on the store's disk.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -83,6 +87,13 @@ impl Disk {
             .map_err(|error| EngineError::Unavailable(format!("its disk does not answer: {error}")))?;
         if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
             return Err(EngineError::Unwritable("its disk is read-only".to_owned()));
+        }
+        // An ext4 that met an error of the device refuses writes and does not say so above (Linux 6.18), but lets nobody
+        // open a file for writing. A sync of the directory would tell too, and cost a barrier. Any other answer, such as
+        // too many open files, says nothing about the disk.
+        if openat(&self.directory, PROBE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).err() == Some(Errno::ROFS) {
+            let cause = "its disk became read-only, as after an error of the device: stop sealgate and check the disk";
+            return Err(EngineError::Unwritable(cause.to_owned()));
         }
         let free = free_bytes(&room);
         if free < self.reserve_bytes {

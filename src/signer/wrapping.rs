@@ -1,0 +1,250 @@
+//! The key in the token that wraps the store's data key: an AES-256 key that cannot leave, beside the signing keys and
+//! under a label of its own. The token seals with AES-GCM, so whoever can write the store cannot put a data key that he
+//! knows in the place of ours: the token refuses it. Used once, before the server serves; nothing here is fast.
+
+use cryptoki::mechanism::aead::GcmParams;
+use cryptoki::mechanism::{Mechanism, MechanismType};
+use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
+use cryptoki::session::Session;
+use zeroize::Zeroizing;
+
+use super::ceremony::with_session;
+use super::encoding::hex;
+use super::error::OpenError;
+use super::fault::{ErrorClass, Fault};
+use crate::config;
+
+/// Bytes of the data key and of the wrapping key.
+const KEY_BYTES: usize = 32;
+
+/// Bytes of an AES-GCM nonce.
+const NONCE_BYTES: usize = 12;
+
+/// Bits of an AES-GCM tag.
+const TAG_BITS: u64 = 128;
+
+/// A data key as it lies in the store: what the token made of it, and under which of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrappedKey {
+    /// `CKA_ID` of the wrapping key, hexadecimal.
+    pub wrapping_id: String,
+    /// Nonce, ciphertext and tag.
+    pub bytes: Vec<u8>,
+}
+
+/// The data key, unwrapped.
+pub struct DataKey {
+    /// The key itself; wiped when dropped.
+    pub key: Zeroizing<[u8; KEY_BYTES]>,
+    /// The wrapped form when the key is new: keep it before anything is sealed with the key.
+    pub to_keep: Option<WrappedKey>,
+}
+
+/// Chance for [`data_key`], in case it makes a key.
+pub struct Fresh {
+    /// The data key.
+    pub key: Zeroizing<[u8; KEY_BYTES]>,
+    /// The nonce with which it is wrapped.
+    pub nonce: [u8; NONCE_BYTES],
+}
+
+/// The label of the wrapping key.
+fn label(hsm: &config::Hsm) -> String {
+    format!("{}-wrap", hsm.key_label)
+}
+
+/// Makes the wrapping key. `id` becomes its `CKA_ID`: random bytes, 16 are enough; yields it in hexadecimal.
+///
+/// # Errors
+/// [`OpenError::WrappingKey`] when one is there already, the token has no AES-GCM, or the key is not as asked for (it is
+/// removed again); others as for opening a signer.
+pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, OpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
+        if let Some((_, id)) = wrapping_keys(session, hsm).map_err(device)?.first() {
+            return Err(refused(hsm, format!("it is there already (CKA_ID {id}); nothing was made")));
+        }
+        let handle = make(session, hsm, id)?;
+        let faults = prove(session, handle, id).map_err(device)?;
+        if faults.is_empty() {
+            return Ok(hex(id));
+        }
+        if let Err(error) = session.destroy_object(handle) {
+            tracing::error!(%error, id = hex(id), "the unfit key could not be removed; remove it by hand");
+        }
+        Err(refused(hsm, format!("the token made it otherwise than asked: {}", faults.join(", "))))
+    })
+}
+
+/// The data key: of those kept, the one that was wrapped under the token's wrapping key, else `fresh`, now wrapped. None
+/// when the token has no wrapping key.
+///
+/// # Errors
+/// [`OpenError::WrappingKey`] when the kept one does not open, or it is not clear which key wraps; others as for opening a
+/// signer.
+pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<Option<DataKey>, OpenError> {
+    with_session(hsm, |session| {
+        let found = wrapping_keys(session, hsm).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        let known = found.iter().find_map(|(handle, id)| {
+            let kept = kept.iter().find(|kept| kept.wrapping_id == *id)?;
+            Some((*handle, kept))
+        });
+        if let Some((handle, kept)) = known {
+            return unwrap(session, hsm, handle, kept).map(Some);
+        }
+        match found.as_slice() {
+            [] => Ok(None),
+            [(handle, id)] => wrap(session, hsm, *handle, id, fresh).map(Some),
+            several => {
+                let ids: Vec<&str> = several.iter().map(|(_, id)| id.as_str()).collect();
+                let ids = ids.join(", ");
+                Err(refused(hsm, format!("it is there several times (CKA_ID {ids}); keep one, delete the others")))
+            }
+        }
+    })
+}
+
+fn wrap(
+    session: &Session,
+    hsm: &config::Hsm,
+    handle: ObjectHandle,
+    id: &str,
+    fresh: Fresh,
+) -> Result<DataKey, OpenError> {
+    let bytes = encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice())
+        .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+    let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
+    // What does not come back now would not come back after the next start either.
+    let back = unwrap(session, hsm, handle, &wrapped)?;
+    if back.key != fresh.key {
+        return Err(refused(hsm, "what it wraps does not come back".to_owned()));
+    }
+    Ok(DataKey { key: fresh.key, to_keep: Some(wrapped) })
+}
+
+fn unwrap(session: &Session, hsm: &config::Hsm, handle: ObjectHandle, kept: &WrappedKey) -> Result<DataKey, OpenError> {
+    let broken = || {
+        refused(
+            hsm,
+            format!(
+                "the data key in the store does not open with it (CKA_ID {}): the store or the token is another one, or the \
+                 record was altered; bring back the right one",
+                kept.wrapping_id
+            ),
+        )
+    };
+    let plain = decrypt(session, handle, &kept.wrapping_id, &kept.bytes);
+    let plain = plain.map_err(|fault| match fault.class {
+        ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session => OpenError::device(&hsm.token_label, &fault),
+        // Tokens name a wrong tag as they like: SoftHSM says GENERAL_ERROR.
+        _ => {
+            tracing::error!(error = %fault, "the token does not unwrap the data key");
+            broken()
+        }
+    })?;
+    let key = <[u8; KEY_BYTES]>::try_from(plain.as_slice()).map_err(|_| broken())?;
+    Ok(DataKey { key: Zeroizing::new(key), to_keep: None })
+}
+
+/// The token's wrapping keys with their ids.
+fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHandle, String)>, Fault> {
+    let template = [Attribute::Class(ObjectClass::SECRET_KEY), Attribute::Label(label(hsm).into_bytes())];
+    let mut found = Vec::new();
+    for handle in session.find_objects(&template)? {
+        let attributes = session.get_attributes(handle, &[AttributeType::Id])?;
+        let id = attributes.iter().find_map(|attribute| match attribute {
+            Attribute::Id(id) => Some(hex(id)),
+            _ => None,
+        });
+        found.push((handle, id.unwrap_or_default()));
+    }
+    Ok(found)
+}
+
+fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle, OpenError> {
+    let template = [
+        Attribute::Token(true),
+        Attribute::Private(true),
+        Attribute::Sensitive(true),
+        Attribute::Extractable(false),
+        Attribute::Encrypt(true),
+        Attribute::Decrypt(true),
+        Attribute::Wrap(false),
+        Attribute::Unwrap(false),
+        Attribute::Sign(false),
+        Attribute::Verify(false),
+        Attribute::ValueLen((KEY_BYTES as u64).into()),
+        Attribute::Label(label(hsm).into_bytes()),
+        Attribute::Id(id.to_vec()),
+    ];
+    session.generate_key(&Mechanism::AesKeyGen, &template).map_err(|error| {
+        let fault = Fault::from(error);
+        match fault.class {
+            ErrorClass::Bug | ErrorClass::Device => refused(
+                hsm,
+                format!(
+                    "the token makes no AES-256 key ({fault}); it must offer {} and {}. Only what needs sealing is off \
+                     without it",
+                    MechanismType::AES_KEY_GEN,
+                    MechanismType::AES_GCM
+                ),
+            ),
+            _ => OpenError::device(&hsm.token_label, &fault),
+        }
+    })
+}
+
+/// What the new key lacks.
+fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, Fault> {
+    let wanted = [
+        Attribute::Sensitive(true),
+        Attribute::AlwaysSensitive(true),
+        Attribute::Extractable(false),
+        Attribute::NeverExtractable(true),
+        Attribute::Local(true),
+    ];
+    let kinds: Vec<AttributeType> = wanted.iter().map(Attribute::attribute_type).collect();
+    let stated = session.get_attributes(handle, &kinds)?;
+    let missing = wanted.iter().filter(|attribute| !stated.contains(attribute));
+    let mut faults: Vec<String> = missing.map(|attribute| format!("not {attribute:?}")).collect();
+    let sample = [0x5a; KEY_BYTES];
+    let there_and_back = encrypt(session, handle, &hex(id), [0; NONCE_BYTES], &sample)
+        .and_then(|sealed| decrypt(session, handle, &hex(id), &sealed));
+    match there_and_back {
+        Ok(back) if back.as_slice() == sample => {}
+        Ok(_) => faults.push("what it seals does not come back".to_owned()),
+        Err(fault) => faults.push(format!("it does not seal with {} ({fault})", MechanismType::AES_GCM)),
+    }
+    Ok(faults)
+}
+
+/// Binds a wrapped key to its use and to the key that wraps it.
+fn associated(id: &str) -> Vec<u8> {
+    [b"sealgate data key 1 ", id.as_bytes()].concat()
+}
+
+fn encrypt(
+    session: &Session,
+    handle: ObjectHandle,
+    id: &str,
+    nonce: [u8; NONCE_BYTES],
+    plain: &[u8],
+) -> Result<Vec<u8>, Fault> {
+    let (mut iv, aad) = (nonce, associated(id));
+    let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
+    let sealed = session.encrypt(&Mechanism::AesGcm(parameters), handle, plain)?;
+    Ok([&nonce[..], &sealed].concat())
+}
+
+fn decrypt(session: &Session, handle: ObjectHandle, id: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    let (nonce, sealed) = sealed
+        .split_first_chunk::<NONCE_BYTES>()
+        .ok_or_else(|| Fault::new(ErrorClass::Bug, "a wrapped key that is too short"))?;
+    let (mut iv, aad) = (*nonce, associated(id));
+    let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
+    Ok(Zeroizing::new(session.decrypt(&Mechanism::AesGcm(parameters), handle, sealed)?))
+}
+
+fn refused(hsm: &config::Hsm, reason: String) -> OpenError {
+    OpenError::WrappingKey { token: hsm.token_label.clone(), label: label(hsm), reason }
+}

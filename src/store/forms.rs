@@ -1,0 +1,237 @@
+//! Forms that a person sent when their sign-in had ended, kept until they are back. They hold whatever people type, so
+//! they are sealed; strangers make them, so they are bounded in all, and the oldest gives way. And the data key that seals
+//! them, as the token wrapped it.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::protocol::secret::{SecretHash, base64url, from_base64url};
+use crate::protocol::time::UnixTime;
+use crate::store::engine::{Changes, Key};
+use crate::store::sealer::{NONCE_BYTES, Sealed, Sealer};
+use crate::store::table::{self, Table};
+use crate::store::{Committed, Store, StoreError};
+
+/// The largest form that is kept, bytes of its body.
+pub const MAX_FORM_BYTES: usize = 64 * 1024;
+
+/// The longest target: what the gate takes for a path and query.
+const MAX_TARGET_BYTES: usize = 8 * 1024;
+
+/// Of the oldest, so many at most are chosen from: were it always the very oldest, those who need room at the same moment
+/// would all reach for the same record.
+const CANDIDATES: usize = 32;
+
+/// Wrapping keys whose data keys are looked at: a token is replaced now and then in a store's life.
+const MOST_DATA_KEYS: usize = 256;
+
+/// A form on its way to an application.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Form {
+    /// The application.
+    pub app: String,
+    /// Path and query that it was sent to, byte for byte.
+    pub target: String,
+    /// The body, `application/x-www-form-urlencoded`, byte for byte.
+    pub body: Vec<u8>,
+}
+
+/// Values may be passwords.
+impl fmt::Debug for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Form({} bytes for {})", self.body.len(), self.app)
+    }
+}
+
+impl Drop for Form {
+    fn drop(&mut self) {
+        self.target.zeroize();
+        self.body.zeroize();
+    }
+}
+
+/// What seals, and how many forms may lie here.
+#[derive(Debug)]
+pub(super) struct Sealing {
+    pub(super) sealer: Sealer,
+    pub(super) most_forms: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FormRecord {
+    expires_at: UnixTime,
+    form: Sealed,
+}
+
+/// The part of a form that is no body. In front of it, so that a body needs no escaping.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    app: String,
+    target: String,
+}
+
+impl Store {
+    /// Seals with this from now on, and keeps up to so many forms.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sealing_with(mut self, sealer: Sealer, most_forms: usize) -> Result<Self, StoreError> {
+        let kept = self.count(table::all(Table::Form)).await?;
+        self.forms.store(kept, Ordering::Relaxed);
+        self.sealing = Some(Sealing { sealer, most_forms });
+        Ok(self)
+    }
+
+    /// Whether anything can be sealed.
+    pub fn can_seal(&self) -> bool {
+        self.sealing.is_some()
+    }
+
+    /// How many forms are kept.
+    pub fn kept_forms(&self) -> usize {
+        self.forms.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a form for the browser with this binding; `id` is the hash of what it must bring to get it back. `nonce`:
+    /// random. False when nothing is kept: it is too large, or nothing can be sealed.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManyForms`] when there is no room and none could be made; when the store fails.
+    pub async fn keep_form(
+        &self,
+        browser: &SecretHash,
+        id: &SecretHash,
+        form: &Form,
+        expires_at: UnixTime,
+        nonce: [u8; NONCE_BYTES],
+    ) -> Result<bool, StoreError> {
+        let Some(sealing) = &self.sealing else { return Ok(false) };
+        if form.body.len() > MAX_FORM_BYTES || form.target.len() > MAX_TARGET_BYTES {
+            return Ok(false);
+        }
+        let key = table::form(browser, id);
+        let sealed = sealing.sealer.seal(&key, nonce, &plain(form)?)?;
+        // A place first: those who come at the same moment would all find the last one.
+        if self.forms.fetch_add(1, Ordering::AcqRel) >= sealing.most_forms
+            && let Err(error) = self.drop_an_old_form(sealing.most_forms, usize::from(nonce[0])).await
+        {
+            self.form_gone();
+            return Err(error);
+        }
+        let written = async {
+            let mut changes = table::create(key.clone(), &FormRecord { expires_at, form: sealed })?;
+            changes.put.extend(entries(expires_at, &key).map(|entry| (entry, Vec::new())));
+            self.write(changes).await
+        };
+        let written = written.await;
+        if written.is_err() {
+            self.form_gone();
+        }
+        written.map(|()| true)
+    }
+
+    /// Hands the form out that was kept for this browser under this id, once: of two who ask, one gets it.
+    ///
+    /// # Errors
+    /// [`StoreError::Sealed`] when it does not open, and it is gone then; when the store fails.
+    pub async fn take_form(
+        &self,
+        browser: &SecretHash,
+        id: &SecretHash,
+        now: UnixTime,
+    ) -> Result<Option<Form>, StoreError> {
+        let Some(sealing) = &self.sealing else { return Ok(None) };
+        let key = table::form(browser, id);
+        let Some(loaded) = self.load::<FormRecord>(key.clone()).await? else { return Ok(None) };
+        let expires_at = loaded.value.expires_at;
+        let mut delete = vec![key.clone()];
+        delete.extend(entries(expires_at, &key));
+        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+        if self.commit(changes).await? == Committed::Conflict {
+            return Ok(None);
+        }
+        self.form_gone();
+        if expires_at <= now {
+            return Ok(None);
+        }
+        let plain = sealing.sealer.open(&key, &loaded.value.form)?;
+        let broken = || StoreError::Broken("a kept form cannot be read".to_owned());
+        let at = plain.iter().position(|&byte| byte == b'\n').ok_or_else(broken)?;
+        let (head, body) = plain.split_at(at);
+        let Head { app, target } = serde_json::from_slice(head).map_err(|_| broken())?;
+        Ok(Some(Form { app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
+    }
+
+    /// Lets one of the oldest go.
+    async fn drop_an_old_form(&self, most: usize, choice: usize) -> Result<(), StoreError> {
+        let candidates = (most / 8).clamp(1, CANDIDATES);
+        let ages = self.engine.scan(&table::form_ages(), None, candidates).await?;
+        let start = choice % ages.len().max(1);
+        for (age, _) in ages.iter().cycle().skip(start).take(ages.len()) {
+            let Some((key, expires_at)) = table::form_of_age(age) else { continue };
+            let Some(loaded) = self.load::<FormRecord>(key.clone()).await? else {
+                // Taken at this very moment, or the entry was left over: it may not stand in the way for ever.
+                self.write(Changes { delete: vec![age.clone()], ..Changes::default() }).await?;
+                continue;
+            };
+            let delete = vec![key.clone(), age.clone(), table::expiry(expires_at, &key)];
+            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+            if self.commit(changes).await? == Committed::Yes {
+                self.form_gone();
+                return Ok(());
+            }
+        }
+        Err(StoreError::TooManyForms)
+    }
+
+    pub(super) fn form_gone(&self) {
+        let _ = self.forms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |kept| kept.checked_sub(1));
+    }
+
+    /// The data keys as tokens wrapped them, each with the id of the wrapping key.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MOST_DATA_KEYS).await?;
+        rows.into_iter()
+            .map(|row| {
+                let WrappedRecord { wrapping_id, wrapped } = row.value;
+                let bytes = from_base64url(&wrapped)
+                    .ok_or_else(|| StoreError::Broken("a wrapped data key cannot be read".to_owned()))?;
+                Ok((wrapping_id, bytes))
+            })
+            .collect()
+    }
+
+    /// Keeps a wrapped data key beside those of other wrapping keys.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
+    pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
+        let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
+        self.write(table::create(table::data_key(wrapping_id), &record)?).await
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrappedRecord {
+    wrapping_id: String,
+    wrapped: String,
+}
+
+/// The entries that lead to a form: for the sweeper, and for whoever looks for the oldest.
+pub(super) fn entries(expires_at: UnixTime, key: &Key) -> [Key; 2] {
+    [table::expiry(expires_at, key), table::form_age(expires_at, key)]
+}
+
+fn plain(form: &Form) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let head = Head { app: form.app.clone(), target: form.target.clone() };
+    let mut plain = Zeroizing::new(serde_json::to_vec(&head).map_err(|error| StoreError::Broken(error.to_string()))?);
+    plain.push(b'\n');
+    plain.extend_from_slice(&form.body);
+    Ok(plain)
+}

@@ -1,0 +1,132 @@
+//! The key in the token that wraps the store's data key.
+
+use std::sync::Arc;
+
+use sealgate::ambient::{OsEntropy, random};
+use sealgate::config::Hsm;
+use sealgate::sealing;
+use sealgate::signer::{self, Fresh, OpenError, WrappedKey};
+use sealgate::store::Store;
+use sealgate::store::memory::MemoryEngine;
+use zeroize::Zeroizing;
+
+use crate::softhsm::in_own_process;
+use crate::support::{LABEL, block_on, generate, hsm, module, open, quick, session, sign_one};
+
+fn fresh() -> Fresh {
+    Fresh { key: Zeroizing::new(random(&OsEntropy)), nonce: random(&OsEntropy) }
+}
+
+fn refusal(error: &OpenError) -> String {
+    assert!(matches!(error, OpenError::WrappingKey { .. }), "{error}");
+    error.to_string()
+}
+
+/// A data key, wrapped by the token.
+fn wrapped(hsm: &Hsm) -> (WrappedKey, Zeroizing<[u8; 32]>) {
+    let made = signer::data_key(hsm, &[], fresh()).unwrap().unwrap();
+    (made.to_keep.unwrap(), made.key)
+}
+
+#[test]
+fn a_data_key_comes_back_as_it_was_and_only_from_its_wrapped_form() {
+    in_own_process("wrapping::a_data_key_comes_back_as_it_was_and_only_from_its_wrapped_form", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        assert!(signer::data_key(&hsm, &[], fresh()).unwrap().is_none(), "no wrapping key, no data key");
+        let id = signer::wrap_init(&hsm, &[0xa1, 0x5e]).unwrap();
+        assert_eq!(id, "a15e");
+
+        let (kept, key) = wrapped(&hsm);
+        assert_eq!(kept.wrapping_id, "a15e");
+        assert!(!kept.bytes.windows(8).any(|window| key.windows(8).any(|part| part == window)));
+        let again = signer::data_key(&hsm, std::slice::from_ref(&kept), fresh()).unwrap().unwrap();
+        assert!(again.key == key && again.to_keep.is_none());
+
+        for at in 0..kept.bytes.len() {
+            let mut altered = kept.clone();
+            altered.bytes[at] ^= 1;
+            let Err(error) = signer::data_key(&hsm, &[altered], fresh()) else { panic!("byte {at} was altered") };
+            assert!(refusal(&error).contains("does not open with it (CKA_ID a15e)"));
+        }
+        let short = WrappedKey { bytes: vec![1], ..kept };
+        assert!(signer::data_key(&hsm, &[short], fresh()).is_err());
+    });
+}
+
+#[test]
+fn a_wrapping_key_of_another_value_is_refused_with_a_clear_line() {
+    in_own_process("wrapping::a_wrapping_key_of_another_value_is_refused_with_a_clear_line", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        signer::wrap_init(&hsm, &[1]).unwrap();
+        let (kept, _) = wrapped(&hsm);
+        // The same token label and CKA_ID, another key.
+        delete_wrapping_key(&hsm);
+        signer::wrap_init(&hsm, &[1]).unwrap();
+        let Err(error) = signer::data_key(&hsm, std::slice::from_ref(&kept), fresh()) else { panic!("it opened") };
+        let error = refusal(&error);
+        assert!(error.contains("\"sealgate-wrap\"") && error.contains("bring back the right one"), "{error}");
+        // Another id: a data key of its own beside the old one.
+        delete_wrapping_key(&hsm);
+        signer::wrap_init(&hsm, &[2]).unwrap();
+        let made = signer::data_key(&hsm, &[kept], fresh()).unwrap().unwrap();
+        assert_eq!(made.to_keep.unwrap().wrapping_id, "02");
+    });
+}
+
+fn delete_wrapping_key(hsm: &Hsm) {
+    use cryptoki::object::{Attribute, ObjectClass};
+    let module = module();
+    let flags = cryptoki::context::CInitializeFlags::OS_LOCKING_OK;
+    module.initialize(cryptoki::context::CInitializeArgs::new(flags)).unwrap();
+    {
+        let session = session(&module);
+        let found = session.find_objects(&[Attribute::Class(ObjectClass::SECRET_KEY)]).unwrap();
+        assert_eq!(found.len(), 1, "{}", hsm.token_label);
+        session.destroy_object(found[0]).unwrap();
+    }
+    module.finalize().unwrap();
+}
+
+#[test]
+fn the_wrapping_key_cannot_leave_and_is_made_once() {
+    in_own_process("wrapping::the_wrapping_key_cannot_leave_and_is_made_once", LABEL, |softhsm| {
+        use cryptoki::object::{Attribute, AttributeType, ObjectClass};
+        let hsm = hsm(softhsm);
+        generate(&hsm);
+        signer::wrap_init(&hsm, &[7]).unwrap();
+        let again = refusal(&signer::wrap_init(&hsm, &[8]).unwrap_err());
+        assert!(again.contains("there already (CKA_ID 07)"), "{again}");
+
+        let (signer, _) = open(&hsm, quick());
+        sign_one(&signer, b"the wrapping key is no signing key").unwrap();
+        assert_eq!(signer::list(&hsm).unwrap().len(), 1);
+        let module = module();
+        let session = session(&module);
+        let key = session.find_objects(&[Attribute::Class(ObjectClass::SECRET_KEY)]).unwrap()[0];
+        assert_eq!(session.get_attributes(key, &[AttributeType::Value]).unwrap(), []);
+        let stated = session
+            .get_attributes(key, &[AttributeType::Extractable, AttributeType::Wrap, AttributeType::Unwrap])
+            .unwrap();
+        assert_eq!(stated, [Attribute::Extractable(false), Attribute::Wrap(false), Attribute::Unwrap(false)]);
+    });
+}
+
+#[test]
+fn the_store_keeps_its_data_key_over_a_restart() {
+    in_own_process("wrapping::the_store_keeps_its_data_key_over_a_restart", LABEL, |softhsm| {
+        let hsm = hsm(softhsm);
+        block_on(async {
+            let engine = Arc::new(MemoryEngine::new());
+            let store = Store::open(engine.clone(), 10).await.unwrap();
+            assert!(sealing::open(&hsm, &store, &OsEntropy).await.unwrap().is_none());
+            signer::wrap_init(&hsm, &[7]).unwrap();
+            let first = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+            let sealed = first.seal(b"p", [1; 12], b"hunter2").unwrap();
+
+            let store = Store::open(engine, 10).await.unwrap();
+            let second = sealing::open(&hsm, &store, &OsEntropy).await.unwrap().unwrap();
+            assert_eq!(second.open(b"p", &sealed).unwrap().as_slice(), b"hunter2");
+            assert_eq!(store.wrapped_data_keys().await.unwrap().len(), 1);
+        });
+    });
+}
