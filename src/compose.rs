@@ -67,6 +67,10 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
         if let Some(sealer) = sealer {
             let sealing = sealgate.store.sealing_with(sealer, MOST_FORMS).await;
             sealgate.store = sealing.map_err(|error| vec![format!("store: {error}")])?;
+        } else {
+            tracing::info!(
+                "the token has no wrapping key, so nothing can be sealed; to make one: sealgate key wrap-init"
+            );
         }
         Ok::<_, Vec<String>>(sealgate)
     })?);

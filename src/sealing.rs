@@ -40,11 +40,7 @@ pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Re
     let fresh = Fresh { key: Zeroizing::new(random(entropy)), nonce: random(entropy) };
     let opened = signer::data_key(hsm, &kept, fresh)?;
     let Some(opened) = opened else {
-        if kept.is_empty() {
-            tracing::info!(
-                "the token has no wrapping key, so nothing can be sealed; to make one: sealgate key wrap-init"
-            );
-        } else {
+        if !kept.is_empty() {
             let ids: Vec<&str> = kept.iter().map(|kept| kept.wrapping_id.as_str()).collect();
             tracing::warn!(
                 wrapping_keys = ids.join(", "),
