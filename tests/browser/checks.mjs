@@ -11,6 +11,10 @@ const WEIGHT = 30 * 1024;
 // What a window's size and colours can change of a page on which no rule of the stylesheet hides anything by them.
 const RULES = ["color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable"];
 
+// Where Tab stops, in a document's order. Of a group of radio buttons it is the chosen one; the arrows reach the others.
+const STOPS = ["a[href]", "button:enabled", "input:enabled:not([type=hidden], [type=radio])", "input[type=radio]:enabled:checked",
+  "select:enabled", "textarea:enabled", "summary", "pre[tabindex='0']"].join();
+
 /// axe-core, on the page as it is now: all its rules, or again those whose answer may differ from the last time.
 export async function accessible(page, all) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
@@ -42,12 +46,16 @@ export function structured(page, language) {
     say(!document.querySelector("noscript"), "the page has words for those without scripts only");
     const positive = [...document.querySelectorAll("[tabindex]")].filter((element) => element.tabIndex > 0);
     say(positive.length === 0, "a tabindex upsets the order of focus");
+    // What is typed in the console is about others: the browser must not offer the reader's own name and password.
+    const others = location.pathname.startsWith("/console");
     for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
-      const wanted = autocomplete[field.name];
+      const wanted = autocomplete[field.name] && (others ? "off" : autocomplete[field.name]);
       say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
     }
-    // Words that a name ran into: no gap, or a placeholder that was never filled.
-    say(!/[{}]|undefined|\bnull\b/.test(document.body.innerText), "a placeholder stands in the text");
+    // Words that a name ran into: no gap, or a placeholder that was never filled. Pieces of code have braces of their own.
+    const codes = [...document.querySelectorAll("pre")].filter((pre) => pre.checkVisibility()).map((pre) => pre.innerText);
+    const words = codes.reduce((words, code) => words.replace(code, () => ""), document.body.innerText);
+    say(!/[{}]|undefined|\bnull\b/.test(words), "a placeholder stands in the text");
     return faults;
   }, {
     language,
@@ -99,7 +107,7 @@ export async function considerate(page) {
   await page.emulateMedia({ forcedColors: "active", reducedMotion: "reduce" });
   const faults = await page.evaluate(() => {
     const faults = [];
-    for (const element of document.querySelectorAll("button:not(.link), .button, input:not([type=hidden], [type=checkbox])")) {
+    for (const element of document.querySelectorAll("button:not(.link), .button, input:not([type=hidden], [type=checkbox], [type=radio])")) {
       if (!element.checkVisibility()) continue;
       const { borderTopStyle, borderTopWidth } = getComputedStyle(element);
       if (borderTopStyle === "none" || parseFloat(borderTopWidth) < 1) faults.push(`forced colours: ${element.id} has no edge`);
@@ -124,14 +132,13 @@ export async function considerate(page) {
 
 /// The keyboard reaches everything, in the order of reading, and one sees where it is (WCAG 2.4.3, 2.4.7, 2.4.11).
 export async function reachable(page) {
-  const wanted = await page.evaluate(() => {
+  const wanted = await page.evaluate((stops) => {
     // From the top, wherever the page had put the focus.
     document.body.tabIndex = -1;
     document.body.focus();
     document.body.removeAttribute("tabindex");
-    const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")];
-    return all.filter((element) => element.checkVisibility() && !element.disabled).length;
-  });
+    return [...document.querySelectorAll(stops)].filter((element) => element.checkVisibility()).length;
+  }, STOPS);
   const faults = [];
   for (let step = 0; step < wanted; step += 1) {
     await page.keyboard.press("Tab");
@@ -144,10 +151,9 @@ export async function reachable(page) {
 
 /// What has the focus, its place in the document, and what is wrong with how it shows.
 export function focus(page) {
-  return page.evaluate(() => {
+  return page.evaluate((stops) => {
     const element = document.activeElement;
-    const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")];
-    const index = all.filter((one) => one.checkVisibility() && !one.disabled).indexOf(element);
+    const index = [...document.querySelectorAll(stops)].filter((one) => one.checkVisibility()).indexOf(element);
     const name = element.id || element.textContent.trim().slice(0, 40) || element.localName;
     const { outlineStyle, outlineWidth } = getComputedStyle(element);
     const { top, bottom, left, right } = element.getBoundingClientRect();
@@ -159,5 +165,5 @@ export function focus(page) {
       if (top_most && !element.contains(top_most) && !top_most.contains(element)) fault = "something lies over the focus";
     }
     return { index, name, fault };
-  });
+  }, STOPS);
 }

@@ -58,6 +58,8 @@ path = "$work/store"
 failures_per_account = 4
 [pages]
 operator = "Örnek Kurumu"
+[console]
+enabled = true
 [[app]]
 name = "legacy"
 host = "app.localhost"
@@ -101,6 +103,8 @@ for lane in en-script en-plain tr-script tr-plain walk; do
         <<<"$PASSWORD" >/dev/null
     sealgate user add --email "isik.$lane@example.test" --name "Işık Ağaoğlu" --password-stdin <<<"$PASSWORD" >/dev/null
 done
+# Whom an administrator disables, and lets in again.
+sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
 sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
 sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/dev/null

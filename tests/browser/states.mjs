@@ -1,7 +1,7 @@
-// Every page, a row each: who is signed in ("nobody", "first", "both"), and how to get there. `status`: of the page, where it
+// Every page, a row each: who is signed in ("nobody", "first", "second", "both"), and how to get there. `status`: of the page, where it
 // is not 200. `show(page, lane)` ends when the page is there.
 
-import { APP, ISSUER, authorize, first, signIn } from "./world.mjs";
+import { APP, AWAY, CALLBACK, ISSUER, authorize, first, second, signIn } from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
 
@@ -28,6 +28,50 @@ async function post(page, address, fields, submit) {
   for (const [field, value] of Object.entries(fields)) await page.fill(field, value);
   await page.click(submit);
   await page.waitForSelector("[role=alert], [role=status].done");
+}
+
+/// Registers a client in the console, whose secret its page shows once.
+async function register(page) {
+  await page.goto(`${ISSUER}/console/clients/new`);
+  await page.fill("#name", "Öğrenci İşleri Randevu ve Başvuru Takip Uygulaması");
+  await page.fill("#redirect_uris", `${CALLBACK}\nhttps://ogrenci-isleri.universite.example.test/oturum/geri-donus`);
+  await page.click("#client-register");
+  await page.waitForSelector("#new-secret");
+}
+
+/// Its page with the pieces of code open.
+async function readSnippets(page) {
+  await register(page);
+  await page.click("summary >> nth=0");
+}
+
+async function turnTrialsOn(page) {
+  await register(page);
+  await page.click("a[href*='/console/try/']");
+  await page.click("#trial-on");
+  await page.waitForSelector("#trial-off");
+}
+
+async function tryClient(page) {
+  await turnTrialsOn(page);
+  await page.click("#trial-start");
+  await page.click("#consent-allow");
+  await page.waitForSelector("[role=status].done");
+}
+
+async function person(page, email) {
+  await page.goto(`${ISSUER}/console/users?email=${encodeURIComponent(email)}`);
+  await page.click(".row .name a");
+  await page.waitForSelector("#user-save");
+}
+
+async function addPerson(page) {
+  await page.goto(`${ISSUER}/console/users/new`);
+  await page.fill("#email", `yeni.${crypto.randomUUID()}@example.test`);
+  await page.fill("#name", "Çiğdem Yılmazer");
+  await page.fill("#groups", "staff");
+  await page.click("#user-add");
+  await page.waitForSelector("#new-password");
 }
 
 export const STATES = [
@@ -61,6 +105,34 @@ export const STATES = [
   },
   { name: "account-sessions", as: "first", show: at(`${ISSUER}/account/sessions`) },
   { name: "account-applications", as: "first", show: at(`${ISSUER}/account/applications`) },
+  { name: "account-activity", as: "first", show: at(`${ISSUER}/account/activity`) },
+  { name: "console-clients", as: "first", show: at(`${ISSUER}/console`) },
+  { name: "console-client-new", as: "first", show: at(`${ISSUER}/console/clients/new`) },
+  {
+    name: "console-client-wrong", as: "first",
+    show: (page) => post(page, `${ISSUER}/console/clients/new`,
+      { "#redirect_uris": "https://*.example.test/", "#post_logout_redirect_uris": "http://example.test/" }, "#client-register"),
+  },
+  { name: "console-client", as: "first", show: at(`${ISSUER}/console/clients/reports`) },
+  { name: "console-client-secret", as: "first", show: register },
+  { name: "console-client-snippets", as: "first", show: readSnippets },
+  { name: "console-try", as: "first", show: at(`${ISSUER}/console/try/reports`) },
+  { name: "console-try-on", as: "first", show: turnTrialsOn },
+  { name: "console-try-done", as: "first", show: tryClient },
+  { name: "console-users", as: "first", show: at(`${ISSUER}/console/users`) },
+  { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?email=nobody@example.test`) },
+  { name: "console-user-new", as: "first", show: at(`${ISSUER}/console/users/new`) },
+  {
+    name: "console-user-wrong", as: "first",
+    show: (page, lane) => post(page, `${ISSUER}/console/users/new`, { "#email": first(lane), "#groups": "a b\u0007" }, "#user-add"),
+  },
+  { name: "console-user-added", as: "first", show: addPerson },
+  { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
+  { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
+  { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
+  { name: "console-limits", as: "first", show: at(`${ISSUER}/console/limits`) },
+  { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
+  { name: "console-forbidden", as: "second", status: 403, show: at(`${ISSUER}/console`) },
   { name: "error-unknown-client", as: "nobody", status: 400, show: at(authorize({ client_id: "stranger" })) },
   { name: "error-redirect-uri", as: "nobody", status: 400, show: at(authorize({ redirect_uri: "https://evil.example/" })) },
   {
@@ -72,4 +144,5 @@ export const STATES = [
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },
   { name: "error-not-found", as: "nobody", status: 404, show: at(`${ISSUER}/nowhere`) },
   { name: "gate-forbidden", as: "first", status: 403, show: at(`${APP}/staff/`) },
+  { name: "gate-upstream-away", as: "nobody", status: 502, show: at(`${AWAY}/`) },
 ];

@@ -276,4 +276,68 @@ export const WALKS = [
       assert.equal(await page.evaluate(() => document.activeElement.id), "content");
     },
   },
+  {
+    name: "register a client and see its secret once",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/console`);
+      await signInByKeys(page, first(LANE));
+      await press(page, "#client-new");
+      // A fault is told where it is, and what was typed is kept.
+      await type(page, "#name", "Danışma Masası");
+      await type(page, "#redirect_uris", "https://*.example.test/");
+      await press(page, "#client-register");
+      await page.waitForSelector("[role=alert]");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "redirect_uris");
+      assert.equal(await page.inputValue("#name"), "Danışma Masası");
+      await type(page, "#redirect_uris", CALLBACK);
+      await press(page, "#client-register", "Space");
+      await page.waitForSelector("#new-secret");
+      assert.match(await page.textContent("#new-secret"), /^[\w-]{32,}$/);
+      const client = await page.textContent("#client-id");
+      // The client works at once, and the secret is not shown again.
+      await page.goto(`${ISSUER}/console/clients/${client}`);
+      await page.waitForSelector("#client-save");
+      assert.equal(await page.locator("#new-secret").count(), 0);
+      await page.goto(authorize({}, client).replaceAll("+phone+offline_access", ""));
+      await press(page, "#consent-allow");
+      assert.ok((await answer(page)).get("code"));
+      await page.goto(`${ISSUER}/console/clients/${client}`);
+      await press(page, "#sure", "Space");
+      await press(page, "#client-delete");
+      await page.waitForURL(`${ISSUER}/console?**`);
+      await page.waitForSelector("[role=status].done");
+      assert.equal(await page.locator(`a[href$="/${client}"]`).count(), 0);
+    },
+  },
+  {
+    name: "disable a person and let them in again",
+    async go(enter) {
+      const leaver = "leaver.walk@example.test";
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/console/users`);
+      await signInByKeys(page, first(LANE));
+      await type(page, "#email", leaver);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/email=leaver/);
+      await press(page, ".row .name a");
+      await press(page, "#user-disable");
+      await page.waitForSelector("[role=status].done");
+      await page.waitForSelector("#user-enable");
+      const theirs = await enter();
+      await theirs.page.goto(authorize());
+      await signInByKeys(theirs.page, leaver);
+      await theirs.page.waitForSelector("#login-problem");
+      await press(page, "#user-enable", "Space");
+      await page.waitForSelector("#user-disable");
+      await type(theirs.page, "#password", PASSWORD);
+      await theirs.page.keyboard.press("Enter");
+      await theirs.page.waitForURL(/\/oauth\/consent|\/callback/);
+      // Nobody shuts themselves out.
+      await page.goto(`${ISSUER}/console/users?email=${encodeURIComponent(first(LANE))}`);
+      await press(page, ".row .name a");
+      await page.waitForSelector("#user-save");
+      assert.equal(await page.locator("#user-disable").count(), 0);
+    },
+  },
 ];
