@@ -29,7 +29,7 @@ lint:
 # Not --all-targets: that builds the example as a test, and leaves no program for the tests to start.
 test-rust:
 	@.ci/install test
-	$(CARGO) test
+	$(CARGO) test --no-fail-fast
 
 systemd:
 	@.ci/install test
