@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use sealgate::edge::ConnectionEvent;
 
-use crate::harness::{Client, Edge, HEADER_TIMEOUT, IDLE_TIMEOUT, legacy, soon};
+use crate::harness::{Client, Edge, GRACE, HEADER_TIMEOUT, IDLE_TIMEOUT, legacy, soon};
 
-const GRACE: Duration = Duration::from_millis(700);
 const REQUEST: &[u8] = b"GET /local/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]

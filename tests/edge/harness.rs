@@ -22,9 +22,12 @@ use tokio::sync::oneshot;
 
 /// The longest body that `/local/` takes.
 pub(crate) const BODY_LIMIT: usize = 1000;
-pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_millis(400);
-pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_millis(800);
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_millis(1500);
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_millis(1100);
+pub(crate) const SLOW: Duration = Duration::from_secs(3);
+/// What a busy machine may take longer than a deadline says.
+pub(crate) const GRACE: Duration = Duration::from_secs(4);
 
 /// What a front was told when an exchange was over.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ pub(crate) struct Told {
     pub(crate) response_bytes: u64,
 }
 
-/// `/answer` refuses at once; `/local/…` echoes; `/local/slow` takes half a second; `/panic` panics; all else goes to
+/// `/answer` refuses at once; `/local/…` echoes; `/local/slow` takes [`SLOW`]; `/panic` panics; all else goes to
 /// the application that the path's first letters `/0`, `/1`, … name, or to the first.
 #[derive(Default)]
 pub(crate) struct TestFront {
@@ -86,7 +89,7 @@ impl Front for TestFront {
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         if request.uri().path() == "/local/slow" {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(SLOW).await;
         }
         let origin = request.extensions().get::<Origin>().unwrap();
         let cookies: Vec<_> = request.headers().get_all(COOKIE).iter().map(|cookie| cookie.to_str().unwrap()).collect();
@@ -158,7 +161,7 @@ impl TestFront {
 
 /// Polls until there is something, for a few seconds.
 pub(crate) fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(15);
     loop {
         match look() {
             Some(found) => return found,
@@ -250,7 +253,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
             idle_timeout: IDLE_TIMEOUT,
             max_connections: 100,
             max_connections_per_peer: 100,
-            shutdown_timeout: Duration::from_secs(5),
+            shutdown_timeout: Duration::from_secs(20),
         },
         admin: Some("127.0.0.1:0".parse().unwrap()),
         sockets: Vec::new(),
@@ -335,7 +338,7 @@ impl Reply {
 impl Client {
     pub(crate) fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, unread: Vec::new() }
@@ -440,7 +443,7 @@ impl Client {
 
 /// Runs curl and gives what it wrote to stdout.
 pub(crate) fn curl(arguments: &[&str]) -> String {
-    let output = Command::new("curl").args(["-sS", "--max-time", "10"]).args(arguments).output().expect("curl");
+    let output = Command::new("curl").args(["-sS", "--max-time", "20"]).args(arguments).output().expect("curl");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

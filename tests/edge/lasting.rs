@@ -71,7 +71,7 @@ fn what_ends_by_the_clock_alone_is_cut_off_too() {
     let edge = Edge::before(&[upstream(echo)]);
     let mut client = open_websocket(&edge);
     edge.front.ended.lock().unwrap().push("/ws".to_owned());
-    assert!(client.until_closed() < SOON + Duration::from_millis(500));
+    assert!(client.until_closed() < SOON + GRACE);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sealgate::edge::AnsweredBy;
 
-use crate::harness::{BODY_TIMEOUT, Client, Edge, Reply, app, curl, legacy, nobody, upstream};
+use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, Reply, app, curl, legacy, nobody, upstream};
 
 /// The values that the legacy application received for a field.
 fn received(reply: &Reply, name: &str) -> Vec<String> {
@@ -269,7 +269,7 @@ fn an_upload_that_drips_is_given_up() {
     });
     let start = Instant::now();
     assert_eq!(client.reply().status, 408);
-    assert!(start.elapsed() < BODY_TIMEOUT + Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(start.elapsed() < BODY_TIMEOUT + GRACE, "{:?}", start.elapsed());
 }
 
 #[test]
