@@ -270,7 +270,8 @@ async fn one_record_that_cannot_be_brought_over_leaves_all_as_it_was() {
 #[tokio::test]
 async fn batches_are_bounded_in_number_and_in_bytes() {
     let engine = Weighed { engine: old(500).await, commits: Mutex::default() };
-    let long = |number: usize| (grant(9_000 + number), record(1, &json!({ "name": format!("A {}", "x".repeat(200_000)) })));
+    let long =
+        |number: usize| (grant(9_000 + number), record(1, &json!({ "name": format!("A {}", "x".repeat(200_000)) })));
     fill(&engine.engine, (0..20).map(long).collect()).await;
     let watched = AtomicUsize::new(0);
     let watch = || {
