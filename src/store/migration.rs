@@ -164,9 +164,8 @@ impl<T: Serialize + DeserializeOwned> Own<T> {
     async fn read(engine: &dyn Engine, key: Key) -> Result<Self, StoreError> {
         let bytes = engine.get(&key).await?;
         let value = match bytes.as_deref().map(<[u8]>::split_first) {
-            None => None,
             Some(Some((&OWN_VERSION, json))) => serde_json::from_slice(json).ok(),
-            Some(_) => None,
+            None | Some(_) => None,
         };
         if value.is_none() && bytes.is_some() {
             return Err(StoreError::Broken("what it says about its version cannot be read".to_owned()));
