@@ -1,8 +1,8 @@
 //! Puts the program together: from a checked configuration to a server that runs until it is told to stop. Everything
 //! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::admin;
 use crate::ambient::{OsEntropy, SystemClock};
@@ -37,6 +37,9 @@ impl From<Vec<String>> for NotServing {
 
 /// Forms that may be kept at once, in all: 64 KiB each at most.
 const MOST_FORMS: usize = 1000;
+
+/// How often systemd is told that a long start goes on.
+const SAID_EVERY: Duration = Duration::from_secs(5);
 
 /// Serves until told to stop.
 ///
@@ -101,9 +104,22 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     Ok(server.run(signal).map_err(line)?)
 }
 
+/// Tells systemd that a long migration goes on, now and then.
+fn said_now_and_then() -> impl Fn() + Send + Sync {
+    let said = Mutex::new(None::<Instant>);
+    move || {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_none_or(|said| said.elapsed() > SAID_EVERY) {
+            crate::server::still_starting();
+            *said = Some(Instant::now());
+        }
+    }
+}
+
 async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<Sealer>, NotServing> {
     let opened = async {
-        let store = Store::open(engine, config.sessions.max_interactions).await?;
+        // The first to open the store, so that what an older program wrote is migrated here.
+        let store = Store::open_watched(engine, config.sessions.max_interactions, &said_now_and_then()).await?;
         sealing::open(&config.hsm, &store, &OsEntropy).await
     };
     opened.await.map_err(|error: NotSealing| NotServing { lines: vec![error.to_string()], may_pass: error.may_pass() })

@@ -37,6 +37,8 @@ const ADMIN_CONNECTIONS: usize = 64;
 const H2_STREAMS: u32 = 100;
 /// The longest that a client may take to accept what we write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// For how long a start that says that it goes on is believed, microseconds: one batch of work takes far less.
+const START_EXTENSION: u32 = 60_000_000;
 /// How long background tasks, and then the stop hook, may take to end.
 const BACKGROUND_STOP: Duration = Duration::from_secs(5);
 const HOOK_STOP: Duration = Duration::from_secs(30);
@@ -363,6 +365,11 @@ impl Conductor {
         tracing::info!("stopped");
         outcome
     }
+}
+
+/// Asks systemd for patience: the start is doing something that takes as long as there is of it.
+pub fn still_starting() {
+    notify(&[NotifyState::ExtendTimeoutUsec(START_EXTENSION)]);
 }
 
 fn notify(state: &[NotifyState<'_>]) {

@@ -5,6 +5,7 @@
 mod engine {
     mod copies;
     mod forms;
+    mod migration;
     mod model;
     mod sled_only;
     mod suite;

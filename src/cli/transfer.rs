@@ -96,7 +96,7 @@ fn write(access: &Access, settings: &Settings, file: &mut (impl Write + Send)) -
     let options = Options { allow_volatile: true, ..Options::default() };
     let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
     access.block_on(async {
-        let store = Store::open(Arc::new(engine), usize::MAX).await?;
+        let store = Store::open_for_export(Arc::new(engine)).await?;
         admin::export(&store, access.config().issuer.as_str(), SystemClock.now(), file).await
     })
 }

@@ -38,7 +38,6 @@ pub struct SignInAttempt {
     /// When it is too late.
     pub expires_at: UnixTime,
     /// Context classes of which the sign-in must reach one; any when empty.
-    #[serde(default)]
     pub acr: Vec<String>,
 }
 

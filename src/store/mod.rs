@@ -13,6 +13,7 @@ mod grants;
 mod interactions;
 mod keys;
 pub mod memory;
+pub mod migration;
 mod registry;
 mod restored;
 pub mod sealer;
@@ -29,6 +30,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use serde::de::DeserializeOwned;
 
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
+use crate::store::migration::Watch;
 use crate::store::sealer::SealError;
 
 pub use audit::{AuditPage, AuditRecord};
@@ -39,11 +41,8 @@ pub use registry::AddOutcome;
 pub use restored::Restored;
 pub use sessions::SessionPage;
 pub use sweep::Swept;
-pub use table::Loaded;
+pub use table::{Loaded, Table};
 pub use transfer::{EXPORT_FORMAT, Position, Record};
-
-/// The format of the whole store, kept in it.
-const FORMAT: u32 = 1;
 
 /// How many conflicts in a row a change may meet before it gives up: each means that somebody else got through.
 const MOST_CONFLICTS: usize = 64;
@@ -70,10 +69,29 @@ pub enum StoreError {
     #[error(transparent)]
     Sealed(#[from] SealError),
     /// The store was written by a newer program.
-    #[error("the store has format {found}, this program knows {FORMAT}: use the program that wrote it, or a newer one")]
+    #[error("the store has format {found}, this program knows {known}: use the program that wrote it, or a newer one")]
     Newer {
         /// The format found.
         found: u32,
+        /// The newest format that is known here.
+        known: u32,
+    },
+    /// A record of an older store cannot be brought to this program's version.
+    #[error(
+        "the store cannot be migrated from format {from} to {to}: of a record of table {table} (key {key}, a hash): {reason}; \
+         nothing was changed: use the program that wrote it, and report this line"
+    )]
+    Unmigratable {
+        /// The table's name.
+        table: &'static str,
+        /// The start of the SHA-256 of the record's key, base64url.
+        key: String,
+        /// The store's format.
+        from: u32,
+        /// This program's.
+        to: u32,
+        /// Why not.
+        reason: &'static str,
     },
     /// Others changed the same record again and again.
     #[error("the record is contended")]
@@ -106,12 +124,46 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store over this engine.
+    /// The store over this engine; one that an older program wrote is migrated first.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], or when the engine cannot be read or written.
+    /// [`StoreError::Newer`], [`StoreError::Unmigratable`], or when the engine cannot be read or written.
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
-        let store = Self {
+        Self::open_watched(engine, most_interactions, &|| ()).await
+    }
+
+    /// As [`Store::open`], for whoever wants to know that a long migration goes on.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open_watched(
+        engine: Arc<dyn Engine>,
+        most_interactions: usize,
+        watch: Watch<'_>,
+    ) -> Result<Self, StoreError> {
+        migration::migrate(engine.as_ref(), migration::STEPS, watch).await?;
+        let store = Self::over(engine, most_interactions);
+        // Both count, and the sweeper takes both off again.
+        let mut open = 0;
+        for counted in [Table::Interaction, Table::SignInAttempt] {
+            open += store.count(table::all(counted)).await?;
+        }
+        store.interactions.store(open, Ordering::Relaxed);
+        Ok(store)
+    }
+
+    /// The store as it lies, for nothing but an export: an older one is not migrated, since a record says its version
+    /// there too.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], or when the engine cannot be read.
+    pub async fn open_for_export(engine: Arc<dyn Engine>) -> Result<Self, StoreError> {
+        migration::refuse_newer(engine.as_ref()).await?;
+        Ok(Self::over(engine, 0))
+    }
+
+    fn over(engine: Arc<dyn Engine>, most_interactions: usize) -> Self {
+        Self {
             engine,
             epoch: AtomicU64::new(1),
             interactions: AtomicUsize::new(0),
@@ -119,22 +171,6 @@ impl Store {
             forms: AtomicUsize::new(0),
             sealing: None,
             trail: audit::Trail::default(),
-        };
-        store.check_format().await?;
-        // Both count, and the sweeper takes both off again.
-        let mut open = 0;
-        for counted in [table::Table::Interaction, table::Table::SignInAttempt] {
-            open += store.count(table::all(counted)).await?;
-        }
-        store.interactions.store(open, Ordering::Relaxed);
-        Ok(store)
-    }
-
-    async fn check_format(&self) -> Result<(), StoreError> {
-        match self.load::<u32>(table::format()).await? {
-            Some(found) if found.value > FORMAT => Err(StoreError::Newer { found: found.value }),
-            Some(_) => Ok(()),
-            None => self.write(table::create(table::format(), &FORMAT)?).await,
         }
     }
 

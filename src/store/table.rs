@@ -1,7 +1,7 @@
 //! How records are laid out in the engine: keys, encoding, the indexes by person and client, the expiry index.
 //!
-//! One key space, one leading byte a table. A record is one version byte and JSON: fields can be added with a default,
-//! and an export is made of the very same objects. Secrets never stand here in clear, only their hashes.
+//! One key space, one leading byte a table. A record is one version byte and JSON, and an export is made of the very same
+//! objects; how older ones become today's, [`migration`] says. Secrets never stand here in clear, only their hashes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,30 +15,45 @@ use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
 use crate::store::StoreError;
 use crate::store::engine::{Changes, Expect, Key, Value};
-
-/// The version that new records are written in.
-pub(super) const VERSION: u8 = 1;
+use crate::store::migration::{self, VERSION};
 
 /// The tables. The byte is part of the file format: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Table {
+pub enum Table {
+    /// Sessions of applications.
     AppSession = b'a',
+    /// Authorization codes.
     Code = b'c',
+    /// Which record expires when.
     Expiry = b'e',
+    /// What redeemed codes gave.
     Grant = b'g',
+    /// Requests that wait for a person.
     Interaction = b'i',
+    /// The audit trail.
     Audit = b'j',
+    /// Clients.
     Client = b'l',
+    /// What the store says about itself, signing keys' times and wrapped data keys.
     Meta = b'm',
+    /// What people have allowed clients.
     Consent = b'n',
+    /// What may be used once, such as initial access tokens.
     Once = b'o',
+    /// Kept forms, sealed.
     Form = b'p',
+    /// Access tokens that were revoked by themselves.
     RevokedToken = b'r',
+    /// Sessions at the provider.
     Session = b's',
+    /// Sign-ins that the gate has started.
     SignInAttempt = b't',
+    /// People.
     User = b'u',
+    /// Whose address is whose.
     Email = b'v',
+    /// Lists by person, client and age.
     Index = b'x',
 }
 
@@ -182,9 +197,14 @@ pub(super) fn audit_ages(index: usize) -> Key {
     key(Table::Index, &[b"a", if index == 0 { b"p" } else { b"s" }])
 }
 
-/// The format of the store.
+/// The version of the store.
 pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
+}
+
+/// How far a migration is.
+pub(super) fn migration() -> Key {
+    key(Table::Meta, &[b"migration"])
 }
 
 /// The signing keys' times.
@@ -309,16 +329,20 @@ pub(super) fn encode(record: &impl Serialize) -> Result<Value, StoreError> {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Loaded<T>, StoreError> {
+    let table = key.first().copied().and_then(Table::from_byte);
+    let name = table.map_or("?", Table::name);
+    // A migration leaves the records of tables that have not changed since as they were.
+    let oldest = table.map_or(VERSION, migration::oldest_readable);
     let json = match bytes.split_first() {
-        Some((&VERSION, json)) => json,
+        Some((version, json)) if (oldest..=VERSION).contains(version) => json,
         Some((version, _)) => {
-            return Err(StoreError::Broken(format!("a record of version {version}; this program knows {VERSION}")));
+            let known = format!("this program knows {oldest} to {VERSION}");
+            return Err(StoreError::Broken(format!("a record of table {name} has version {version}; {known}")));
         }
         None => return Err(StoreError::Broken("an empty record".to_owned())),
     };
-    let table = key.first().copied().map_or('?', char::from);
     let value = serde_json::from_slice(json)
-        .map_err(|error| StoreError::Broken(format!("a record of table {table} cannot be read: {error}")))?;
+        .map_err(|error| StoreError::Broken(format!("a record of table {name} cannot be read: {error}")))?;
     Ok(Loaded { value, key: key.to_owned(), bytes })
 }
 

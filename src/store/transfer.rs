@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use crate::protocol::secret::{base64url, from_base64url};
 use crate::store::engine::{Changes, Key};
+use crate::store::migration::{self, VERSION};
 use crate::store::table::{self, Table};
-use crate::store::{FORMAT, PAGE, Store, StoreError};
+use crate::store::{PAGE, Store, StoreError};
 
 /// Records in one step: see the sled engine on the size of a batch.
 const STEP: usize = 64;
@@ -28,7 +29,7 @@ pub struct Record {
 }
 
 /// The format that [`Store::import`] takes, and every older one.
-pub const EXPORT_FORMAT: u32 = FORMAT;
+pub const EXPORT_FORMAT: u32 = VERSION as u32;
 
 /// A place in a store that is read from its start to its end.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +51,8 @@ impl Store {
         Ok(Some((records, position)))
     }
 
-    /// Keeps these records, save those that [`Self::export`] leaves out.
+    /// Keeps these records, older ones as the steps of a migration leave them, save those that [`Self::export`] leaves
+    /// out.
     ///
     /// # Errors
     /// [`StoreError::Broken`] for one that this program cannot have written; else when the store fails.
@@ -89,8 +91,11 @@ fn bytes(record: &Record) -> Result<(Key, Vec<u8>), StoreError> {
     key.extend(from_base64url(&record.key).ok_or_else(|| broken("the key is not base64url"))?);
     let value = match (record.version, &record.value) {
         (None, None) => Vec::new(),
-        (Some(table::VERSION), Some(value)) => table::encode(value)?,
-        (Some(version), Some(_)) => return Err(broken(&format!("version {version} is not known to this program"))),
+        (Some(version), Some(value)) => {
+            let mut value = value.clone();
+            migration::bring_up(table, version, &mut value).map_err(broken)?;
+            table::encode(&value)?
+        }
         _ => return Err(broken("a version without a value, or a value without a version")),
     };
     Ok((key, value))
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_record_survives_the_way() {
-        let value = [&[table::VERSION][..], br#"{"a":1}"#].concat();
+        let value = [&[VERSION][..], br#"{"a":1}"#].concat();
         for (key, value) in [(&b"u\x00\xff"[..], &value[..]), (b"x1", b""), (b"g", &value)] {
             assert_eq!(bytes(&record(key, value).unwrap()).unwrap(), (key.to_vec(), value.to_vec()));
         }
@@ -124,7 +129,8 @@ mod tests {
         for wrong in [
             json!({"table": "nothing", "key": ""}),
             json!({"table": "user", "key": "="}),
-            json!({"table": "user", "key": "AA", "version": 9, "value": {}}),
+            json!({"table": "user", "key": "AA", "version": VERSION + 1, "value": {}}),
+            json!({"table": "user", "key": "AA", "version": 0, "value": {}}),
             json!({"table": "user", "key": "AA", "value": {}}),
             json!({"table": "user", "key": "AA", "version": 1}),
         ] {

@@ -6,6 +6,7 @@
 
 mod chance;
 mod kill;
+mod migration;
 mod power;
 mod sharing;
 #[path = "../support/shim.rs"]

@@ -236,17 +236,22 @@ impl Instance {
 
     /// Starts the server and waits until it is ready.
     pub(crate) fn start(&mut self) {
+        self.launch();
+        wait_until("the server is ready", || {
+            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.log());
+            ready(self.admin_port)
+        });
+    }
+
+    /// Starts the server and waits for nothing.
+    pub(crate) fn launch(&mut self) {
         let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
         let config = self.config();
         let mut command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
         command.envs(self.environment.iter().cloned());
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         self.child = Some(child);
-        wait_until("the server is ready", || {
-            let ended = self.child.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.log());
-            ready(self.admin_port)
-        });
     }
 
     /// Waits until the server has ended by itself, and yields its exit code.
