@@ -10,19 +10,19 @@ use super::address;
 pub(super) fn pair(mut section: Section<'_, '_>, files: &Files) -> Option<Tls> {
     let certificate = section.required_text("certificate", CHAIN, |text| files.certificate(text));
     let key = section.required_text("key", KEY, |text| files.key(text));
-    matching(&section, certificate?, key?)
+    Some(matching(&section, certificate?, key?))
 }
 
 const CHAIN: &str = "write the file of the chain, PEM";
 const KEY: &str = "write the file of the private key, PEM";
 
-fn matching(section: &Section<'_, '_>, certificate: disk::Chain, key: disk::Key) -> Option<Tls> {
+fn matching(section: &Section<'_, '_>, certificate: disk::Chain, key: disk::Key) -> Tls {
     match disk::belong_together(&certificate, &key) {
         Ok(()) => {}
         Err(Mismatch::Certificate(problem)) => section.fault("certificate", &problem),
         Err(Mismatch::Key(problem)) => section.fault("key", &problem),
     }
-    Some(Tls { certificate: certificate.path, key: key.path })
+    Tls { certificate: certificate.path, key: key.path }
 }
 
 /// TLS to the upstreams of an application.
@@ -41,7 +41,7 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
         let (lone, other) = if section.has("key") { ("key", "certificate") } else { ("certificate", "key") };
         section.fault(lone, &format!("stands alone; write {other} too, or leave both out"));
     }
-    let client = certificate.zip(key).and_then(|(certificate, key)| matching(&section, certificate, key));
+    let client = certificate.zip(key).map(|(certificate, key)| matching(&section, certificate, key));
     drop(section);
     let speaks_tls = |upstream: &Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https");
     if !upstreams.is_empty() && !upstreams.iter().any(speaks_tls) {
