@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::admin;
 use crate::ambient::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
-use crate::edge::inherited_sockets;
+use crate::edge::{Resolver, inherited_sockets};
 use crate::house::House;
 use crate::metrics::Metrics;
 use crate::rotation;
@@ -87,6 +87,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
         admin: config.admin.listen,
         sockets: inherited_sockets().map_err(line)?,
         apps: config.apps.clone(),
+        resolver: Resolver::system(),
         front: Arc::clone(&house) as Arc<dyn crate::edge::Front>,
         health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
         background: vec![

@@ -21,15 +21,15 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Certificate, Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, RequestIds, Upstreams, Watch,
-    admin_service, load_tls, watch_certificate, watch_health, watch_lasting,
+    Certificate, Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, RequestIds, Resolver, Upstreams,
+    Watch, admin_service, load_tls, watch_certificate, watch_lasting, watch_upstreams,
 };
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
 const UPSTREAM_POOL: usize = 1024;
 /// Attempts a request, the first included.
 const UPSTREAM_TRIES: usize = 2;
-/// Nothing here blocks in the runtimes' pools but name resolution.
+/// Nothing here blocks in the runtimes' pools but looks at certificates' files.
 const BLOCKING_THREADS: usize = 16;
 /// What the operator's monitoring may take.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -77,6 +77,8 @@ pub struct ServerParts {
     pub sockets: Vec<TcpListener>,
     /// The applications, in the order that [`crate::edge::Forward::app`] counts them.
     pub apps: Vec<App>,
+    /// How the names of upstreams are looked up.
+    pub resolver: Resolver,
     /// What answers.
     pub front: Arc<dyn Front>,
     /// What the admin listener tells of.
@@ -100,12 +102,12 @@ pub struct Server {
     parts: ServerParts,
     public: Vec<Listener>,
     admin: Option<Listener>,
-    upstreams: Arc<[Upstreams]>,
+    upstreams: Arc<[Arc<Upstreams>]>,
     certificate: Option<Arc<Certificate>>,
 }
 
 impl Server {
-    /// Reads the certificate, resolves the upstreams, binds the sockets.
+    /// Reads the certificates, binds the sockets, looks up the upstreams' names.
     ///
     /// # Errors
     /// Every fault found, one clear line each.
@@ -114,8 +116,8 @@ impl Server {
         let mut noted = |fault| faults.push(fault);
         let tls = parts.server.tls.as_ref().and_then(|files| load_tls(files).map_err(&mut noted).ok());
         let (tls, certificate) = tls.unzip();
-        let upstreams: Arc<[_]> =
-            parts.apps.iter().filter_map(|app| Upstreams::resolve(app).map_err(&mut noted).ok()).collect();
+        let upstreams = parts.apps.iter().map(|app| Upstreams::new(app, &parts.resolver).map(Arc::new));
+        let upstreams: Arc<[_]> = upstreams.filter_map(|upstreams| upstreams.map_err(&mut noted).ok()).collect();
         let mut sockets = std::mem::take(&mut parts.sockets);
         let mut bind = |address, tls| Listener::take_or_bind(&mut sockets, address, tls).map_err(&mut noted).ok();
         let public = parts.server.listen.iter().filter_map(|address| bind(*address, tls.clone())).collect();
@@ -124,7 +126,11 @@ impl Server {
             // Clients would wait on it for ever.
             noted(format!("systemd passed a socket on {address}, which is none of server.listen and admin.listen"));
         }
-        if faults.is_empty() { Ok(Self { parts, public, admin, upstreams, certificate }) } else { Err(faults) }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Upstreams::find_names(&upstreams);
+        Ok(Self { parts, public, admin, upstreams, certificate })
     }
 
     /// The public addresses that are bound.
@@ -194,7 +200,7 @@ impl Server {
         if let Some(certificate) = certificate {
             tasks.push(Background::new("certificate", |stop| watch_certificate(certificate, stop)));
         }
-        tasks.push(Background::new("upstream health", |stop| watch_health(upstreams, stop)));
+        tasks.push(Background::new("upstreams", |stop| watch_upstreams(upstreams, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
 
         let failure = Arc::new(Mutex::new(None));
@@ -214,7 +220,7 @@ impl Server {
 fn public_app(
     config: &Arc<ServerConf>,
     parts: &ServerParts,
-    upstreams: Arc<[Upstreams]>,
+    upstreams: Arc<[Arc<Upstreams>]>,
     lasting: Arc<Lasting>,
 ) -> pingora::proxy::HttpProxy<Proxy> {
     let server = &parts.server;

@@ -100,7 +100,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("argon2", &["src/password.rs"]),
     ("ureq", &["src/attestation/"]),
     ("webpki", &["src/attestation/"]),
-    ("x509_parser", &["src/attestation/"]),
+    ("x509_parser", &["src/attestation/", "src/edge/"]),
     ("aws_lc_rs", &["src/signer/", "src/edge/", "src/store/sealer.rs"]),
 ];
 

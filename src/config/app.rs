@@ -1,9 +1,11 @@
 //! A protected application, the hosts that it answers on, and its rules.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use url::Url;
 
+use super::Tls;
 use super::issuer::{Issuer, authority};
 use crate::protocol::client::ClientId;
 use crate::protocol::user::{Email, Subject, User};
@@ -20,6 +22,8 @@ pub struct App {
     pub url: Option<Url>,
     /// Where requests go.
     pub upstreams: Vec<Upstream>,
+    /// TLS to those of them that speak it.
+    pub upstream_tls: UpstreamTls,
     /// Its rules, the longest path first.
     pub routes: Vec<Route>,
     /// The audience that a bearer token must name; the issuer unless configured.
@@ -70,9 +74,22 @@ pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
 
 /// One server of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upstream {
+pub enum Upstream {
     /// `http` or `https`, host, port.
-    pub url: Url,
+    Url(Url),
+    /// The absolute path of a Unix socket that speaks HTTP without TLS.
+    Socket(PathBuf),
+}
+
+/// How an application's `https` upstreams prove who they are, and how we do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// The authorities that may have signed their certificates, a PEM file; the machine's own when absent.
+    pub ca: Option<PathBuf>,
+    /// What we show to a server that asks for a certificate.
+    pub client: Option<Tls>,
+    /// The name that their certificates have and that they are asked for (SNI); the upstream's host when absent.
+    pub server_name: Option<String>,
 }
 
 /// How an application is told who somebody is.

@@ -4,6 +4,7 @@
 
 mod address;
 mod apps;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,13 +15,13 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use super::disk::{self, Files, Mismatch};
+use super::disk::Files;
 use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::look;
 use super::{
     Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
-    RateLimits, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tls, Tokens,
+    RateLimits, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tokens,
 };
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
@@ -55,7 +56,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<Fault>> {
 
 /// The keys that are asked for, when every table is there.
 pub(super) fn known_keys() -> BTreeSet<String> {
-    let reading = Reading::new("[server.tls]\n[[app]]\n[[app.route]]\n");
+    let reading = Reading::new("[server.tls]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
     }
@@ -79,7 +80,12 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
     let forward_auth = forward_auth(root.section("forward_auth"));
-    let apps = apps::apps(root.sections("app"), issuer.as_ref(), &server.listen);
+    let own = apps::Own {
+        issuer: issuer.as_ref(),
+        listen: &server.listen,
+        socket: admin.as_ref().map(|admin| admin.socket.as_path()),
+    };
+    let apps = apps::apps(root.sections("app"), &own, files);
     Some(Config {
         issuer: issuer?,
         server,
@@ -109,7 +115,7 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
     });
     let tls = section
         .optional_section("tls", "write { certificate = \"FILE\", key = \"FILE\" }")
-        .and_then(|section| tls(section, files));
+        .and_then(|section| tls::pair(section, files));
     if tls.is_some() && issuer.is_some_and(|issuer| !issuer.is_https()) {
         section.fault("tls", "the issuer says http; write https in the issuer, or leave tls out");
     }
@@ -133,19 +139,6 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
         section.fault("max_connections_per_peer", &problem);
     }
     server
-}
-
-fn tls(mut section: Section<'_, '_>, files: &Files) -> Option<Tls> {
-    let certificate =
-        section.required_text("certificate", "write the file of the chain, PEM", |text| files.certificate(text));
-    let key = section.required_text("key", "write the file of the private key, PEM", |text| files.key(text));
-    let (certificate, key) = (certificate?, key?);
-    match disk::belong_together(&certificate, &key) {
-        Ok(()) => {}
-        Err(Mismatch::Certificate(problem)) => section.fault("certificate", &problem),
-        Err(Mismatch::Key(problem)) => section.fault("key", &problem),
-    }
-    Some(Tls { certificate: certificate.path, key: key.path })
 }
 
 fn admin(mut section: Section<'_, '_>, files: &Files, server: &Server, store: Option<&Store>) -> Option<Admin> {

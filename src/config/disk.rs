@@ -9,7 +9,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys};
+use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
 use super::look::{LARGEST_LOGO, Logo};
@@ -132,6 +132,19 @@ impl Files {
             return Err(format!("{name} holds no certificate; write a PEM file with the chain, leaf first"));
         }
         Ok(Chain { path, certificates })
+    }
+
+    /// Certificates of authorities, at least one.
+    pub(super) fn authorities(&self, text: &str) -> Result<PathBuf, String> {
+        let chain = self.certificate(text)?;
+        let name = chain.path.display();
+        let mut roots = RootCertStore::empty();
+        for certificate in chain.certificates {
+            roots.add(certificate).map_err(|error| {
+                format!("{name} holds what is no authority's certificate ({error}); write X.509 certificates, PEM")
+            })?;
+        }
+        Ok(chain.path)
     }
 
     /// The operator's logo; none where no file is looked at.

@@ -20,7 +20,7 @@ use ipnet::IpNet;
 
 use crate::protocol::key_life::KeyTimes;
 
-pub use app::{Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream};
+pub use app::{Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls};
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
@@ -126,7 +126,7 @@ pub struct Server {
 }
 
 /// Certificate chain and private key, PEM files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
     /// The chain, leaf first.
     pub certificate: PathBuf,

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use pingora::tls::load_certs_and_key_files;
 use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
@@ -23,12 +24,12 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Certificate {
     files: Tls,
     current: RwLock<Arc<CertifiedKey>>,
-    /// What the files were like before they were last read.
-    read: RwLock<Stamp>,
+    /// What chain and key were like before they were last read.
+    read: RwLock<[Stamp; 2]>,
 }
 
-/// What tells that a file is another one: of the chain and of the key.
-type Stamp = [Option<(SystemTime, u64)>; 2];
+/// What tells that a file is another one.
+pub(super) type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificate {
     /// Reads the files.
@@ -36,14 +37,14 @@ impl Certificate {
     /// # Errors
     /// One line that names the file and what is wrong with it.
     pub(super) fn load(files: &Tls) -> Result<Self, String> {
-        let stamp = stamp(files);
+        let stamp = stamps(files);
         let current = RwLock::new(Arc::new(read(files)?));
         Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
     }
 
     /// Reads the files again if they have changed. Blocks on the disk.
     fn look(&self) {
-        let stamp = stamp(&self.files);
+        let stamp = stamps(&self.files);
         if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
             return;
         }
@@ -74,22 +75,36 @@ pub(crate) async fn watch_certificate(certificate: Arc<Certificate>, mut stop: w
     }
 }
 
-fn stamp(files: &Tls) -> Stamp {
-    let of = |path: &Path| fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok();
-    [of(&files.certificate), of(&files.key)]
+fn stamps(files: &Tls) -> [Stamp; 2] {
+    [stamp(&files.certificate), stamp(&files.key)]
 }
 
-fn read(files: &Tls) -> Result<CertifiedKey, String> {
+/// What a file is like now; none when it cannot be looked at.
+pub(super) fn stamp(path: &Path) -> Stamp {
+    fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
+}
+
+/// A chain and a key that belong together.
+pub(super) fn read(files: &Tls) -> Result<CertifiedKey, String> {
+    let (certificates, key) = read_pair(files)?;
+    let (certificate, file) = (files.certificate.display(), files.key.display());
+    CertifiedKey::from_der(certificates, key, &ring::default_provider())
+        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))
+}
+
+/// Reads a chain, leaf first, and a key; whether they belong together is not looked at.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub(super) fn read_pair(files: &Tls) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     for file in [&files.certificate, &files.key] {
         fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     }
     let (certificate, key) = (files.certificate.display(), files.key.display());
-    let (certificates, secret) = load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?)
+    load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?)
         .ok()
         .flatten()
-        .ok_or_else(|| format!("{certificate} must hold a certificate chain and {key} its private key, both PEM"))?;
-    CertifiedKey::from_der(certificates, secret, &ring::default_provider())
-        .map_err(|error| format!("cannot use certificate {certificate} with key {key}: {error}"))
+        .ok_or_else(|| format!("{certificate} must hold a certificate chain and {key} its private key, both PEM"))
 }
 
 fn text(path: &Path) -> Result<&str, String> {

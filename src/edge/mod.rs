@@ -41,7 +41,8 @@ pub(crate) use listeners::{Listener, load_tls};
 pub(crate) use proxy::Proxy;
 pub(crate) use quota::Quota;
 pub(crate) use request_id::RequestIds;
-pub(crate) use upstream::{Upstreams, watch_health};
+pub use upstream::{Find, Resolver};
+pub(crate) use upstream::{Upstreams, watch_upstreams};
 
 /// What stands behind the edge.
 #[async_trait]

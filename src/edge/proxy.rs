@@ -23,7 +23,7 @@ use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cook
 use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id, is_traceparent};
-use super::upstream::{UPGRADED_SILENCE, Upstreams};
+use super::upstream::{Server, UPGRADED_SILENCE, Upstreams};
 use super::{
     Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Peer, Standing, Verdict, client_address, head,
 };
@@ -40,7 +40,7 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 pub(crate) struct Proxy {
     pub(crate) front: Arc<dyn Front>,
     /// One for each application, in the configuration's order.
-    pub(crate) upstreams: Arc<[Upstreams]>,
+    pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) body_timeout: Duration,
     /// The longest that a client may take to accept a piece of an answer's body.
@@ -55,10 +55,8 @@ pub(crate) struct Exchange {
     origin: Origin,
     answered_by: AnsweredBy,
     forward: Option<Forward>,
-    /// The upstream's own `Host`, where the application wants that.
-    host: Option<HeaderValue>,
-    /// The server that could not be reached.
-    avoid: Option<SocketAddr>,
+    /// The upstream that the request goes to, or could not be sent to.
+    server: Option<Arc<Server>>,
     uploaded: u64,
     downloaded: u64,
     switch: Option<Arc<Switch>>,
@@ -197,8 +195,7 @@ impl ProxyHttp for Proxy {
             origin,
             answered_by,
             forward: None,
-            host: None,
-            avoid: None,
+            server: None,
             uploaded: 0,
             downloaded: 0,
             switch: None,
@@ -262,10 +259,11 @@ impl ProxyHttp for Proxy {
         exchange.answered_by = AnsweredBy::Edge;
         // Without the front's word there is no upstream, whatever happened before.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
-        let upstreams = self.upstreams.get(forward.app);
-        let server = upstreams.and_then(|upstreams| upstreams.pick(exchange.avoid));
-        let server = server.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?;
-        exchange.host.clone_from(&server.host);
+        let upstreams = self.upstreams.get(forward.app).ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        // Asked again, it is because this one could not be reached, or broke off.
+        let server = upstreams.pick(exchange.server.as_ref());
+        let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
+        let server = exchange.server.insert(server.ok_or_else(unknown)?);
         let peer = if session.is_upgrade_req() { &server.upgrade_peer } else { &server.peer };
         Ok(Box::new(peer.clone()))
     }
@@ -302,7 +300,7 @@ impl ProxyHttp for Proxy {
         for (name, value) in &forward.set {
             request.insert_header(name, value)?;
         }
-        if let Some(host) = &exchange.host {
+        if let Some(host) = exchange.server.as_ref().and_then(|server| server.host.as_ref()) {
             request.insert_header(HOST, host)?;
         }
         request.insert_header(REQUEST_ID, &exchange.origin.request_id)?;
@@ -373,14 +371,13 @@ impl ProxyHttp for Proxy {
     fn fail_to_connect(
         &self,
         _session: &mut Session,
-        peer: &HttpPeer,
+        _peer: &HttpPeer,
         exchange: &mut Exchange,
         mut error: Box<Error>,
     ) -> Box<Error> {
         // Nothing was sent yet, so that another server may be asked whatever the method is.
         let upstreams = exchange.forward.as_ref().and_then(|forward| self.upstreams.get(forward.app));
-        exchange.avoid = peer._address.as_inet().copied();
-        error.set_retry(upstreams.is_some_and(Upstreams::has_choice));
+        error.set_retry(upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
     }
 

@@ -17,7 +17,7 @@ use pingora::protocols::l4::stream::Stream;
 use pingora::protocols::l4::virt::{VirtualSockOpt, VirtualSocket, VirtualSocketStream};
 use pingora::{Error, ErrorType, OrErr, Result};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 /// Connects for an upgrade.
@@ -30,25 +30,54 @@ pub(super) struct UpgradeConnector {
 #[async_trait]
 impl Connect for UpgradeConnector {
     async fn connect(&self, address: &SocketAddr) -> Result<Stream> {
-        let address = address.as_inet().ok_or_else(|| Error::explain(ErrorType::ConnectError, "not an IP address"))?;
-        let connected = timeout(self.connect_timeout, TcpStream::connect(address));
-        let connected = connected.await.or_err(ErrorType::ConnectTimedout, "connecting for an upgrade")?;
-        let socket = connected.or_err(ErrorType::ConnectRefused, "connecting for an upgrade")?;
+        let socket = match (address.as_inet(), address.as_unix().and_then(|address| address.as_pathname())) {
+            (Some(address), _) => Socket::Tcp(self.connected(TcpStream::connect(address)).await?),
+            (None, Some(path)) => Socket::Unix(self.connected(UnixStream::connect(path)).await?),
+            (None, None) => return Error::e_explain(ErrorType::ConnectError, "neither an IP address nor a path"),
+        };
         Ok(Stream::from(VirtualSocketStream::new(Box::new(TurnTaking { socket, has_written: false }))))
+    }
+}
+
+impl UpgradeConnector {
+    async fn connected<S>(&self, connecting: impl Future<Output = io::Result<S>>) -> Result<S> {
+        let connected = timeout(self.connect_timeout, connecting).await;
+        let connected = connected.or_err(ErrorType::ConnectTimedout, "connecting for an upgrade")?;
+        connected.or_err(ErrorType::ConnectRefused, "connecting for an upgrade")
+    }
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl Duplex for TcpStream {}
+impl Duplex for UnixStream {}
+
+impl Socket {
+    fn pin(&mut self) -> Pin<&mut dyn Duplex> {
+        match self {
+            Self::Tcp(socket) => Pin::new(socket),
+            Self::Unix(socket) => Pin::new(socket),
+        }
     }
 }
 
 /// A socket whose first read after a write waits for the next turn.
 #[derive(Debug)]
 struct TurnTaking {
-    socket: TcpStream,
+    socket: Socket,
     has_written: bool,
 }
 
 impl VirtualSocket for TurnTaking {
     fn set_socket_option(&self, option: VirtualSockOpt) -> io::Result<()> {
-        match option {
-            VirtualSockOpt::NoDelay => self.socket.set_nodelay(true),
+        match (&self.socket, option) {
+            (Socket::Tcp(socket), VirtualSockOpt::NoDelay) => socket.set_nodelay(true),
             // Our peers ask for nothing else.
             _ => Ok(()),
         }
@@ -61,21 +90,21 @@ impl AsyncRead for TurnTaking {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Pin::new(&mut self.socket).poll_read(cx, buf)
+        self.socket.pin().poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for TurnTaking {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.has_written = true;
-        Pin::new(&mut self.socket).poll_write(cx, buf)
+        self.socket.pin().poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+        self.socket.pin().poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
+        self.socket.pin().poll_shutdown(cx)
     }
 }

@@ -1,216 +1,322 @@
-//! The servers of an application: names resolved once at the start, peers built beforehand, round robin over those that
-//! answer a TCP connection.
+//! The servers of an application: addresses, Unix sockets, and names that are looked up beside the requests, again and
+//! again. Peers are built beforehand; requests go round robin over the servers that take connections.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+mod lookup;
+mod server;
+mod trust;
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::Duration;
 
 use http::HeaderValue;
-use pingora::lb::LoadBalancer;
-use pingora::lb::health_check::TcpHealthCheck;
-use pingora::lb::selection::RoundRobin;
-use pingora::upstreams::peer::HttpPeer;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
-use url::{Host, Url};
+use url::Host;
 
-use super::upgrade::UpgradeConnector;
-use crate::config::{App, authority};
+use lookup::Answer;
+pub use lookup::{Find, Resolver};
+use server::Address;
+pub(super) use server::{Server, UPGRADED_SILENCE};
+use trust::{Trust, stamps};
 
-/// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
-pub(super) const UPGRADED_SILENCE: Duration = Duration::from_hours(1);
-/// How long an idle connection to an upstream is kept.
-const IDLE: Duration = Duration::from_secs(30);
+use super::certificate::Stamp;
+use crate::config::{App, Upstream, authority};
+
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// How soon a name that could not be looked up is looked up again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How long a start waits for names. Slower ones are waited for beside the requests.
+const FIRST_LOOKUP: Duration = Duration::from_secs(3);
 
 /// The servers of one application.
 pub(crate) struct Upstreams {
-    servers: Vec<Server>,
-    balancer: LoadBalancer<RoundRobin>,
+    app: App,
+    resolver: Resolver,
+    sources: Vec<Source>,
+    /// Those of all sources, as they are now.
+    servers: RwLock<Arc<[Arc<Server>]>>,
+    turn: AtomicUsize,
+    /// Held while the servers are put together anew.
+    trust: Mutex<(Vec<Stamp>, Trust)>,
 }
 
-/// One address of an upstream.
-pub(super) struct Server {
-    address: SocketAddr,
-    pub(super) peer: HttpPeer,
-    /// For requests that ask to switch protocols.
-    pub(super) upgrade_peer: HttpPeer,
-    /// Its own `Host`, where the client's is not to reach it.
-    pub(super) host: Option<HeaderValue>,
+/// What the configuration calls an upstream.
+struct Source {
+    place: Place,
+    /// The name on its certificate, where it speaks TLS.
+    tls: Option<String>,
+    /// Its own `Host`.
+    host: HeaderValue,
+}
+
+enum Place {
+    At(Address),
+    Named { host: String, port: u16, found: RwLock<Found> },
+}
+
+/// What is known of a name.
+#[derive(Default)]
+struct Found {
+    /// From the last lookup that succeeded.
+    addresses: Vec<SocketAddr>,
+    /// Whether the last lookup failed, and was told of.
+    failing: bool,
+}
+
+impl Found {
+    fn is_good(&self) -> bool {
+        !self.failing && !self.addresses.is_empty()
+    }
 }
 
 impl Upstreams {
-    /// Resolves the application's upstreams. Blocks on the resolver: for the start only.
+    /// The servers of the application, without those that are known by name only: see [`Upstreams::find_names`]. Reads the
+    /// certificates.
     ///
     /// # Errors
-    /// One line that names the upstream that cannot be used.
-    pub(crate) fn resolve(app: &App) -> Result<Self, String> {
-        let mut servers: Vec<Server> = Vec::new();
-        for upstream in &app.upstreams {
-            let url = &upstream.url;
-            let fault = |why: String| format!("app {}: cannot use upstream {url}: {why}", app.name);
-            let addresses = url.socket_addrs(|| None).map_err(|error| fault(error.to_string()))?;
-            for address in addresses {
-                // Health is kept by address, so that one address is one server.
-                if !servers.iter().any(|server| server.address == address) {
-                    servers.push(server(app, url, address).map_err(&fault)?);
+    /// One line that names what cannot be used.
+    pub(crate) fn new(app: &App, resolver: &Resolver) -> Result<Self, String> {
+        let fault = |why: String| format!("app {}: {why}", app.name);
+        if app.upstreams.is_empty() {
+            return Err(fault("it has no upstream".to_owned()));
+        }
+        let sources =
+            app.upstreams.iter().map(|upstream| source(app, upstream)).collect::<Result<_, _>>().map_err(fault)?;
+        let stamps = stamps(&app.upstream_tls);
+        let trust = Trust::read(&app.upstream_tls).map_err(fault)?;
+        let upstreams = Self {
+            app: app.clone(),
+            resolver: resolver.clone(),
+            sources,
+            servers: RwLock::new(Arc::new([])),
+            turn: AtomicUsize::new(0),
+            trust: Mutex::new((stamps, trust)),
+        };
+        upstreams.assemble().map_err(fault)?;
+        Ok(upstreams)
+    }
+
+    /// Looks up all names, and waits a moment for the answers. Blocks: for the start, and for threads of their own. A name
+    /// that has no answer by then is looked up further by [`Upstreams::watch`].
+    pub(crate) fn find_names(all: &[Arc<Self>]) {
+        let (pending, answered) = mpsc::channel::<Infallible>();
+        for upstreams in all {
+            for (index, source) in upstreams.sources.iter().enumerate() {
+                let Place::Named { host, port, .. } = &source.place else { continue };
+                let (this, pending) = (Arc::clone(upstreams), pending.clone());
+                upstreams.resolver.begin(host, *port, move |answer| {
+                    this.learn(index, answer);
+                    drop(pending);
+                });
+            }
+        }
+        drop(pending);
+        // Nothing is sent: the channel ends when everybody has let go of it.
+        let _ = answered.recv_timeout(FIRST_LOOKUP);
+        for upstreams in all {
+            for (index, source) in upstreams.sources.iter().enumerate() {
+                if let Place::Named { found, .. } = &source.place
+                    && found.read().unwrap_or_else(PoisonError::into_inner).addresses.is_empty()
+                {
+                    upstreams.learn(index, Err("there is no answer yet".to_owned()));
                 }
             }
         }
-        if servers.is_empty() {
-            return Err(format!("app {}: no upstream has an address", app.name));
-        }
-        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
-        let mut balancer = LoadBalancer::try_from_iter(addresses)
-            .map_err(|error| format!("app {}: cannot balance its upstreams: {error}", app.name))?;
-        let mut check = TcpHealthCheck::new();
-        check.peer_template.options.connection_timeout = Some(CHECK_TIMEOUT);
-        // One lost packet is no failure.
-        check.consecutive_failure = 2;
-        balancer.set_health_check(check);
-        Ok(Self { servers, balancer })
     }
 
     /// Whether there is more than one server.
-    pub(super) const fn has_choice(&self) -> bool {
-        self.servers.len() > 1
+    pub(super) fn has_choice(&self) -> bool {
+        self.current().len() > 1
     }
 
-    /// The next server: one that is healthy and not `avoid`; failing that any but `avoid`; failing that any. A check
-    /// can lag behind, so that a server thought dead is worth a try when there is no better one.
-    pub(super) fn pick(&self, avoid: Option<SocketAddr>) -> Option<&Server> {
-        if let [only] = self.servers.as_slice() {
-            return Some(only);
+    /// The next server: one that is alive and not `avoid`; failing that any but `avoid`; failing that any. A check can lag
+    /// behind, so that a server thought dead is worth a try when there is no better one. None while no name is known.
+    pub(super) fn pick(&self, avoid: Option<&Arc<Server>>) -> Option<Arc<Server>> {
+        let servers = self.current();
+        if let [only] = &*servers {
+            return Some(Arc::clone(only));
         }
-        let next = |accept: &dyn Fn(SocketAddr, bool) -> bool| {
-            let accept = |backend: &pingora::lb::Backend, healthy| {
-                backend.addr.as_inet().is_some_and(|address| accept(*address, healthy))
-            };
-            self.balancer.select_with(b"", self.servers.len(), accept)
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let avoided = |server: &Arc<Server>| avoid.is_some_and(|avoid| avoid.address == server.address);
+        // Counted before one is taken, so that the dead one's share goes to all the others alike.
+        let among = |fits: &dyn Fn(&Arc<Server>) -> bool| {
+            let count = servers.iter().filter(|server| fits(server)).count();
+            servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
         };
-        let backend = next(&|address, healthy| healthy && Some(address) != avoid)
-            .or_else(|| next(&|address, _| Some(address) != avoid))
-            .or_else(|| next(&|_, _| true))?;
-        self.servers.iter().find(|server| Some(&server.address) == backend.addr.as_inet())
+        among(&|server| server.is_alive() && !avoided(server))
+            .or_else(|| among(&|server| !avoided(server)))
+            .or_else(|| among(&|_| true))
+    }
+
+    fn current(&self) -> Arc<[Arc<Server>]> {
+        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Checks the servers, looks names up and certificates over, until `stop` turns true.
+    pub(crate) async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut lookups = JoinSet::new();
+        for index in 0..self.sources.len() {
+            lookups.spawn(Arc::clone(&self).follow_name(index, stop.clone()));
+        }
+        loop {
+            let mut checks = JoinSet::new();
+            for server in self.current().iter() {
+                let (this, server) = (Arc::clone(&self), Arc::clone(server));
+                checks.spawn(async move { server.check(&this.app.name).await });
+            }
+            checks.join_all().await;
+            let this = Arc::clone(&self);
+            if let Err(error) = tokio::task::spawn_blocking(move || this.look_at_files()).await {
+                tracing::error!(%error, "looking at an application's certificates has failed");
+            }
+            if timeout(CHECK_EVERY, stop.wait_for(|stop| *stop)).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Looks a name up over and over. An answer that never comes holds up nobody but the name itself.
+    async fn follow_name(self: Arc<Self>, index: usize, mut stop: watch::Receiver<bool>) {
+        let Some(source) = self.sources.get(index) else { return };
+        let Place::Named { host, port, found } = &source.place else { return };
+        loop {
+            let good = found.read().unwrap_or_else(PoisonError::into_inner).is_good();
+            let pause = if good { self.resolver.every } else { AGAIN.min(self.resolver.every) };
+            if timeout(pause, stop.wait_for(|stop| *stop)).await.is_ok() {
+                return;
+            }
+            let (tell, told) = oneshot::channel();
+            // Nobody waits for it any more after a stop.
+            self.resolver.begin(host, *port, move |answer| drop(tell.send(answer)));
+            let answer = tokio::select! {
+                answer = told => answer,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            self.learn(index, answer.unwrap_or_else(|_| Err("no thread can be started".to_owned())));
+        }
+    }
+
+    /// Takes in what was found out about a source's name. The last good addresses outlive any failure.
+    fn learn(&self, index: usize, answer: Answer) {
+        let Some(Source { place: Place::Named { host, found, .. }, .. }) = self.sources.get(index) else { return };
+        let app = &self.app.name;
+        let mut known = found.write().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(addresses) => {
+                known.failing = false;
+                if known.addresses == addresses {
+                    return;
+                }
+                tracing::info!(app, host, ?addresses, "the upstream's name has been found");
+                known.addresses = addresses;
+            }
+            Err(why) => {
+                if !std::mem::replace(&mut known.failing, true) {
+                    let consequence = if known.addresses.is_empty() {
+                        "requests to it are answered 502 until it is found"
+                    } else {
+                        "its last addresses stay in use"
+                    };
+                    tracing::warn!(app, host, why, "the upstream's name cannot be found; {consequence}");
+                }
+                return;
+            }
+        }
+        drop(known);
+        if let Err(why) = self.assemble() {
+            tracing::error!(app, host, why, "the upstream cannot be used");
+        }
+    }
+
+    /// Reads the certificates again when their files have changed. Blocks on the disk.
+    fn look_at_files(&self) {
+        let (app, stamps) = (&self.app.name, stamps(&self.app.upstream_tls));
+        {
+            let mut trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
+            if trust.0 == stamps {
+                return;
+            }
+            trust.0 = stamps;
+            match Trust::read(&self.app.upstream_tls) {
+                Ok(new) => trust.1 = new,
+                Err(why) => {
+                    tracing::warn!(app, why, "the certificates for the upstreams stay, the new files will not do");
+                    return;
+                }
+            }
+        }
+        match self.assemble() {
+            Ok(()) => tracing::info!(app, "new certificates for the upstreams are in use"),
+            Err(why) => tracing::error!(app, why, "the new certificates for the upstreams cannot be used"),
+        }
+    }
+
+    /// Puts the servers together from what is known of the sources now.
+    fn assemble(&self) -> Result<(), String> {
+        let trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.current();
+        let mut servers: Vec<Arc<Server>> = Vec::new();
+        for source in &self.sources {
+            let addresses = match &source.place {
+                Place::At(address) => vec![address.clone()],
+                Place::Named { found, .. } => {
+                    let found = found.read().unwrap_or_else(PoisonError::into_inner);
+                    found.addresses.iter().copied().map(Address::Ip).collect()
+                }
+            };
+            for address in addresses {
+                // Two names of one address are one server.
+                if servers.iter().any(|server| server.address == address) {
+                    continue;
+                }
+                let old = before.iter().find(|server| server.address == address);
+                let server = Server::new(&self.app, address, source.tls.as_deref(), &source.host, &trust.1)?;
+                if let Some(old) = old {
+                    server.inherit(old);
+                }
+                servers.push(Arc::new(server));
+            }
+        }
+        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers.into();
+        Ok(())
     }
 }
 
-fn server(app: &App, url: &Url, address: SocketAddr) -> Result<Server, String> {
-    let tls = url.scheme() == "https";
-    let name = match url.host() {
-        Some(Host::Domain(name)) => name.to_owned(),
-        Some(Host::Ipv4(address)) => address.to_string(),
-        Some(Host::Ipv6(address)) => address.to_string(),
-        None => String::new(),
+fn source(app: &App, upstream: &Upstream) -> Result<Source, String> {
+    let url = match upstream {
+        Upstream::Url(url) => url,
+        Upstream::Socket(path) => {
+            // What HTTP over a socket has for a Host: curl and others say so too.
+            let host = HeaderValue::from_static("localhost");
+            return Ok(Source { place: Place::At(Address::Socket(path.clone())), tls: None, host });
+        }
     };
-    // An empty name would silently turn the check of the certificate off.
-    if name.is_empty() {
-        return Err("it names no host".to_owned());
-    }
-    let host = HeaderValue::from_str(&authority(url)).map_err(|_| "its host is not valid".to_owned())?;
-    let mut peer = HttpPeer::new(address, tls, name);
-    // Pingora's own defaults are to wait for ever.
-    peer.options.connection_timeout = Some(app.connect_timeout);
-    peer.options.total_connection_timeout = Some(app.connect_timeout);
-    peer.options.read_timeout = Some(app.read_timeout);
-    peer.options.write_timeout = Some(app.write_timeout);
-    peer.options.idle_timeout = Some(IDLE);
-    let mut upgrade_peer = peer.clone();
-    upgrade_peer.options.read_timeout = Some(UPGRADED_SILENCE);
-    upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
-    // Its connections are never those of ordinary requests.
-    upgrade_peer.group_key = 1;
-    Ok(Server { address, peer, upgrade_peer, host: (!app.preserve_host).then_some(host) })
+    let fault = |why: &str| format!("cannot use upstream {url}: {why}");
+    let port = url.port_or_known_default().ok_or_else(|| fault("it has no port"))?;
+    let at = |address: IpAddr| Place::At(Address::Ip((address, port).into()));
+    let (place, name) = match url.host() {
+        Some(Host::Domain(name)) => {
+            let found = RwLock::default();
+            (Place::Named { host: name.to_owned(), port, found }, name.to_owned())
+        }
+        Some(Host::Ipv4(address)) => (at(address.into()), address.to_string()),
+        Some(Host::Ipv6(address)) => (at(address.into()), address.to_string()),
+        None => return Err(fault("it names no host")),
+    };
+    let host = HeaderValue::from_str(&authority(url)).map_err(|_| fault("its host is not valid"))?;
+    let name = app.upstream_tls.server_name.clone().unwrap_or(name);
+    Ok(Source { place, tls: (url.scheme() == "https").then_some(name), host })
 }
 
-/// Checks all servers of all applications, over and over, until `stop` turns true.
-pub(crate) async fn watch_health(all: Arc<[Upstreams]>, mut stop: watch::Receiver<bool>) {
-    loop {
-        for upstreams in all.iter() {
-            upstreams.balancer.backends().run_health_check(true).await;
-        }
-        if timeout(CHECK_EVERY, stop.wait_for(|stop| *stop)).await.is_ok() {
-            return;
-        }
-    }
+/// Watches over the servers of all applications until `stop` turns true.
+pub(crate) async fn watch_upstreams(all: Arc<[Arc<Upstreams>]>, stop: watch::Receiver<bool>) {
+    let watches: JoinSet<()> = all.iter().map(|upstreams| Arc::clone(upstreams).watch(stop.clone())).collect();
+    watches.join_all().await;
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Upstream;
-
-    fn app(urls: &[&str]) -> App {
-        App {
-            url: None,
-            name: "wiki".to_owned(),
-            host: "wiki.example".to_owned(),
-            upstreams: urls.iter().map(|url| Upstream { url: url.parse().unwrap() }).collect(),
-            routes: Vec::new(),
-            audience: None,
-            clients: None,
-            identity: crate::config::Identity::default(),
-            preserve_host: false,
-            connect_timeout: Duration::from_secs(1),
-            read_timeout: Duration::from_secs(1),
-            write_timeout: Duration::from_secs(1),
-        }
-    }
-
-    fn picked(upstreams: &Upstreams, avoid: Option<SocketAddr>) -> SocketAddr {
-        upstreams.pick(avoid).unwrap().address
-    }
-
-    #[test]
-    fn servers_take_turns() {
-        let upstreams = Upstreams::resolve(&app(&["http://127.0.0.1:1", "http://127.0.0.2:1"])).unwrap();
-        let turns: Vec<_> = (0..4).map(|_| picked(&upstreams, None)).collect();
-        assert_ne!(turns[0], turns[1]);
-        assert_eq!(turns[..2], turns[2..]);
-    }
-
-    #[test]
-    fn a_server_that_failed_is_not_asked_again_at_once() {
-        let upstreams = Upstreams::resolve(&app(&["http://127.0.0.1:1", "http://127.0.0.2:1"])).unwrap();
-        let failed = "127.0.0.1:1".parse().unwrap();
-        for _ in 0..4 {
-            assert_ne!(picked(&upstreams, Some(failed)), failed);
-        }
-    }
-
-    #[test]
-    fn the_only_server_is_always_worth_a_try() {
-        let upstreams = Upstreams::resolve(&app(&["http://127.0.0.1:1"])).unwrap();
-        let only = "127.0.0.1:1".parse().unwrap();
-        assert_eq!(picked(&upstreams, Some(only)), only);
-    }
-
-    #[tokio::test]
-    async fn servers_found_dead_are_skipped_while_another_lives() {
-        let alive = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let urls = [format!("http://{}", alive.local_addr().unwrap()), format!("http://{dead}")];
-        let upstreams = Upstreams::resolve(&app(&[&urls[0], &urls[1]])).unwrap();
-        for _ in 0..2 {
-            upstreams.balancer.backends().run_health_check(true).await;
-        }
-        for _ in 0..4 {
-            assert_eq!(picked(&upstreams, None), alive.local_addr().unwrap());
-        }
-    }
-
-    #[test]
-    fn the_host_and_the_name_on_the_certificate_are_the_upstreams_own() {
-        let upstreams = Upstreams::resolve(&app(&["https://127.0.0.1:8443"])).unwrap();
-        let server = upstreams.pick(None).unwrap();
-        assert_eq!(server.peer.sni, "127.0.0.1");
-        assert_eq!(server.host.as_ref().unwrap(), "127.0.0.1:8443");
-    }
-
-    #[test]
-    fn an_unknown_name_is_one_clear_line() {
-        let error = Upstreams::resolve(&app(&["http://no-such-host.invalid:80"])).err().unwrap();
-        assert!(error.starts_with("app wiki: cannot use upstream http://no-such-host.invalid"), "{error}");
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@ mod bodies;
 mod disk;
 mod flow;
 mod forward_auth;
+mod front;
 mod gate;
 mod keys;
 mod lasting;

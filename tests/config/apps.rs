@@ -1,6 +1,10 @@
 //! Protected applications and their routes.
 
-use super::{APP, REQUIRED, fault, faults, parse, starts, with, with_app};
+use std::path::PathBuf;
+
+use sealgate::config::Upstream;
+
+use super::{APP, REQUIRED, base, fault, faults, parse, starts, with, with_app};
 
 #[test]
 fn application_needs_a_name_a_host_an_upstream_and_a_route() {
@@ -121,7 +125,8 @@ fn url_of_an_application_agrees_with_its_host_and_the_issuer() {
 fn upstreams_are_scheme_host_and_port() {
     for upstream in ["http://127.0.0.1:8081", "https://wiki.internal", "http://[::1]:8081", "http://wiki.internal:80"] {
         let config = parse(&with_app("http://127.0.0.1:8081", upstream));
-        assert!(config.apps[0].upstreams[0].url.as_str().starts_with(&upstream[..12]));
+        let Upstream::Url(url) = &config.apps[0].upstreams[0] else { panic!("{upstream} is no URL") };
+        assert!(url.as_str().starts_with(upstream.trim_end_matches(":80")), "{url}");
     }
     for upstream in [
         "",
@@ -256,4 +261,63 @@ fn assertion_must_be_made_before_it_can_replace_a_header() {
     assert!(parse(&with(&format!("assertion = true\n{lines}"))).apps[0].identity.assertion);
     starts(&fault(&with("groups_delimiter = \"%\"")), "app[0].groups_delimiter: ");
     starts(&fault(&with("names = \"latin1\"")), "app[0].names: ");
+}
+
+#[test]
+fn an_upstream_may_be_a_unix_socket() {
+    for (written, path) in
+        [("unix:/run/app.sock", PathBuf::from("/run/app.sock")), ("unix:app.sock", base().join("app.sock"))]
+    {
+        let config = parse(&with_app("http://127.0.0.1:8081", written));
+        assert_eq!(config.apps[0].upstreams, [Upstream::Socket(path)]);
+    }
+    let long = format!("unix:/{}", "x".repeat(107));
+    for (written, problem) in [("unix:", "is not a path"), (&long, "at most 107")] {
+        let fault = fault(&with_app("http://127.0.0.1:8081", written));
+        assert!(fault.starts_with("app[0].upstreams[0]: ") && fault.contains(problem), "{fault}");
+    }
+}
+
+#[test]
+fn the_command_lines_socket_is_no_upstream() {
+    let fault = fault(&with_app("http://127.0.0.1:8081", "unix:store/admin.sock"));
+    assert!(fault.contains("is Sealgate's own socket"), "{fault}");
+}
+
+#[test]
+fn tls_to_upstreams_names_authorities_a_certificate_and_a_name() {
+    let tls = |inside: &str| {
+        with_app("[\"http://127.0.0.1:8081\"]", &format!("[\"https://127.0.0.1:8443\"]\nupstream_tls = {{ {inside} }}"))
+    };
+    let config =
+        parse(&tls("ca = \"ca.pem\", certificate = \"a.pem\", key = \"b.pem\", server_name = \"wiki.internal\""));
+    let tls_of = &config.apps[0].upstream_tls;
+    assert_eq!(tls_of.ca.as_deref(), Some(base().join("ca.pem").as_path()));
+    assert_eq!(tls_of.client.as_ref().unwrap().key, base().join("b.pem"));
+    assert_eq!(tls_of.server_name.as_deref(), Some("wiki.internal"));
+    assert_eq!(parse(&tls("server_name = \"::1\"")).apps[0].upstream_tls.server_name.as_deref(), Some("::1"));
+    starts(&fault(&tls("certificate = \"a.pem\"")), "app[0].upstream_tls.certificate: stands alone; ");
+    starts(&fault(&tls("key = \"a.pem\"")), "app[0].upstream_tls.key: stands alone; ");
+    for name in ["", "*.internal", "wiki.internal:8443", "my_wiki.internal"] {
+        starts(&fault(&tls(&format!("server_name = {name:?}"))), "app[0].upstream_tls.server_name: ");
+    }
+    starts(&fault(&tls("verify = false")), "app[0].upstream_tls.verify: unknown key; ");
+}
+
+#[test]
+fn tls_without_an_upstream_that_speaks_it_is_a_fault() {
+    let text = with_app(
+        "[\"http://127.0.0.1:8081\"]",
+        "[\"http://127.0.0.1:8081\", \"unix:/a\"]\nupstream_tls = { ca = \"a\" }",
+    );
+    starts(&fault(&text), "app[0].upstream_tls: no upstream speaks TLS; ");
+}
+
+#[test]
+fn an_upstream_whose_name_no_certificate_can_have_is_a_fault() {
+    let underscore = "https://my_wiki.internal:8443";
+    starts(&fault(&with_app("http://127.0.0.1:8081", underscore)), "app[0].upstreams: ");
+    let named = format!("[\"{underscore}\"]\nupstream_tls = {{ server_name = \"wiki.internal\" }}");
+    parse(&with_app("[\"http://127.0.0.1:8081\"]", &named));
+    parse(&with_app("http://127.0.0.1:8081", "http://my_wiki.internal:8443"));
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sealgate::config::{Access, Mechanism, RegistrationMode};
+use sealgate::config::{Access, Mechanism, RegistrationMode, Upstream};
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
 
@@ -59,7 +59,7 @@ fn application_is_read_with_its_routes_the_longest_path_first() {
     let config = parse(&text);
     let app = &config.apps[0];
     assert_eq!((app.name.as_str(), app.host.as_str()), ("wiki", "wiki.example.com"));
-    assert_eq!(app.upstreams[0].url.as_str(), "http://127.0.0.1:8081/");
+    assert_eq!(app.upstreams, [Upstream::Url("http://127.0.0.1:8081".parse().unwrap())]);
     assert!(app.preserve_host && app.audience.is_none() && app.url.is_none());
     assert_eq!(app.connect_timeout.as_secs(), 3);
     let routes: Vec<_> = app.routes.iter().map(|route| (route.path.as_str(), route.access)).collect();

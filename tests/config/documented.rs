@@ -16,7 +16,9 @@ fn switched_on(examples: bool) -> String {
         }
         _ => line,
     };
-    EXAMPLE.lines().map(switch).collect::<Vec<_>>().join("\n")
+    let text = EXAMPLE.lines().map(switch).collect::<Vec<_>>().join("\n");
+    // How TLS is spoken to an upstream is for one that speaks it.
+    if examples { text.replace("\"http://127.0.0.1:8081\"", "\"https://127.0.0.1:8081\"") } else { text }
 }
 
 #[test]

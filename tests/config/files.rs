@@ -183,3 +183,18 @@ fn logo_is_a_small_png_or_svg_file() {
     installed.write("logo", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>");
     assert!(installed.load().unwrap().pages.logo.is_some());
 }
+
+#[test]
+fn authorities_of_upstreams_that_cannot_be_used_are_a_fault_that_names_the_file() {
+    let mut installed = Installed::new();
+    installed.text += &super::APP
+        .replace("http://127.0.0.1:8081\"]", "https://127.0.0.1:8443\"]\nupstream_tls = { ca = \"ca.pem\" }");
+    starts(&installed.fault(), "app[0].upstream_tls.ca: ");
+    let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for content in ["", "not PEM", include_str!("wiki.key.pem"), no_certificate] {
+        installed.write("ca.pem", content);
+        starts(&installed.fault(), &format!("app[0].upstream_tls.ca: {} ", installed.path("ca.pem").display()));
+    }
+    installed.write("ca.pem", include_str!("wiki.certificate.pem"));
+    installed.load().unwrap();
+}

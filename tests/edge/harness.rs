@@ -13,9 +13,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
-use sealgate::config::{App, Server as ServerConfig, Upstream};
+use sealgate::config::{App, Server as ServerConfig, Upstream, UpstreamTls};
 use sealgate::edge::{
-    Again, AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Standing, Verdict,
+    Again, AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver, Standing,
+    Verdict,
 };
 use sealgate::server::{Server, ServerParts, StopSignal};
 use tokio::sync::oneshot;
@@ -258,6 +259,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
         admin: Some("127.0.0.1:0".parse().unwrap()),
         sockets: Vec::new(),
         apps: upstreams.iter().map(|address| app(&[*address])).collect(),
+        resolver: Resolver::system(),
         front,
         health: Arc::new(TestHealth),
         background: Vec::new(),
@@ -266,12 +268,13 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
 }
 
 pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
-    let upstream = |address: &SocketAddr| Upstream { url: format!("http://{address}").parse().unwrap() };
+    let upstream = |address: &SocketAddr| Upstream::Url(format!("http://{address}").parse().unwrap());
     App {
         name: "wiki".to_owned(),
         url: None,
         host: "wiki.example".to_owned(),
         upstreams: upstreams.iter().map(upstream).collect(),
+        upstream_tls: UpstreamTls::default(),
         routes: Vec::new(),
         audience: None,
         clients: None,

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod admin;
+mod authority;
 mod greedy;
 mod harness;
 mod lasting;
@@ -14,3 +15,4 @@ mod local;
 mod proxying;
 mod stop;
 mod tls;
+mod upstreams;

@@ -160,8 +160,19 @@ pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, St
         Some(listener) => {
             Err(format!("{text:?} is Sealgate's own listener on {listener}; write the application's server"))
         }
-        None => Ok(Upstream { url }),
+        None => Ok(Upstream::Url(url)),
     }
+}
+
+/// A name as it stands on a certificate, or an address.
+pub(super) fn certificate_name(text: &str) -> Result<String, String> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.to_string());
+    }
+    let domain = host_name(text).is_ok() && !text.contains('_') && matches!(Host::parse(text), Ok(Host::Domain(_)));
+    let problem =
+        || format!("{text:?} is not a name on a certificate; write a host name or an address, without a port");
+    domain.then(|| text.to_owned()).ok_or_else(problem)
 }
 
 fn origin(text: &str) -> Result<Url, String> {

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
-use super::address;
+use super::{address, tls};
 use crate::config::app::split_port;
+use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{Access, App, Authorization, GroupsDelimiter, Identity, Issuer, Names, Person, Route};
+use crate::config::{Access, App, Authorization, GroupsDelimiter, Identity, Issuer, Names, Person, Route, Upstream};
 use crate::protocol::client::ClientId;
 use crate::protocol::scope::ScopeValue;
 
@@ -16,11 +18,20 @@ const OWN_PATH: &str = "/.sealgate/";
 /// Where an application's host tells clients which issuer's tokens it takes (RFC 9728 §3).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// Reads all applications; `listen` are our own listeners, which are nobody's upstream.
-pub(super) fn apps(sections: Vec<Section<'_, '_>>, issuer: Option<&Issuer>, listen: &[SocketAddr]) -> Option<Vec<App>> {
+/// What is our own.
+pub(super) struct Own<'a> {
+    pub(super) issuer: Option<&'a Issuer>,
+    /// Our listeners, which are nobody's upstream.
+    pub(super) listen: &'a [SocketAddr],
+    /// The command line's socket, which is nobody's either: whoever speaks there may do everything.
+    pub(super) socket: Option<&'a Path>,
+}
+
+/// Reads all applications.
+pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
     let mut taken = Taken::default();
     // All are read before any is given up.
-    let apps: Vec<_> = sections.into_iter().map(|section| app(section, issuer, listen, &mut taken)).collect();
+    let apps: Vec<_> = sections.into_iter().map(|section| app(section, own, files, &mut taken)).collect();
     apps.into_iter().collect()
 }
 
@@ -31,7 +42,8 @@ struct Taken {
     hosts: Vec<String>,
 }
 
-fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAddr], taken: &mut Taken) -> Option<App> {
+fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut Taken) -> Option<App> {
+    let issuer = own.issuer;
     let name = section.required_text("name", "write a name of a-z, 0-9, - and _", |text| {
         let name = address::app_name(text)?;
         if taken.names.contains(&name) {
@@ -55,13 +67,17 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
     });
     let mut upstreams = Vec::new();
     section.required_texts("upstreams", "write a list such as [\"http://127.0.0.1:8081\"]", |text| {
-        let upstream = address::upstream(text, listen)?;
+        let upstream = match text.strip_prefix("unix:") {
+            Some(path) => Upstream::Socket(socket(path, own, files)?),
+            None => address::upstream(text, own.listen)?,
+        };
         if upstreams.contains(&upstream) {
             return Err(format!("{text:?} stands in this list already; write each server once"));
         }
         upstreams.push(upstream);
         Ok(())
     });
+    let upstream_tls = tls::upstream(&mut section, &upstreams, files);
     let audience = section.text("audience", "write the audience that tokens must name", address::name);
     let clients = section.texts("clients", "write a list of client ids", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
@@ -77,6 +93,7 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
         host: host?,
         url,
         upstreams,
+        upstream_tls,
         routes: routes?,
         audience,
         clients,
@@ -86,6 +103,15 @@ fn app(mut section: Section<'_, '_>, issuer: Option<&Issuer>, listen: &[SocketAd
         read_timeout,
         write_timeout,
     })
+}
+
+/// The Unix socket of a server: it may be absent, the server makes it.
+fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
+    let path = files.socket(files.path(text)?)?;
+    if own.socket == Some(&path) {
+        return Err(format!("{} is Sealgate's own socket; write the application's", path.display()));
+    }
+    Ok(path)
 }
 
 fn identity(app: &mut Section<'_, '_>) -> Identity {

@@ -1,0 +1,134 @@
+//! One server of an application: its address, how to connect to it, and whether it lives.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http::HeaderValue;
+use pingora::upstreams::peer::HttpPeer;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::super::upgrade::UpgradeConnector;
+use super::trust::Trust;
+use crate::config::App;
+
+/// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
+pub(in crate::edge) const UPGRADED_SILENCE: Duration = Duration::from_hours(1);
+/// How long an idle connection to an upstream is kept.
+const IDLE: Duration = Duration::from_secs(30);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// One lost packet is no failure.
+const FAILURES: u32 = 2;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    Ip(SocketAddr),
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// One address of an upstream.
+pub(in crate::edge) struct Server {
+    pub(super) address: Address,
+    /// For ordinary requests.
+    pub(in crate::edge) peer: HttpPeer,
+    /// For requests that ask to switch protocols.
+    pub(in crate::edge) upgrade_peer: HttpPeer,
+    /// Its own `Host`, where the client's is not to reach it.
+    pub(in crate::edge) host: Option<HeaderValue>,
+    /// Checks that failed one after the other, up to now.
+    failures: AtomicU32,
+}
+
+impl Server {
+    /// A server at `address`. With `tls`, it must show a certificate for that name.
+    ///
+    /// # Errors
+    /// Why there cannot be such a server.
+    pub(super) fn new(
+        app: &App,
+        address: Address,
+        tls: Option<&str>,
+        host: &HeaderValue,
+        trust: &Trust,
+    ) -> Result<Self, String> {
+        let name = tls.unwrap_or_default().to_owned();
+        if tls.is_some() && name.is_empty() {
+            // Pingora takes an empty name for the wish not to look at the certificate.
+            return Err("there is no name to look for on its certificate".to_owned());
+        }
+        let mut peer = match &address {
+            Address::Ip(address) => HttpPeer::new(*address, tls.is_some(), name),
+            Address::Socket(path) => {
+                let path = path.to_str().ok_or("write the socket's path in UTF-8")?;
+                HttpPeer::new_uds(path, false, String::new()).map_err(|error| error.to_string())?
+            }
+        };
+        if tls.is_some() {
+            trust.give(&mut peer);
+        }
+        // Pingora's own defaults are to wait for ever.
+        peer.options.connection_timeout = Some(app.connect_timeout);
+        peer.options.total_connection_timeout = Some(app.connect_timeout);
+        peer.options.read_timeout = Some(app.read_timeout);
+        peer.options.write_timeout = Some(app.write_timeout);
+        peer.options.idle_timeout = Some(IDLE);
+        let mut upgrade_peer = peer.clone();
+        upgrade_peer.options.read_timeout = Some(UPGRADED_SILENCE);
+        upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
+        // Its connections are never those of ordinary requests, whose keys are even.
+        upgrade_peer.group_key = peer.group_key | 1;
+        let host = (!app.preserve_host).then(|| host.clone());
+        Ok(Self { address, peer, upgrade_peer, host, failures: AtomicU32::new(0) })
+    }
+
+    /// Whether it has answered when last looked at, as far as anybody knows.
+    pub(super) fn is_alive(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) < FAILURES
+    }
+
+    /// Knows of its health what `other`, the same server before, knew.
+    pub(super) fn inherit(&self, other: &Self) {
+        self.failures.store(other.failures.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Looks whether it takes connections.
+    pub(super) async fn check(&self, app: &str) {
+        let connected = async {
+            match &self.address {
+                Address::Ip(address) => TcpStream::connect(address).await.map(drop),
+                Address::Socket(path) => UnixStream::connect(path).await.map(drop),
+            }
+        };
+        let outcome =
+            timeout(CHECK_TIMEOUT, connected).await.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        let failed_before = self.failures.load(Ordering::Relaxed);
+        match outcome {
+            Ok(()) => {
+                self.failures.store(0, Ordering::Relaxed);
+                if failed_before >= FAILURES {
+                    tracing::info!(app, server = %self.address, "the upstream takes connections again");
+                }
+            }
+            Err(error) => {
+                self.failures.store(failed_before.saturating_add(1), Ordering::Relaxed);
+                if failed_before + 1 == FAILURES {
+                    tracing::warn!(app, server = %self.address, %error, "the upstream takes no connections");
+                }
+            }
+        }
+    }
+}

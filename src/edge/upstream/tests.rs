@@ -1,0 +1,189 @@
+use std::io;
+use std::net::TcpListener;
+
+use super::*;
+use crate::config::{Config, UpstreamTls};
+
+fn app(upstreams: &[&str]) -> App {
+    let text = format!(
+        "issuer = \"https://id.test\"\nserver.listen = [\"127.0.0.1:443\"]\nstore.path = \"s\"\n\
+         hsm = {{ module = \"m\", token_label = \"t\", pin_file = \"p\" }}\n[[app]]\nname = \"wiki\"\n\
+         host = \"wiki.test\"\npreserve_host = false\nupstreams = {upstreams:?}\n[[app.route]]\npath = \"/\"\n\
+         access = \"public\"\n"
+    );
+    Config::parse(&text, std::path::Path::new("/nowhere")).unwrap().apps.remove(0)
+}
+
+fn at(upstreams: &[&str]) -> Upstreams {
+    Upstreams::new(&app(upstreams), &Resolver::system()).unwrap()
+}
+
+fn picked(upstreams: &Upstreams, avoid: Option<&Arc<Server>>) -> String {
+    upstreams.pick(avoid).unwrap().address.to_string()
+}
+
+/// A resolver that says what the test says.
+fn said(answer: &Arc<Mutex<io::Result<Vec<SocketAddr>>>>) -> Resolver {
+    let answer = Arc::clone(answer);
+    let find = move |_: &str, _| match &*answer.lock().unwrap() {
+        Ok(addresses) => Ok(addresses.clone()),
+        Err(error) => Err(error.kind().into()),
+    };
+    Resolver { find: Arc::new(find), every: Duration::from_millis(20) }
+}
+
+#[test]
+fn servers_take_turns() {
+    let upstreams = at(&["http://127.0.0.1:1", "http://127.0.0.2:1", "unix:/a"]);
+    let turns: Vec<_> = (0..6).map(|_| picked(&upstreams, None)).collect();
+    assert_eq!(turns[..3], ["127.0.0.1:1", "127.0.0.2:1", "unix:/a"]);
+    assert_eq!(turns[..3], turns[3..]);
+}
+
+#[test]
+fn a_server_that_failed_is_not_asked_again_at_once() {
+    let upstreams = at(&["http://127.0.0.1:1", "http://127.0.0.2:1"]);
+    let failed = upstreams.pick(None).unwrap();
+    for _ in 0..4 {
+        assert_ne!(picked(&upstreams, Some(&failed)), failed.address.to_string());
+    }
+}
+
+#[test]
+fn the_only_server_is_always_worth_a_try() {
+    let upstreams = at(&["http://127.0.0.1:1"]);
+    let only = upstreams.pick(None).unwrap();
+    assert_eq!(picked(&upstreams, Some(&only)), "127.0.0.1:1");
+}
+
+#[tokio::test]
+async fn servers_found_dead_are_skipped_while_others_live_and_their_share_goes_to_all() {
+    let sockets = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let urls = sockets.each_ref().map(|socket| format!("http://{}", socket.local_addr().unwrap()));
+    let upstreams = at(&[&urls[0], &urls[1], &urls[2]]);
+    let [_one, dead, _other] = sockets;
+    let dead_url = format!("http://{}", dead.local_addr().unwrap());
+    drop(dead);
+    for _ in 0..2 {
+        for server in upstreams.current().iter() {
+            server.check("wiki").await;
+        }
+    }
+    let turns: Vec<_> = (0..8).map(|_| format!("http://{}", picked(&upstreams, None))).collect();
+    assert!(!turns.contains(&dead_url), "{turns:?}");
+    assert_eq!(turns.iter().filter(|turn| **turn == turns[0]).count(), 4);
+}
+
+#[tokio::test]
+async fn a_socket_that_nobody_listens_on_is_found_dead_and_alive_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("app.sock");
+    let upstreams = at(&[&format!("unix:{}", path.display()), "http://127.0.0.1:1"]);
+    let socket = Arc::clone(&upstreams.current()[0]);
+    for _ in 0..2 {
+        socket.check("wiki").await;
+    }
+    assert!(!socket.is_alive());
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    socket.check("wiki").await;
+    assert!(socket.is_alive());
+}
+
+#[test]
+fn the_host_and_the_name_on_the_certificate_are_the_upstreams_own() {
+    let server = at(&["https://127.0.0.1:8443"]).pick(None).unwrap();
+    assert_eq!(server.peer.sni, "127.0.0.1");
+    assert!(server.peer.options.verify_cert && server.peer.options.verify_hostname);
+    assert_eq!(server.host.as_ref().unwrap(), "127.0.0.1:8443");
+    assert_eq!(at(&["unix:/a"]).pick(None).unwrap().host.as_ref().unwrap(), "localhost");
+}
+
+#[test]
+fn the_configured_name_is_looked_for_on_every_certificate() {
+    let mut app = app(&["https://127.0.0.1:8443", "https://[::1]:8443"]);
+    app.upstream_tls = UpstreamTls { server_name: Some("wiki.internal".to_owned()), ..UpstreamTls::default() };
+    let upstreams = Upstreams::new(&app, &Resolver::system()).unwrap();
+    assert!(upstreams.current().iter().all(|server| server.peer.sni == "wiki.internal"));
+}
+
+#[test]
+fn connections_made_under_other_trust_are_not_shared() {
+    let directory = tempfile::tempdir().unwrap();
+    let group = |certificate: &str| {
+        let ca = directory.path().join("ca.pem");
+        std::fs::write(&ca, certificate).unwrap();
+        let mut app = app(&["https://127.0.0.1:8443"]);
+        app.upstream_tls.ca = Some(ca);
+        let server = Upstreams::new(&app, &Resolver::system()).unwrap().pick(None).unwrap();
+        assert_ne!(server.peer.group_key, server.upgrade_peer.group_key);
+        server.peer.group_key
+    };
+    let one = group(include_str!("../../../tests/config/wiki.certificate.pem"));
+    let other = group(include_str!("../../../tests/config/wiki.certificate.pem").repeat(2).as_str());
+    assert!(one != 0 && other != 0 && one != other);
+    assert_eq!(at(&["https://127.0.0.1:8443"]).pick(None).unwrap().peer.group_key, 0);
+}
+
+#[test]
+fn a_name_that_cannot_be_found_leaves_the_others() {
+    let answer = Arc::new(Mutex::new(Err(io::ErrorKind::NotFound.into())));
+    let app = app(&["http://wiki.internal:8081", "http://127.0.0.1:1"]);
+    let upstreams = [Arc::new(Upstreams::new(&app, &said(&answer)).unwrap())];
+    Upstreams::find_names(&upstreams);
+    assert_eq!(picked(&upstreams[0], None), "127.0.0.1:1");
+}
+
+#[test]
+fn a_resolver_that_hangs_holds_the_start_up_for_a_moment_only() {
+    let find = |_: &str, _| {
+        std::thread::sleep(Duration::from_secs(30));
+        Ok(Vec::new())
+    };
+    let resolver = Resolver { find: Arc::new(find), every: Duration::from_secs(1) };
+    let names: Vec<_> = (0..20).map(|number| format!("http://wiki-{number}.internal")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let upstreams = [Arc::new(Upstreams::new(&app(&names), &resolver).unwrap())];
+    let start = std::time::Instant::now();
+    Upstreams::find_names(&upstreams);
+    assert!(start.elapsed() < FIRST_LOOKUP + Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(upstreams[0].pick(None).is_none());
+}
+
+#[tokio::test]
+async fn a_name_is_followed_and_its_last_addresses_outlive_an_outage() {
+    let answer = Arc::new(Mutex::new(Err(io::ErrorKind::NotFound.into())));
+    let upstreams = Arc::new(Upstreams::new(&app(&["http://wiki.internal:8081"]), &said(&answer)).unwrap());
+    assert!(upstreams.pick(None).is_none());
+    let (_stop, stopping) = watch::channel(false);
+    tokio::spawn(Arc::clone(&upstreams).watch(stopping));
+    let told = |addresses: &[&str]| {
+        *answer.lock().unwrap() = Ok(addresses.iter().map(|address| address.parse().unwrap()).collect());
+    };
+    let becomes = async |expected: &[&str]| {
+        let look = async {
+            while upstreams.current().iter().map(|server| server.address.to_string()).ne(expected.iter().copied()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(5), look).await.expect("the servers change");
+    };
+    told(&["127.0.0.2:8081", "127.0.0.1:8081", "127.0.0.2:8081"]);
+    becomes(&["127.0.0.1:8081", "127.0.0.2:8081"]).await;
+    *answer.lock().unwrap() = Err(io::ErrorKind::TimedOut.into());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    becomes(&["127.0.0.1:8081", "127.0.0.2:8081"]).await;
+    told(&[]);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    becomes(&["127.0.0.1:8081", "127.0.0.2:8081"]).await;
+    told(&["127.0.0.3:8081"]);
+    becomes(&["127.0.0.3:8081"]).await;
+}
+
+#[test]
+fn more_addresses_than_anybody_needs_are_left_out() {
+    let many = (0..1000_u32).map(|number| SocketAddr::from((number.to_be_bytes(), 80))).collect();
+    let answer = Arc::new(Mutex::new(Ok(many)));
+    let upstreams = [Arc::new(Upstreams::new(&app(&["http://wiki.internal"]), &said(&answer)).unwrap())];
+    Upstreams::find_names(&upstreams);
+    assert_eq!(upstreams[0].current().len(), 64);
+}

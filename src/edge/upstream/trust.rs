@@ -1,0 +1,103 @@
+//! Whom an application's upstreams that speak TLS must prove to be, and what we show them: the certificates that the
+//! configuration names, in the form that Pingora wants. A server's certificate is always verified; nothing here can turn
+//! that off.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pingora::protocols::tls::CaType;
+use pingora::upstreams::peer::HttpPeer;
+use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest, Sha256};
+
+use super::super::certificate::{Stamp, read, read_pair, stamp};
+use crate::config::UpstreamTls;
+
+/// Certificates that were read.
+#[derive(Clone, Default)]
+pub(super) struct Trust {
+    /// The only authorities that count; the machine's own when absent.
+    authorities: Option<Arc<CaType>>,
+    client: Option<Arc<CertKey>>,
+    /// Pingora keeps idle connections by address, name and client certificate's serial number, and does not look at who
+    /// was trusted then. Two applications that trust others must not share them; nor may what was trusted before.
+    group: u64,
+}
+
+impl Trust {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub(super) fn read(tls: &UpstreamTls) -> Result<Self, String> {
+        let mut digest = Sha256::new();
+        let authorities = tls.ca.as_deref().map(|file| authorities(file, &mut digest)).transpose()?;
+        let client = match &tls.client {
+            Some(files) => {
+                // What rustls would refuse at each connection is refused here, once.
+                read(files)?;
+                let (certificates, key) = read_pair(files)?;
+                let certificates: Vec<Vec<u8>> = certificates.iter().map(|one| one.to_vec()).collect();
+                for certificate in &certificates {
+                    readable(certificate).map_err(|why| format!("{}: {why}", files.certificate.display()))?;
+                    digest.update(certificate);
+                }
+                let key = key.secret_der().to_vec();
+                // Pingora finds out by itself, at each connection, of which kind the key is.
+                PrivateKeyDer::try_from(key.as_slice())
+                    .map_err(|why| format!("{}: {why}; write a PKCS#8 key", files.key.display()))?;
+                Some(Arc::new(CertKey::new(certificates, key)))
+            }
+            None => None,
+        };
+        let mut group = 0;
+        if authorities.is_some() || client.is_some() {
+            let mut first = [0; 8];
+            first.copy_from_slice(&digest.finalize()[..8]);
+            group = u64::from_ne_bytes(first) & !1;
+        }
+        Ok(Self { authorities, client, group })
+    }
+
+    /// Makes connections of this peer, which speaks TLS, subject to it.
+    pub(super) fn give(&self, peer: &mut HttpPeer) {
+        peer.options.ca.clone_from(&self.authorities);
+        peer.client_cert_key.clone_from(&self.client);
+        peer.group_key = self.group;
+    }
+}
+
+/// What the files look like now.
+pub(super) fn stamps(tls: &UpstreamTls) -> Vec<Stamp> {
+    let pair = tls.client.iter().flat_map(|files| [&files.certificate, &files.key]);
+    tls.ca.iter().chain(pair).map(PathBuf::as_path).map(stamp).collect()
+}
+
+fn authorities(file: &Path, digest: &mut Sha256) -> Result<Arc<CaType>, String> {
+    let name = file.display();
+    let content = std::fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let certificates = CertificateDer::pem_slice_iter(&content)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("{name} is damaged ({error}); write PEM"))?;
+    // With an empty list Pingora would refuse every connection; nobody wants that.
+    if certificates.is_empty() {
+        return Err(format!("{name} holds no certificate; write those of the authorities, PEM"));
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    let mut wrapped = Vec::with_capacity(certificates.len());
+    for certificate in certificates {
+        let unusable = |why: String| format!("{name} holds what is no authority's certificate: {why}");
+        readable(&certificate).map_err(unusable)?;
+        digest.update(&certificate);
+        wrapped.push(WrappedX509::new(certificate.to_vec(), parse_x509));
+        roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
+    }
+    Ok(wrapped.into())
+}
+
+/// Pingora panics at what this reader cannot read.
+fn readable(certificate: &[u8]) -> Result<(), String> {
+    x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
+}
