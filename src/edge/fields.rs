@@ -1,6 +1,8 @@
 //! Header fields that must have one form, whatever the client's HTTP version and the upstream's manners.
 
-use http::header::{CONNECTION, COOKIE, HOST, SET_COOKIE, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHENTICATE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -55,17 +57,24 @@ pub(super) fn sift_cookies(response: &mut ResponseHeader, may_pass: impl Fn(&Hea
 /// RFC 9110 §7.6.1: what concerns one connection only goes no further. Framing fields stay, whatever `Connection`
 /// names: how the body ends is between us and the client, and Pingora sees to that.
 pub(super) fn strip_hop_by_hop(response: &mut ResponseHeader) {
-    const HOP_BY_HOP: [&str; 6] =
-        ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authentication-info", "te", "trailer"];
+    const HOP_BY_HOP: [HeaderName; 8] = [
+        CONNECTION,
+        UPGRADE,
+        TE,
+        TRAILER,
+        PROXY_AUTHENTICATE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+        HeaderName::from_static("proxy-authentication-info"),
+    ];
     let nominated = nominated(&response.headers);
-    for name in nominated.iter().filter(|name| !["content-length", "transfer-encoding"].contains(&name.as_str())) {
+    let framing = |name: &HeaderName| [CONTENT_LENGTH, TRANSFER_ENCODING].contains(name);
+    let goes = |name: &&HeaderName| HOP_BY_HOP.contains(name) || (nominated.contains(name) && !framing(name));
+    // Most answers have none of these, and to look is cheaper than to take out what is not there.
+    let going: Vec<HeaderName> = response.headers.keys().filter(goes).cloned().collect();
+    for name in &going {
         response.remove_header(name);
     }
-    for name in HOP_BY_HOP {
-        response.remove_header(name);
-    }
-    response.remove_header(&UPGRADE);
-    response.remove_header(&CONNECTION);
 }
 
 fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {

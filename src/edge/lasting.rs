@@ -5,18 +5,22 @@
 //! A short exchange never gets here and costs nothing but its [`Switch`].
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::ops::Bound::{Excluded, Included};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use atomic_waker::AtomicWaker;
 use http::request;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::server::ShutdownWatch;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::{Front, Standing};
@@ -40,20 +44,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Switch {
     thrown: AtomicBool,
-    notify: Notify,
+    /// Of the one task that the exchange runs in.
+    task: AtomicWaker,
 }
 
 impl Switch {
     fn throw(&self) {
         self.thrown.store(true, Ordering::Release);
-        // One waiter at most; if it has not begun to wait, this is kept for it.
-        self.notify.notify_one();
+        self.task.wake();
     }
 
-    async fn thrown(&self) {
-        while !self.thrown.load(Ordering::Acquire) {
-            self.notify.notified().await;
-        }
+    fn poll_thrown(&self, cx: &Context<'_>) -> Poll<()> {
+        self.task.register(cx.waker());
+        // After registering: a throw in between has either been seen or wakes.
+        if self.thrown.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -63,22 +67,28 @@ pub(super) struct Severable<A>(pub(super) Arc<A>);
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
-    async fn process_new_http(
-        self: &Arc<Self>,
+    // Written out, for a session is kilobytes: an async function would move it into a future of its own first.
+    fn process_new_http<'this, 'stop, 'all>(
+        self: &'this Arc<Self>,
         mut session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
+        shutdown: &'stop ShutdownWatch,
+    ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'all>>
+    where
+        'this: 'all,
+        'stop: 'all,
+        Self: 'all,
+    {
         let switch = Arc::new(Switch::default());
         if session.is_http2() {
             session.req_header_mut().extensions_mut().insert(Arc::clone(&switch));
         } else {
             session.set_connection_user_context(Some(Box::new(Arc::clone(&switch))));
         }
-        tokio::select! {
-            biased;
-            reused = self.0.process_new_http(session, shutdown) => reused,
-            () = switch.thrown() => None,
-        }
+        let mut exchange = self.0.process_new_http(session, shutdown);
+        Box::pin(poll_fn(move |cx| match exchange.as_mut().poll(cx) {
+            Poll::Ready(reused) => Poll::Ready(reused),
+            Poll::Pending => switch.poll_thrown(cx).map(|()| None),
+        }))
     }
 
     fn h2_options(&self) -> Option<H2Options> {
@@ -221,6 +231,6 @@ mod tests {
         assert!(!switch.thrown.load(Ordering::Acquire));
         let _ticket = lasting.begin(head(), Arc::clone(&switch));
         lasting.cut(2);
-        switch.thrown().await;
+        poll_fn(|cx| switch.poll_thrown(cx)).await;
     }
 }

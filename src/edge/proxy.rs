@@ -218,7 +218,10 @@ impl ProxyHttp for Proxy {
 
     async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         session.set_read_timeout(Some(self.body_timeout));
-        session.set_write_timeout(Some(self.write_timeout));
+        if session.is_http2() {
+            // Over HTTP/1 the connection itself sees to that, and a timer for each write costs more than the decision.
+            session.set_write_timeout(Some(self.write_timeout));
+        }
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {

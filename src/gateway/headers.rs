@@ -23,7 +23,6 @@ const GROUPS: HeaderName = HeaderName::from_static("x-forwarded-groups");
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
 /// The headers that say who somebody is.
@@ -189,9 +188,6 @@ pub(super) fn rewrite(
         set.push((FORWARDED_HOST, host.clone()));
     }
     set.push((PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
-    if let Ok(id) = HeaderValue::try_from(origin.request_id.as_str()) {
-        set.push((REQUEST_ID, id));
-    }
     Rewrite { remove, set, path_and_query: path_and_query.clone(), answer: cors.of_application() }
 }
 
@@ -422,19 +418,16 @@ mod tests {
         let headers = arrive(&fields, &Identity::nobody(config::Identity::default()));
         assert!(headers.values().all(|value| value != "forged"), "{headers:?}");
         let names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
-        assert_eq!(names.len(), 5, "{names:?}");
+        assert_eq!(names.len(), 4, "{names:?}");
     }
 
     #[test]
     fn the_headers_of_the_way_are_set_once() {
         let twice: [(&str, &[u8]); 2] = [("x-forwarded-for", b"1.1.1.1"), ("x-forwarded-for", b"2.2.2.2")];
         let headers = arrive(&twice, &anna());
-        for (name, value) in [
-            ("x-forwarded-for", "192.0.2.7"),
-            ("x-forwarded-host", "wiki.test"),
-            ("x-forwarded-proto", "https"),
-            ("x-request-id", "r1"),
-        ] {
+        for (name, value) in
+            [("x-forwarded-for", "192.0.2.7"), ("x-forwarded-host", "wiki.test"), ("x-forwarded-proto", "https")]
+        {
             assert_eq!(headers.get_all(name).iter().collect::<Vec<_>>(), [value], "{name}");
         }
     }

@@ -87,8 +87,11 @@ pub fn is_bearer(header: &[u8]) -> bool {
 /// The token of a `Bearer` header; `None` for another scheme, no token, or anything but one `b64token`.
 pub fn bearer(header: &[u8]) -> Option<&str> {
     let token = after_scheme(header, "bearer")?;
-    let sound = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
-    (!token.is_empty() && token.iter().all(sound)).then_some(token).and_then(|token| std::str::from_utf8(token).ok())
+    // Without a branch a byte: a token is a kilobyte, and comes with each request.
+    let sound =
+        |byte: u8| byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=');
+    let all_sound = token.iter().fold(true, |sound_yet, byte| sound_yet & sound(*byte));
+    (!token.is_empty() && all_sound).then_some(token).and_then(|token| std::str::from_utf8(token).ok())
 }
 
 /// What follows an authentication scheme and its spaces; schemes compare without case (RFC 9110 §11.1).

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sealgate::config::Tls;
 use sealgate::edge::{AnsweredBy, ConnectionEvent};
 
-use crate::harness::{Client, Edge, curl, legacy, soon, upstream};
+use crate::harness::{Client, Edge, GRACE, curl, legacy, soon, upstream};
 use crate::tls::certificate;
 
 /// The longest that access may outlive its end.
