@@ -5,7 +5,7 @@ use sealgate::page::{
     PasswordProblem, Profile, ProfileField, SessionLine, Sessions, Shell, language_tag,
 };
 
-use super::Sample;
+use crate::sample::Sample;
 
 /// The account pages in every state.
 pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {

@@ -8,7 +8,7 @@ use sealgate::page::{
     AuditActor, AuditLog, Chrome, Done, EventLine, Pages, SessionLine, Shell, Standing, language_tag,
 };
 
-use super::Sample;
+use crate::sample::Sample;
 
 /// The console's pages in every state.
 pub(crate) fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
