@@ -132,6 +132,7 @@ export const STATES = [
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-limits", as: "first", show: at(`${ISSUER}/console/limits`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
+  { name: "console-audit-wrong", as: "first", show: at(`${ISSUER}/console/audit?person=nobody&from=x`) },
   { name: "console-forbidden", as: "second", status: 403, show: at(`${ISSUER}/console`) },
   { name: "error-unknown-client", as: "nobody", status: 400, show: at(authorize({ client_id: "stranger" })) },
   { name: "error-redirect-uri", as: "nobody", status: 400, show: at(authorize({ redirect_uri: "https://evil.example/" })) },
