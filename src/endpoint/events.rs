@@ -42,20 +42,22 @@ impl Names {
     }
 
     async fn person(&mut self, call: &Call<'_>, subject: Subject) -> Result<Called, StoreError> {
-        if !self.people.contains_key(&subject) {
-            let user = call.sealgate.store.user(subject).await?;
-            self.people.insert(subject, user.map(|user| user.email.as_str().to_owned()));
-        }
-        let name = self.people.get(&subject).cloned().flatten();
+        let name = if let Some(known) = self.people.get(&subject) {
+            known.clone()
+        } else {
+            let name = call.sealgate.store.user(subject).await?.map(|user| user.email.as_str().to_owned());
+            self.people.entry(subject).or_insert(name).clone()
+        };
         Ok(Called { id: subject.to_string(), has_page: name.is_some(), name })
     }
 
     async fn client(&mut self, call: &Call<'_>, id: &ClientId) -> Result<Called, StoreError> {
-        if !self.clients.contains_key(id) {
-            let client = call.sealgate.client(id).await?;
-            self.clients.insert(id.clone(), client.map(|client| client.name));
-        }
-        let name = self.clients.get(id).cloned().flatten();
+        let name = if let Some(known) = self.clients.get(id) {
+            known.clone()
+        } else {
+            let name = call.sealgate.client(id).await?.map(|client| client.name);
+            self.clients.entry(id.clone()).or_insert(name).clone()
+        };
         let has_page = name.is_some() && !id.as_str().starts_with(INTERNAL_CLIENT);
         Ok(Called { id: id.to_string(), has_page, name })
     }

@@ -102,13 +102,17 @@ impl Typed {
                 faults.push(AuditField::Person);
             }
         }
-        match self.midnight(&self.from) {
-            Some(from) => filter.since = from,
-            None => faults.push(AuditField::From),
+        if !self.from.is_empty() {
+            filter.since = self.midnight(&self.from);
+            if filter.since.is_none() {
+                faults.push(AuditField::From);
+            }
         }
-        match self.midnight(&self.to) {
-            Some(to) => filter.until = to.map(|to| to.plus(DAY)),
-            None => faults.push(AuditField::To),
+        if !self.to.is_empty() {
+            filter.until = self.midnight(&self.to).map(|to| to.plus(DAY));
+            if filter.until.is_none() {
+                faults.push(AuditField::To);
+            }
         }
         if !faults.is_empty() {
             return Ok(Err(faults));
@@ -124,14 +128,11 @@ impl Typed {
         Ok(Ok(Some(filter)))
     }
 
-    /// When a day begins for the reader; nothing in it where no day is typed; `None` where what is typed is no day.
-    fn midnight(&self, day: &str) -> Option<Option<UnixTime>> {
-        if day.is_empty() {
-            return Some(None);
-        }
+    /// When a day begins for the reader, if it is one.
+    fn midnight(&self, day: &str) -> Option<UnixTime> {
         let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
         let seconds = day.and_time(NaiveTime::MIN).and_utc().timestamp().checked_add(self.zone * 60)?;
-        u64::try_from(seconds).ok().map(|seconds| Some(UnixTime::from_seconds(seconds)))
+        u64::try_from(seconds).ok().map(UnixTime::from_seconds)
     }
 
     /// The address of what comes after.
