@@ -13,8 +13,8 @@ pub(super) async fn execute(directory: &Directory<'_>, command: Box<AuditCommand
         Some(person) => Some(users::find(directory, person).await?.sub),
         None => None,
     };
-    let AuditCommand { client, kinds, since, after, limit, .. } = *command;
-    let filter = AuditFilter { subject, client, kinds, since };
+    let AuditCommand { client, kinds, since, until, after, limit, .. } = *command;
+    let filter = AuditFilter { subject, client, kinds, since, until };
     let page = directory.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
     let next = page.next.map(|id| id.to_string());
     Ok(view::list("events", page.records.iter().map(view::audit).collect(), next))

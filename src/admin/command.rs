@@ -242,6 +242,9 @@ pub struct AuditCommand {
     pub kinds: Vec<AuditKind>,
     /// From when on.
     pub since: Option<UnixTime>,
+    /// Before when.
+    #[serde(default)]
+    pub until: Option<UnixTime>,
     /// The last one that the page before looked at.
     pub after: Option<AuditId>,
     /// Events at most.

@@ -27,6 +27,9 @@ pub(super) struct Arguments {
     /// From this day or instant on, such as 2026-11-21 or 2026-11-21T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = instant)]
     since: Option<UnixTime>,
+    /// Before this day or instant
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    until: Option<UnixTime>,
     /// Events at most
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
@@ -55,6 +58,7 @@ pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -
             client: arguments.client.clone(),
             kinds: arguments.kind.clone(),
             since: arguments.since,
+            until: arguments.until,
             after,
             limit: arguments.limit - events.len(),
         };

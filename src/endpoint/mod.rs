@@ -68,6 +68,7 @@ enum Endpoint {
     Script,
     Logo,
     Account(Section),
+    ChangePassword,
     Console(Area),
 }
 
@@ -127,6 +128,7 @@ const ROUTES: &[Route] = &[
     page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
     page("/account",                Endpoint::Account(Section::Profile),      "account",    GET_POST, Bucket::Pages),
     page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
+    page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
     page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
     page("/account/activity",       Endpoint::Account(Section::Activity),     "account",    GET,      Bucket::Pages),
@@ -313,6 +315,7 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
         Endpoint::Script => Ok(asset::script(call)),
         Endpoint::Logo => asset::logo(call),
         Endpoint::Account(section) => account::answer(call, section).await,
+        Endpoint::ChangePassword => Ok(account::change_password(call)),
         Endpoint::Console(area) => console::answer(call, area).await,
     }
 }

@@ -19,16 +19,39 @@ pub struct EventLine<'a> {
     pub count: u64,
     /// By whom.
     pub actor: AuditActor<'a>,
-    /// Whom it is about, by their `sub`.
-    pub subject: Option<&'a str>,
-    /// The client or the application.
-    pub party: Option<&'a str>,
+    /// Whom it is about: a `sub` and an address.
+    pub subject: Option<Named<'a>>,
+    /// The client or the application: an id and a name.
+    pub party: Option<Named<'a>>,
     /// From where.
     pub address: Option<&'a str>,
     /// In which request.
     pub request_id: Option<&'a str>,
     /// More, in the program's own words.
     pub detail: Option<&'a str>,
+}
+
+/// An id, and what people call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// The id.
+    pub id: &'a str,
+    /// The name; nothing where it is not known any more.
+    pub name: Option<&'a str>,
+    /// Whether the console has a page about it.
+    pub has_page: bool,
+}
+
+impl<'a> Named<'a> {
+    /// The name, or the id where there is none.
+    fn words(&self) -> &'a str {
+        self.name.unwrap_or(self.id)
+    }
+
+    /// Whether the id says more than the words do.
+    fn has_other_id(&self) -> bool {
+        self.words() != self.id
+    }
 }
 
 /// Who did something.
@@ -38,8 +61,8 @@ pub enum AuditActor<'a> {
     Stranger,
     /// The person whom it is about.
     Person,
-    /// Somebody who works in the console, by their `sub`.
-    Administrator(&'a str),
+    /// Somebody who works in the console: a `sub` and an address.
+    Administrator(Named<'a>),
     /// The client itself.
     Client,
     /// Whoever gives commands on the machine.
@@ -55,7 +78,7 @@ pub struct Activity<'a> {
     pub next: Option<&'a str>,
 }
 
-/// The trail, and what of it is wanted. The form sends `kind`, `person` and `client`.
+/// The trail, and what of it is wanted. The form sends `kind`, `person`, `client`, `from`, `to` and `zone`.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditLog<'a> {
     /// The events, the newest first.
@@ -70,6 +93,25 @@ pub struct AuditLog<'a> {
     pub person: &'a str,
     /// The client that is wanted, as typed, or empty.
     pub client: &'a str,
+    /// The first day that is wanted, as typed, or empty.
+    pub from: &'a str,
+    /// The last day that is wanted, as typed, or empty.
+    pub to: &'a str,
+    /// How many minutes the reader's clock is behind UTC; a script fills it in.
+    pub zone: i64,
+    /// What cannot be meant.
+    pub faults: &'a [AuditField],
+}
+
+/// A field of the audit trail's form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditField {
+    /// Nobody is called like that.
+    Person,
+    /// The first day is none.
+    From,
+    /// The last day is none.
+    To,
 }
 
 impl Pages {
@@ -84,7 +126,7 @@ impl Pages {
     /// The audit trail.
     pub fn console_audit(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &AuditLog<'_>) -> String {
         let t = self.messages(chrome);
-        let inside = Inside::new(self, chrome, shell, Place::Audit, t.audit_title(), false);
+        let inside = Inside::new(self, chrome, shell, Place::Audit, t.audit_title(), !page.faults.is_empty());
         let lines = page.events.iter().map(|line| EventWords::new(t, line)).collect();
         let kinds = page.kinds.iter().map(|kind| (*kind, kind_words(t, kind))).collect();
         rendered(&AuditPage { inside, page, lines, kinds })
@@ -95,7 +137,10 @@ impl Pages {
 struct EventWords<'a> {
     line: &'a EventLine<'a>,
     title: String,
-    actor: Markup,
+    /// Who did it, where that is nobody who has a name.
+    actor: Option<String>,
+    /// Said to the person whom it is about, where it was not they.
+    others_doing: Option<String>,
     at: Markup,
     /// Said where it stands for several.
     count: Option<String>,
@@ -104,14 +149,29 @@ struct EventWords<'a> {
 impl<'a> EventWords<'a> {
     fn new(t: &Messages, line: &'a EventLine<'a>) -> Self {
         let actor = match line.actor {
-            AuditActor::Stranger => t.actor_stranger(),
-            AuditActor::Person => t.actor_person(),
-            AuditActor::Administrator(subject) => t.actor_administrator(subject),
-            AuditActor::Client => t.actor_client(),
-            AuditActor::Operator => t.actor_operator(),
+            AuditActor::Stranger => Some(t.actor_stranger()),
+            AuditActor::Person => Some(t.actor_person()),
+            AuditActor::Administrator(_) => None,
+            AuditActor::Client => Some(t.actor_client()),
+            AuditActor::Operator => Some(t.actor_operator()),
         };
+        let of_others = matches!(line.actor, AuditActor::Administrator(_) | AuditActor::Operator);
+        let others_doing = of_others.then(|| t.activity_by_administrator());
         let count = (line.count > 1).then(|| t.event_count(line.count));
-        Self { line, title: kind_words(t, line.kind), actor, at: moment(t, line.at), count }
+        Self { line, title: kind_words(t, line.kind), actor, others_doing, at: moment(t, line.at), count }
+    }
+
+    /// What the client or application is called, as long as it is there: its id says nothing to people.
+    fn party(&self) -> Option<&'a str> {
+        self.line.party.and_then(|party| party.name)
+    }
+
+    /// Whoever did it in the console.
+    fn administrator(&self) -> Option<Named<'a>> {
+        match self.line.actor {
+            AuditActor::Administrator(named) => Some(named),
+            _ => None,
+        }
     }
 }
 
@@ -160,4 +220,14 @@ struct AuditPage<'a> {
     page: &'a AuditLog<'a>,
     lines: Vec<EventWords<'a>>,
     kinds: Vec<(&'a str, String)>,
+}
+
+impl AuditPage<'_> {
+    fn has(&self, field: AuditField) -> bool {
+        self.page.faults.contains(&field)
+    }
+
+    fn is_first(&self, field: AuditField) -> bool {
+        self.page.faults.first() == Some(&field)
+    }
 }

@@ -30,7 +30,7 @@ pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
     LoginProblem, Problem, ScopeLine, SignedOut,
 };
-pub use events::{Activity, AuditActor, AuditLog, EventLine};
+pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
 pub use language::{language_from_tag, language_tag};
 pub use look::{Asset, SCRIPT, STYLESHEET};
 pub use shell::{Done, Shell, Standing};

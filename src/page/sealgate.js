@@ -39,6 +39,9 @@ for (const element of document.querySelectorAll("time[datetime]")) {
   element.textContent = at.toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
 }
 
+// Days that are asked for are the reader's own, like the times.
+for (const field of document.querySelectorAll("input[data-zone]")) field.value = new Date().getTimezoneOffset();
+
 // Copy what stands in another element.
 for (const button of document.querySelectorAll("button[data-copies]")) {
   const source = document.getElementById(button.dataset.copies);

@@ -207,6 +207,10 @@ impl<'a> Inside<'a> {
         }
     }
 
+    pub(super) fn is_for_administrators(&self) -> bool {
+        self.shell.console == Some(Standing::Administrator)
+    }
+
     pub(super) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.shell.prefix)
     }

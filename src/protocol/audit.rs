@@ -338,6 +338,9 @@ pub struct AuditFilter {
     /// At this instant or later.
     #[serde(default)]
     pub since: Option<UnixTime>,
+    /// Before this instant.
+    #[serde(default)]
+    pub until: Option<UnixTime>,
 }
 
 impl AuditFilter {
@@ -347,6 +350,7 @@ impl AuditFilter {
             && self.client.as_ref().is_none_or(|client| event.client.as_ref() == Some(client))
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self.since.is_none_or(|since| event.at >= since)
+            && self.until.is_none_or(|until| event.at < until)
     }
 }
 

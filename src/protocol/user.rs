@@ -162,6 +162,32 @@ impl User {
     pub fn is_enabled(&self) -> bool {
         self.state == UserState::Enabled
     }
+
+    /// Whether their address, their name or a word of it begins like what is typed. For finding somebody in a list only: here it
+    /// does no harm to take ı, İ and i for one letter, and ş for s. Who somebody is, [`Email::lookup_key`] alone decides.
+    pub fn answers_to(&self, typed: &str) -> bool {
+        let typed = plain_letters(typed.trim());
+        let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
+        let within = name.match_indices(char::is_whitespace).map(|(at, space)| &name[at + space.len()..]);
+        address.starts_with(&typed)
+            || name.starts_with(&typed)
+            || within.into_iter().any(|rest| rest.starts_with(&typed))
+    }
+}
+
+/// Small letters without the marks that Turkish writes on them, for people who type without them.
+fn plain_letters(text: &str) -> String {
+    let plain = |letter| match letter {
+        'ç' => 'c',
+        'ğ' => 'g',
+        'ı' => 'i',
+        'ö' => 'o',
+        'ş' => 's',
+        'ü' => 'u',
+        other => other,
+    };
+    // Of İ its small form is an i with the dot as a letter of its own.
+    text.chars().flat_map(char::to_lowercase).filter(|letter| *letter != '\u{307}').map(plain).collect()
 }
 
 #[cfg(test)]
@@ -174,6 +200,31 @@ mod tests {
         assert_eq!(key("Admin@Example.test"), key("admin@example.test"));
         assert_ne!(key("admın@example.test"), key("admin@example.test"));
         assert_ne!(key("ADMİN@example.test"), key("admin@example.test"));
+    }
+
+    #[test]
+    fn somebody_is_found_by_the_beginning_of_address_name_or_surname() {
+        let user = User {
+            sub: Subject::from_random([7; 16]),
+            email: Email::parse("gulsah.k@example.test").unwrap(),
+            email_verified: true,
+            name: "Gülşah İpek Işıkoğlu".to_owned(),
+            phone_number: None,
+            picture: None,
+            roles: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            password: None,
+            state: UserState::Enabled,
+            created_at: UnixTime::from_seconds(0),
+            updated_at: UnixTime::from_seconds(0),
+        };
+        for typed in ["gulsah.k@example.test", "GULSAH.", "gül", "Gulsah i", "ipek", "IPEK", "İpek ışık", "isiko", ""]
+        {
+            assert!(user.answers_to(typed), "{typed}");
+        }
+        for typed in ["ulsah", "example.test", "pek", "k@", "gulsah ışık"] {
+            assert!(!user.answers_to(typed), "{typed}");
+        }
     }
 
     #[test]

@@ -100,7 +100,9 @@ impl Store {
             (None, Some(client)) => table::of_client(client, Indexed::Audit),
             (None, None) => table::all(Table::Audit),
         };
-        let (mut records, mut last, mut looked_at) = (Vec::new(), after, 0);
+        // What is too new for the filter is not even looked at: ids sort the newest first.
+        let oldest_unwanted = filter.until.map(|until| AuditId::new(until, 0));
+        let (mut records, mut last, mut looked_at) = (Vec::new(), after.max(oldest_unwanted), 0);
         while looked_at < MOST_LOOKED_AT {
             let after = last.map(|id| table::entry(prefix.clone(), id.as_bytes()));
             let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;

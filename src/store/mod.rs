@@ -37,7 +37,7 @@ pub use audit::{AuditPage, AuditRecord};
 pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
 pub use interactions::SignInAttempt;
-pub use registry::AddOutcome;
+pub use registry::{AddOutcome, UsersFound};
 pub use restored::Restored;
 pub use sessions::SessionPage;
 pub use sweep::Swept;

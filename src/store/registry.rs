@@ -19,6 +19,18 @@ pub enum AddOutcome {
     Exists,
 }
 
+/// People that one search looks at.
+const MOST_LOOKED_AT: usize = 4096;
+
+/// People who answer to what somebody typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsersFound {
+    /// They. May be none although there are more to look at.
+    pub users: Vec<User>,
+    /// After whom to go on; `None` when all were looked at.
+    pub next: Option<Subject>,
+}
+
 impl Store {
     /// The client with this id, enabled or not.
     ///
@@ -186,6 +198,38 @@ impl Store {
         let after = after.map(table::user);
         let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// Up to `limit` people who answer to what is typed ([`User::answers_to`]), in the order of their `sub`, after `after`.
+    /// Looks at a bounded number of people: there may be a `next` with fewer than `limit` found.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_users(
+        &self,
+        typed: &str,
+        after: Option<Subject>,
+        limit: usize,
+    ) -> Result<UsersFound, StoreError> {
+        let (mut users, mut last, mut looked_at) = (Vec::new(), after, 0);
+        while looked_at < MOST_LOOKED_AT {
+            let page = self.users(last, PAGE).await?;
+            let whole = page.len() == PAGE;
+            looked_at += page.len();
+            for user in page {
+                last = Some(user.sub);
+                if user.answers_to(typed) {
+                    users.push(user);
+                    if users.len() == limit {
+                        return Ok(UsersFound { users, next: last });
+                    }
+                }
+            }
+            if !whole {
+                return Ok(UsersFound { users, next: None });
+            }
+        }
+        Ok(UsersFound { users, next: last })
     }
 
     /// Keeps the hash of an initial access token (RFC 7591 §3) until it is used or too old.

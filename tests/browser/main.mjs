@@ -76,16 +76,17 @@ async function examineAll(browser, lane) {
 
 async function walkAll(browser) {
   for (const walk of WALKS.filter(chosen)) {
-    for (const scripts of [true, false]) {
+    // With scripts in English, without them in Turkish.
+    for (const [scripts, language] of [[true, "en"], [false, "tr"]]) {
       const journals = [];
       const enter = async (options = {}) => {
-        const entered = await open(browser, { scripts, ...options });
+        const entered = await open(browser, { scripts, language, ...options });
         journals.push(entered);
         return entered;
       };
       const name = `${walk.name} (${scripts ? "script" : "plain"})`;
       try {
-        await walk.go(enter, { browser, scripts });
+        await walk.go(enter, { browser, scripts, words: (words) => words[language] });
         for (const { journal } of journals) journal.complaints.forEach((complaint) => tell(`${name}: ${complaint}`));
       } catch (error) {
         tell(`${name}: ${error.message.split("\n").slice(0, 6).join(" ")} at ${journals.at(-1)?.page.url()}`);

@@ -60,7 +60,7 @@ async function tryClient(page) {
 }
 
 async function person(page, email) {
-  await page.goto(`${ISSUER}/console/users?email=${encodeURIComponent(email)}`);
+  await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(email)}`);
   await page.click(".row .name a");
   await page.waitForSelector("#user-save");
 }
@@ -120,7 +120,7 @@ export const STATES = [
   { name: "console-try-on", as: "first", show: turnTrialsOn },
   { name: "console-try-done", as: "first", show: tryClient },
   { name: "console-users", as: "first", show: at(`${ISSUER}/console/users`) },
-  { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?email=nobody@example.test`) },
+  { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?find=nobody@example.test`) },
   { name: "console-user-new", as: "first", show: at(`${ISSUER}/console/users/new`) },
   {
     name: "console-user-wrong", as: "first",
@@ -132,6 +132,7 @@ export const STATES = [
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-limits", as: "first", show: at(`${ISSUER}/console/limits`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
+  { name: "console-audit-wrong", as: "first", show: at(`${ISSUER}/console/audit?person=nobody&from=x`) },
   { name: "console-forbidden", as: "second", status: 403, show: at(`${ISSUER}/console`) },
   { name: "error-unknown-client", as: "nobody", status: 400, show: at(authorize({ client_id: "stranger" })) },
   { name: "error-redirect-uri", as: "nobody", status: 400, show: at(authorize({ redirect_uri: "https://evil.example/" })) },

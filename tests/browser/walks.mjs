@@ -79,12 +79,12 @@ export const WALKS = [
   },
   {
     name: "put a wrong password right",
-    async go(enter) {
+    async go(enter, { words }) {
       const { page } = await enter();
       await page.goto(authorize({ prompt: "consent" }));
       await signInByKeys(page, second(LANE), "wrong");
       await page.waitForSelector("#login-problem");
-      assert.match(await page.title(), /^Error: /);
+      assert.match(await page.title(), words({ en: /^Error: /, tr: /^Hata: / }));
       // The address is kept, the password is not, and that is where the cursor waits.
       assert.equal(await page.inputValue("#email"), second(LANE));
       assert.equal(await page.inputValue("#password"), "");
@@ -169,7 +169,7 @@ export const WALKS = [
   },
   {
     name: "sign out",
-    async go(enter, { browser }) {
+    async go(enter, { browser, words }) {
       const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
       const back = new URLSearchParams({ client_id: "reports", post_logout_redirect_uri: `${CLIENT_SITE}/` });
       await page.goto(`${ISSUER}/oauth/logout?${back}`);
@@ -178,13 +178,13 @@ export const WALKS = [
       await page.goto(authorize());
       await page.waitForSelector("#login-submit");
       await page.goto(`${ISSUER}/oauth/logout`);
-      assert.equal(await heading(page), "You are signed out");
+      assert.equal(await heading(page), words({ en: "You are signed out", tr: "Oturumunuz kapatıldı" }));
     },
   },
   {
     name: "change the language",
     async go(enter) {
-      const { page } = await enter();
+      const { page } = await enter({ language: "en" });
       await page.goto(authorize());
       assert.equal(await heading(page), "Sign in");
       await press(page, ".languages a[lang=tr]");
@@ -203,14 +203,14 @@ export const WALKS = [
   },
   {
     name: "go through the gate, and change the account where it does not let one in",
-    async go(enter) {
+    async go(enter, { words }) {
       const { page } = await enter();
       await page.goto(`${APP}/report?month=11`);
       await signInByKeys(page, first(LANE));
       await page.waitForURL(`${APP}/report?month=11`);
       assert.match(await page.textContent("body"), new RegExp(first(LANE)));
       await page.goto(`${APP}/staff/`);
-      assert.equal(await heading(page), "No access");
+      assert.equal(await heading(page), words({ en: "No access", tr: "Erişim izniniz yok" }));
       await press(page, "a.button");
       await page.waitForSelector("#login-submit, .account");
     },
@@ -311,15 +311,80 @@ export const WALKS = [
     },
   },
   {
+    name: "put redirect URIs right while they are typed",
+    async go(enter, { scripts }) {
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/console/clients/new`);
+      await signInByKeys(page, first(LANE));
+      await type(page, "#name", "Danışma Masası");
+      const told = () => page.textContent("#redirect-wrong");
+      for (const wrong of ["https://*.example.test/", "callback", "http://example.test/", "https://example.test/#x",
+        "https://someone@example.test/", "https://example.test/ş", "https://exa$mple.test/", `https://example.test/${"x".repeat(2000)}`]) {
+        await type(page, "#redirect_uris", `${CALLBACK}\n${wrong}`);
+        const typed = await told();
+        // What the script says while it is typed is what the server says of it.
+        if (scripts) assert.match(typed, /2/, wrong);
+        await press(page, "#client-register");
+        await page.waitForSelector("[role=alert]");
+        assert.match(await told(), /2/, wrong);
+        if (scripts) assert.equal(await told(), typed, wrong);
+        assert.equal(await page.getAttribute("#redirect_uris", "aria-invalid"), "true");
+      }
+      await type(page, "#redirect_uris", CALLBACK);
+      assert.equal(await told() === "", scripts);
+      await press(page, "#client-register");
+      await page.waitForSelector("#new-secret");
+      const [client, old] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
+      // Nothing is deleted by a slip.
+      await press(page, "#client-delete");
+      await page.waitForSelector("#sure-wrong");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "sure");
+      // A second secret beside the first.
+      await press(page, "#client-rotate");
+      await page.waitForSelector("#new-secret");
+      assert.notEqual(await page.textContent("#new-secret"), old);
+      await press(page, "#client-disable", "Space");
+      await page.waitForSelector("#client-enable");
+      await page.goto(authorize({}, client));
+      await page.waitForSelector(".reference");
+      await page.goto(`${ISSUER}/console/clients/${client}`);
+      await press(page, "#client-enable");
+      await page.waitForSelector("#client-disable");
+      // And it can be tried.
+      await press(page, "a[href*='/console/try/']");
+      await press(page, "#trial-on");
+      await press(page, "#trial-start", "Space");
+      await press(page, "#consent-allow");
+      await page.waitForSelector("[role=status].done");
+      assert.match(await page.textContent("pre"), new RegExp(first(LANE)));
+      // All of it is in the audit trail, by name.
+      await page.goto(`${ISSUER}/console/clients/${client}`);
+      await press(page, "a[href*='/console/audit?client=']");
+      await page.waitForSelector(".event");
+      const events = () => page.locator(".event").count();
+      const all = await events();
+      assert.ok(all >= 4, `${all} events`);
+      assert.match(await page.textContent(".event dl"), new RegExp(first(LANE)));
+      const today = new Date().toISOString().slice(0, 10);
+      const from = new URL(page.url());
+      from.searchParams.set("from", "2001-01-01");
+      from.searchParams.set("to", "2001-01-02");
+      await page.goto(from.href);
+      assert.equal(await events(), 0);
+      await page.goto(`${ISSUER}/console/audit?client=${client}&from=${today}&to=${today}`);
+      assert.equal(await events(), all);
+    },
+  },
+  {
     name: "disable a person and let them in again",
     async go(enter) {
       const leaver = "leaver.walk@example.test";
       const { page } = await enter();
       await page.goto(`${ISSUER}/console/users`);
       await signInByKeys(page, first(LANE));
-      await type(page, "#email", leaver);
+      await type(page, "#find", leaver.slice(0, 8));
       await page.keyboard.press("Enter");
-      await page.waitForURL(/email=leaver/);
+      await page.waitForURL(/find=leaver/);
       await press(page, ".row .name a");
       await press(page, "#user-disable");
       await page.waitForSelector("[role=status].done");
@@ -334,7 +399,7 @@ export const WALKS = [
       await theirs.page.keyboard.press("Enter");
       await theirs.page.waitForURL(/\/oauth\/consent|\/callback/);
       // Nobody shuts themselves out.
-      await page.goto(`${ISSUER}/console/users?email=${encodeURIComponent(first(LANE))}`);
+      await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(LANE))}`);
       await press(page, ".row .name a");
       await page.waitForSelector("#user-save");
       assert.equal(await page.locator("#user-disable").count(), 0);

@@ -37,6 +37,16 @@ async fn whoever_is_not_signed_in_signs_in_and_comes_back_to_the_page() {
 }
 
 #[tokio::test]
+async fn password_managers_find_the_page_on_which_the_password_is_changed() {
+    let provider = Provider::new().await;
+    let reply = provider.get("/.well-known/change-password").await;
+    assert_eq!((reply.status, reply.location()), (303, "/account/password"));
+    // By this they see that the answer above means something.
+    let nowhere = "/.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200";
+    assert_eq!(provider.get(nowhere).await.status, 404);
+}
+
+#[tokio::test]
 async fn our_own_pages_give_nobody_a_code() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;

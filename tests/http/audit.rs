@@ -4,6 +4,7 @@ use sealgate::protocol::audit::AuditKind as Kind;
 use sealgate::protocol::audit::{Actor, AuditFilter, AuditKind};
 use sealgate::store::AuditRecord;
 
+use crate::steps::csrf_of;
 use crate::support::{PASSWORD, Provider, Tokens};
 
 /// All that is kept, the newest first.
@@ -78,6 +79,8 @@ async fn the_trail_is_asked_by_person_client_kind_and_time_page_by_page() {
     assert_eq!(trail(&provider, sign_ins).await.len(), 2);
     let since = AuditFilter { since: Some(of_ben[0].event.at), ..AuditFilter::default() };
     assert_eq!(trail(&provider, since).await, of_ben);
+    let until = AuditFilter { until: Some(of_ben[0].event.at), ..AuditFilter::default() };
+    assert_eq!(trail(&provider, until).await, of_c1);
     let (mut pages, mut after) = (Vec::new(), None);
     loop {
         let page = provider.sealgate.store.audit_page(&AuditFilter::default(), after, 2).await.unwrap();
@@ -88,6 +91,49 @@ async fn the_trail_is_asked_by_person_client_kind_and_time_page_by_page() {
         }
     }
     assert_eq!(pages, all);
+}
+
+#[tokio::test]
+async fn what_people_do_to_their_own_account_is_taken_down() {
+    let provider = Provider::new().await;
+    let c1 = provider.c1();
+    let (anna, elsewhere) = (provider.browser(), provider.browser());
+    for browser in [&anna, &elsewhere] {
+        browser.authorize(&c1.authorize(&[]), "anna@example.test").await;
+    }
+    let other = provider.sealgate.store.sessions_of_user(provider.anna.sub, None, 9).await.unwrap().sessions;
+    let shown = anna.get("/account/sessions").await;
+    let other = other.iter().map(|session| session.id.to_string()).find(|id| shown.text().contains(id)).unwrap();
+    let of_other = format!("session {other}");
+    let profile = [("name", "Anna Işık"), ("phone_number", "+90 555 111 22 33"), ("picture", "")];
+    let password = [("current", PASSWORD), ("new", "one more good password"), ("again", "one more good password")];
+    let session = [("session", other.as_str())];
+    for (page, fields, expected) in [
+        ("/account", &profile[..], Some((Kind::UserChanged, Some("name, phone number, picture")))),
+        // The same again changes nothing, and a session that is gone is not ended twice.
+        ("/account", &profile, None),
+        ("/account/sessions", &session, Some((Kind::SessionsEnded, Some(of_other.as_str())))),
+        ("/account/sessions", &session, None),
+        ("/account/sessions", &[("others", "yes")], Some((Kind::SessionsEnded, Some("all others")))),
+        ("/account/applications", &[("client", "c1")], Some((Kind::ConsentWithdrawn, Some("grants 0")))),
+        ("/account/password", &password, Some((Kind::PasswordChanged, None))),
+    ] {
+        provider.wait(1);
+        let before = trail(&provider, AuditFilter::default()).await.len();
+        let form = anna.get(page).await;
+        let csrf = csrf_of(&form);
+        let fields = [&[("csrf", csrf.as_str())], fields].concat();
+        assert_eq!(anna.post(page, &fields).await.status, 303, "{page}");
+        let all = trail(&provider, AuditFilter::default()).await;
+        let Some((kind, detail)) = expected else {
+            assert_eq!(all.len(), before, "{:?}", all[0]);
+            continue;
+        };
+        let event = &all[0].event;
+        assert_eq!((all.len(), event.kind, event.detail.as_deref()), (before + 1, kind, detail));
+        assert_eq!((event.actor, event.subject), (Actor::Person, Some(provider.anna.sub)));
+        assert!(event.address.is_some() && event.request_id.is_some() && event.session.is_some(), "{event:?}");
+    }
 }
 
 /// Nobody's password is kept because it was typed where the address belongs, and nobody's address that is unknown here.

@@ -1,12 +1,14 @@
 //! The console: who may see and do what, and that a client made in it works.
 
 mod admin;
+mod audit;
 
 use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate::protocol::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
 use sealgate::protocol::scope::Scope;
-use sealgate::protocol::user::{Role, Subject, UserState};
-use sealgate::store::GrantFilter;
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, Role, Subject, User, UserState};
+use sealgate::store::{AddOutcome, GrantFilter};
 
 use crate::steps::{assert_code, assert_login, csrf_of};
 use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, is_consent};
@@ -302,7 +304,8 @@ async fn a_client_is_disabled_enabled_and_deleted() {
     press(&ben, &path, &[("action", "enable")]).await;
     assert_eq!(stored(&provider, &id).await.unwrap().state, ClientState::Enabled);
     // Deleting asks twice.
-    press(&ben, &path, &[("action", "delete")]).await;
+    let unsure = press(&ben, &path, &[("action", "delete")]).await;
+    assert!(unsure.text().contains("id=\"sure-wrong\">Nothing was deleted."), "{unsure:?}");
     assert!(stored(&provider, &id).await.is_some());
     let list = press(&ben, &path, &[("action", "delete"), ("sure", "yes")]).await;
     assert!(list.text().contains("The client was deleted") && stored(&provider, &id).await.is_none());

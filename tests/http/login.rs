@@ -280,6 +280,18 @@ async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
     assert_eq!(begun.header("x-ratelimit-remaining"), Some("98"));
 }
 
+/// The third request is the client's own: its callback.
+#[tokio::test]
+async fn from_the_first_page_to_the_callback_it_takes_three_requests_once_consent_is_remembered() {
+    let provider = Provider::new().await;
+    assert_code(&provider.browser().authorize(&provider.c1().authorize(&[]), ANNA).await);
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    assert_login(&page);
+    let first = browser.submit_only(&page, &[("email", ANNA), ("password", PASSWORD)]).await;
+    assert_code(&browser.get(first.location()).await);
+}
+
 /// Passwords that were not looked at cost nobody an attempt.
 #[tokio::test]
 async fn when_too_many_passwords_wait_the_page_says_so_and_nothing_is_counted() {

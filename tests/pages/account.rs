@@ -1,11 +1,11 @@
 //! The account pages, filled in.
 
 use sealgate::page::{
-    Activity, ApplicationLine, Applications, AuditActor, Chrome, Done, EventLine, Pages, PasswordChange,
+    Activity, ApplicationLine, Applications, AuditActor, Chrome, Done, EventLine, Named, Pages, PasswordChange,
     PasswordProblem, Profile, ProfileField, SessionLine, Sessions, Shell, language_tag,
 };
 
-use super::Sample;
+use crate::sample::Sample;
 
 /// The account pages in every state.
 pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
@@ -72,12 +72,13 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
         count: 1,
         actor: AuditActor::Person,
         subject: None,
-        party: Some(client),
+        party: Some(Named { id: subject, name: Some(client), has_page: false }),
         address: Some("192.0.2.7"),
         request_id: None,
         detail: None,
     };
-    let events = [event, EventLine { kind: "sign_in_failed", count: 3, party: None, address: None, ..event }];
+    let failed = EventLine { kind: "sign_in_failed", count: 3, party: None, address: None, ..event };
+    let events = [event, failed, EventLine { kind: "password_changed", actor: AuditActor::Operator, ..event }];
     let page = Activity { events: &events, next: Some("/account/activity?after=x") };
     add("account-activity", pages.activity(chrome, &shell, &page));
     add("account-activity-none", pages.activity(chrome, &shell, &Activity { events: &[], next: None }));

@@ -5,10 +5,10 @@ use sealgate::page::console::{
     LimitLine, Limits, NewSecret, NewUser, Roles, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
 };
 use sealgate::page::{
-    AuditActor, AuditLog, Chrome, Done, EventLine, Pages, SessionLine, Shell, Standing, language_tag,
+    AuditActor, AuditField, AuditLog, Chrome, Done, EventLine, Named, Pages, SessionLine, Shell, Standing, language_tag,
 };
 
-use super::Sample;
+use crate::sample::Sample;
 
 /// The console's pages in every state.
 pub(crate) fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
@@ -83,10 +83,11 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         secrets: &secrets,
         secret: Some(NewSecret("a secret that was just made")),
         issuer: "https://id.example.com",
+        unsure: false,
     };
     add("console-client", pages.console_client(chrome, &shell, &page));
     let public = ClientForm { public: true, ..form };
-    let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, ..page };
+    let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, unsure: true, ..page };
     add("console-client-public", pages.console_client(chrome, &shell, &page));
 
     let trial = Trial {
@@ -119,6 +120,7 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
     add("console-users", pages.console_users(chrome, &shell, &page));
     add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
+    add("console-users-none-yet", pages.console_users(chrome, &shell, &Users { users: &[], ..page }));
     let faults = [UserField::Email, UserField::Name, UserField::Groups];
     let new = NewUser {
         csrf,
@@ -164,7 +166,7 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
 
 /// The pages about the running of the provider in every state.
 fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, subject, .. } = sample;
+    let &Sample { client, account, person, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
     let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
@@ -192,13 +194,14 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
     let page = Limits { limits: &limits, failures_per_account: 10, failures_per_address: 50, window_minutes: 15 };
     add("console-limits", pages.console_limits(chrome, &shell, &page));
 
+    let somebody = Named { id: "u1", name: Some(account), has_page: true };
     let event = EventLine {
         kind: "keys_changed",
         at: 1_800_000_000,
         count: 1,
         actor: AuditActor::Operator,
-        subject: Some(subject),
-        party: Some(client),
+        subject: Some(somebody),
+        party: Some(Named { id: "c1", name: Some(client), has_page: true }),
         address: Some("192.0.2.7"),
         request_id: Some(sample.request_id),
         detail: Some(person),
@@ -206,7 +209,7 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
     let actors = [
         AuditActor::Stranger,
         AuditActor::Person,
-        AuditActor::Administrator(subject),
+        AuditActor::Administrator(Named { name: None, has_page: false, ..somebody }),
         AuditActor::Client,
         AuditActor::Operator,
     ];
@@ -218,8 +221,14 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         kind: "keys_changed",
         person: account,
         client,
+        from: "2026-11-01",
+        to: "2026-11-21",
+        zone: -180,
+        faults: &[],
     };
     add("console-audit", pages.console_audit(chrome, &shell, &page));
     add("console-audit-none", pages.console_audit(chrome, &shell, &AuditLog { events: &[], next: None, ..page }));
+    let faults = [AuditField::Person, AuditField::From, AuditField::To];
+    add("console-audit-wrong", pages.console_audit(chrome, &shell, &AuditLog { faults: &faults, ..page }));
     all
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use crate::endpoint::call::Call;
-use crate::endpoint::events::{self, Written};
+use crate::endpoint::events::{Names, Written};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::Visitor;
@@ -37,10 +37,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
     let after = call.query()?.one("after")?.and_then(AuditId::parse);
     let page = call.sealgate.store.audit_page(&filter, after, MOST).await?;
-    let mut written = Vec::with_capacity(page.records.len());
+    let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
-        let party = events::party(call, &record.event).await?;
-        written.push(Written::new(record.event, party));
+        written.push(names.written(call, record.event).await?);
     }
     let lines: Vec<_> = written.iter().map(Written::line).collect();
     let next = page.next.map(|next| call.path(&format!("{PAGE}?after={next}")));

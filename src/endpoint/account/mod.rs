@@ -21,6 +21,11 @@ pub(super) enum Section {
     Activity,
 }
 
+/// Where password managers send people who are to change a password ("A Well-Known URL for Changing Passwords", W3C).
+pub(super) fn change_password(call: &Call<'_>) -> Response {
+    Response::see_other(&call.path("/account/password"))
+}
+
 pub(super) async fn answer(call: &Call<'_>, section: Section) -> Result<Response, Failure> {
     match section {
         Section::Profile => profile::answer(call).await,

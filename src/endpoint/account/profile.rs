@@ -64,8 +64,18 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             user.updated_at = call.now;
         }
     });
-    changed.await?;
-    call.sealgate.audit.note(visitor.event(call, AuditKind::UserChanged).with_detail("profile"));
+    if let Some(after) = changed.await? {
+        let before = &visitor.user;
+        let fields = [
+            ("name", before.name != after.name),
+            ("phone number", before.phone_number != after.phone_number),
+            ("picture", before.picture != after.picture),
+        ];
+        let fields: Vec<&str> = fields.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect();
+        if !fields.is_empty() {
+            call.sealgate.audit.note(visitor.event(call, AuditKind::UserChanged).with_detail(fields.join(", ")));
+        }
+    }
     Ok(Response::see_other(&visitor::done(call, PAGE, Done::Profile)))
 }
 

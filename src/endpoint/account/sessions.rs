@@ -22,20 +22,22 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     }
     let form = visitor.form(call, PAGE)?;
     let (store, subject) = (&call.sealgate.store, visitor.user.sub);
-    let done = if form.has("others") {
+    let (done, said) = if form.has("others") {
         store.end_other_sessions_of_user(subject, visitor.session.value.id).await?;
-        Done::OtherSessions
+        (Done::OtherSessions, Some("all others".to_owned()))
     } else {
         let id = form.one("session")?.and_then(SessionId::parse);
         let id = id.ok_or(Failure::page(Problem::InvalidRequest))?;
         // An id is no secret: only a session in which this person is signed in is theirs to end.
-        if store.session(id).await?.is_some_and(|session| session.value.sign_in_of(subject).is_some()) {
+        let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(subject).is_some());
+        if theirs {
             store.end_session(id).await?;
         }
-        Done::Session
+        (Done::Session, theirs.then(|| format!("session {id}")))
     };
-    let said = if done == Done::OtherSessions { "all others" } else { "one" };
-    call.sealgate.audit.note(visitor.event(call, AuditKind::SessionsEnded).with_detail(said));
+    if let Some(said) = said {
+        call.sealgate.audit.note(visitor.event(call, AuditKind::SessionsEnded).with_detail(said));
+    }
     Ok(Response::see_other(&visitor::done(call, PAGE, done)))
 }
 

@@ -1,79 +1,146 @@
-//! `/console/audit`: the audit trail, by kind, person and client.
+//! `/console/audit`: the audit trail, by kind, person, client and day.
 
+use std::time::Duration;
+
+use chrono::{NaiveDate, NaiveTime};
 use http::StatusCode;
 
 use super::Worker;
 use crate::endpoint::call::Call;
-use crate::endpoint::events::Written;
+use crate::endpoint::events::{Names, Written};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
-use crate::page::AuditLog;
+use crate::page::{AuditField, AuditLog};
 use crate::protocol::audit::{AuditFilter, AuditId, AuditKind};
 use crate::protocol::client::ClientId;
+use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Subject};
 use crate::store::AuditPage;
 
 /// Events on a page: it stays below 30 KB.
-const MOST: usize = 30;
+const MOST: usize = 15;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The farthest that a clock on earth is from UTC, minutes.
+const FARTHEST_ZONE: i64 = 14 * 60;
 
 pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
-    let query = call.query()?;
-    let text = |name| -> Result<String, Failure> { Ok(query.one(name)?.unwrap_or_default().trim().to_owned()) };
-    let (kind, person, client) = (text("kind")?, text("person")?, text("client")?);
-    let after = query.one("after")?.and_then(AuditId::parse);
-    let page = match filter(call, &kind, &person, &client).await? {
-        Some(filter) => call.sealgate.store.audit_page(&filter, after, MOST).await?,
+    let typed = Typed::read(call)?;
+    let after = call.query()?.one("after")?.and_then(AuditId::parse);
+    let store = &call.sealgate.store;
+    let (page, faults) = match typed.filter(call).await? {
+        Ok(Some(filter)) => (store.audit_page(&filter, after, MOST).await?, Vec::new()),
         // What names nobody fits nothing, and not everything.
-        None => AuditPage { records: Vec::new(), next: None },
+        Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
+        Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
     };
-    let written: Vec<Written> = page
-        .records
-        .into_iter()
-        .map(|record| {
-            let event = record.event;
-            let party = event.client.as_ref().map(ToString::to_string).or_else(|| event.app.clone());
-            Written::new(event, party)
-        })
-        .collect();
+    let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
+    for record in page.records {
+        written.push(names.written(call, record.event).await?);
+    }
     let lines: Vec<_> = written.iter().map(Written::line).collect();
-    let next = page.next.map(|next| {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.append_pair("kind", &kind).append_pair("person", &person).append_pair("client", &client);
-        query.append_pair("after", &next.to_string());
-        call.path(&format!("/console/audit?{}", query.finish()))
-    });
+    let next = page.next.map(|next| typed.address(call, next));
     let kinds = AuditKind::ALL.map(AuditKind::as_str);
+    // A field for days holds a day or nothing.
+    let day = |text, field| if faults.contains(&field) { "" } else { text };
     let content = AuditLog {
         events: &lines,
         next: next.as_deref(),
         kinds: &kinds,
-        kind: &kind,
-        person: &person,
-        client: &client,
+        kind: &typed.kind,
+        person: &typed.person,
+        client: &typed.client,
+        from: day(&typed.from, AuditField::From),
+        to: day(&typed.to, AuditField::To),
+        zone: typed.zone,
+        faults: &faults,
     };
     let pages = &call.sealgate.pages;
     Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
 }
 
-/// What is wanted; nothing when something typed cannot be meant.
-async fn filter(call: &Call<'_>, kind: &str, person: &str, client: &str) -> Result<Option<AuditFilter>, Failure> {
-    let mut filter = AuditFilter::default();
-    if !kind.is_empty() {
-        let Some(kind) = AuditKind::parse(kind) else { return Ok(None) };
-        filter.kinds = vec![kind];
+/// What the form asks for.
+struct Typed {
+    kind: String,
+    person: String,
+    client: String,
+    from: String,
+    to: String,
+    /// Minutes by which the reader's clock is behind UTC, so that a day is theirs. Without a script it is 0, and the times on
+    /// the page are in UTC too.
+    zone: i64,
+}
+
+impl Typed {
+    fn read(call: &Call<'_>) -> Result<Self, Failure> {
+        let query = call.query()?;
+        let text = |name| -> Result<String, Failure> { Ok(query.one(name)?.unwrap_or_default().trim().to_owned()) };
+        let zone = text("zone")?.parse().unwrap_or(0);
+        Ok(Self {
+            kind: text("kind")?,
+            person: text("person")?,
+            client: text("client")?,
+            from: text("from")?,
+            to: text("to")?,
+            zone: i64::clamp(zone, -FARTHEST_ZONE, FARTHEST_ZONE),
+        })
     }
-    if !person.is_empty() {
-        let subject = match (Subject::parse(person), Email::parse(person)) {
-            (Some(subject), _) => Some(subject),
-            (None, Some(email)) => call.sealgate.store.user_by_email(&email).await?.map(|user| user.sub),
-            (None, None) => None,
-        };
-        let Some(subject) = subject else { return Ok(None) };
-        filter.subject = Some(subject);
+
+    /// What is wanted; nothing where nothing can fit; or what cannot be meant.
+    async fn filter(&self, call: &Call<'_>) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
+        let mut faults = Vec::new();
+        let mut filter = AuditFilter::default();
+        if !self.person.is_empty() {
+            filter.subject = match (Subject::parse(&self.person), Email::parse(&self.person)) {
+                // Somebody who is gone has left a trail too.
+                (Some(subject), _) => Some(subject),
+                (None, Some(email)) => call.sealgate.store.user_by_email(&email).await?.map(|user| user.sub),
+                (None, None) => None,
+            };
+            if filter.subject.is_none() {
+                faults.push(AuditField::Person);
+            }
+        }
+        if !self.from.is_empty() {
+            filter.since = self.midnight(&self.from);
+            if filter.since.is_none() {
+                faults.push(AuditField::From);
+            }
+        }
+        if !self.to.is_empty() {
+            filter.until = self.midnight(&self.to).map(|to| to.plus(DAY));
+            if filter.until.is_none() {
+                faults.push(AuditField::To);
+            }
+        }
+        if !faults.is_empty() {
+            return Ok(Err(faults));
+        }
+        if !self.kind.is_empty() {
+            let Some(kind) = AuditKind::parse(&self.kind) else { return Ok(Ok(None)) };
+            filter.kinds = vec![kind];
+        }
+        if !self.client.is_empty() {
+            let Some(client) = ClientId::parse(&self.client) else { return Ok(Ok(None)) };
+            filter.client = Some(client);
+        }
+        Ok(Ok(Some(filter)))
     }
-    if !client.is_empty() {
-        let Some(client) = ClientId::parse(client) else { return Ok(None) };
-        filter.client = Some(client);
+
+    /// When a day begins for the reader, if it is one.
+    fn midnight(&self, day: &str) -> Option<UnixTime> {
+        let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
+        let seconds = day.and_time(NaiveTime::MIN).and_utc().timestamp().checked_add(self.zone * 60)?;
+        u64::try_from(seconds).ok().map(UnixTime::from_seconds)
     }
-    Ok(Some(filter))
+
+    /// The address of what comes after.
+    fn address(&self, call: &Call<'_>, after: AuditId) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let texts = [("kind", &self.kind), ("person", &self.person), ("client", &self.client), ("from", &self.from)];
+        query.extend_pairs(texts.into_iter().chain([("to", &self.to)]).filter(|(_, text)| !text.is_empty()));
+        query.append_pair("zone", &self.zone.to_string()).append_pair("after", &after.to_string());
+        call.path(&format!("/console/audit?{}", query.finish()))
+    }
 }

@@ -24,7 +24,7 @@ const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
     let client = worker.client(call, ClientId::parse(last_segment(call))).await?;
     if call.request.method() != Method::POST {
-        return Ok(show(call, worker, &client, None));
+        return Ok(show(call, worker, &client, &Said::default()));
     }
     let form = worker.form(call)?;
     let id = client.id.clone();
@@ -33,8 +33,9 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
         Some("rotate") => rotate(call, worker, &client, &form).await,
         Some("disable") => command(call, worker, ClientCommand::Disable(id), Done::ClientState).await,
         Some("enable") => command(call, worker, ClientCommand::Enable(id), Done::ClientState).await,
-        // Whoever presses the button without ticking the box sees the page again, and nothing is gone.
-        Some("delete") if !form.has("sure") => Ok(show(call, worker, &client, None)),
+        Some("delete") if !form.has("sure") => {
+            Ok(show(call, worker, &client, &Said { unsure: true, ..Said::default() }))
+        }
         Some("delete") => command(call, worker, ClientCommand::Delete(id), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
@@ -44,7 +45,7 @@ async fn save(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params) 
     let typed = Typed::read(form, Some(client.client_type))?;
     let sound = match typed.check() {
         Ok(sound) => sound,
-        Err(faults) => return Ok(page(call, worker, client, &typed, &faults, None)),
+        Err(faults) => return Ok(page(call, worker, client, &typed, &Said { faults: &faults, ..Said::default() })),
     };
     let own = own_redirect_uri(call);
     let changed = call.sealgate.store.change_client(&client.id, |client| sound.replace(client, &own)).await?;
@@ -68,7 +69,7 @@ async fn rotate(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params
         _ => return Err(Failure::Internal),
     };
     let client = worker.client(call, Some(client.id.clone())).await?;
-    Ok(show(call, worker, &client, Some(&secret)))
+    Ok(show(call, worker, &client, &Said::secret(Some(&secret))))
 }
 
 async fn command(call: &Call<'_>, worker: &Worker, command: ClientCommand, done: Done) -> Result<Response, Failure> {
@@ -92,20 +93,31 @@ pub(super) async fn execute(call: &Call<'_>, worker: &Worker, command: Command) 
     })
 }
 
-/// A client's page, with a secret that was just made.
-pub(super) fn show(call: &Call<'_>, worker: &Worker, client: &Client, secret: Option<&Secret>) -> Response {
-    let typed = Typed::of(client, &own_redirect_uri(call));
-    page(call, worker, client, &typed, &[], secret)
+/// What a client's page says beside what is kept.
+#[derive(Default)]
+pub(super) struct Said<'a> {
+    /// What of the form was refused.
+    faults: &'a [ClientFault],
+    /// A secret that was just made.
+    secret: Option<&'a Secret>,
+    /// It was to be deleted, but nobody ticked that this was meant.
+    unsure: bool,
 }
 
-fn page(
-    call: &Call<'_>,
-    worker: &Worker,
-    client: &Client,
-    typed: &Typed,
-    faults: &[ClientFault],
-    secret: Option<&Secret>,
-) -> Response {
+impl<'a> Said<'a> {
+    /// A secret that was just made, where the client has one.
+    pub(super) fn secret(secret: Option<&'a Secret>) -> Self {
+        Self { secret, ..Self::default() }
+    }
+}
+
+/// A client's page.
+pub(super) fn show(call: &Call<'_>, worker: &Worker, client: &Client, said: &Said<'_>) -> Response {
+    let typed = Typed::of(client, &own_redirect_uri(call));
+    page(call, worker, client, &typed, said)
+}
+
+fn page(call: &Call<'_>, worker: &Worker, client: &Client, typed: &Typed, said: &Said<'_>) -> Response {
     let live = client.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|end| call.now < end));
     let secrets: Vec<ClientSecretLine> = live
         .map(|secret| ClientSecretLine {
@@ -115,7 +127,7 @@ fn page(
         .collect();
     // The page also answers the form for a new client: its forms belong to the client's own path.
     let csrf = worker.visitor.csrf(call, &call.path(&format!("/console/clients/{}", client.id)));
-    typed.show(&csrf, faults, |form| {
+    typed.show(&csrf, said.faults, |form| {
         let content = ClientPage {
             id: client.id.as_str(),
             name: &client.name,
@@ -123,8 +135,9 @@ fn page(
             enabled: client.is_enabled(),
             created_at: client.created_at.seconds(),
             secrets: &secrets,
-            secret: secret.map(|secret| NewSecret(secret.expose())),
+            secret: said.secret.map(|secret| NewSecret(secret.expose())),
             issuer: call.sealgate.config.issuer.as_str(),
+            unsure: said.unsure,
         };
         let pages = &call.sealgate.pages;
         worker.page(call, StatusCode::OK, |chrome, shell| pages.console_client(chrome, shell, &content))

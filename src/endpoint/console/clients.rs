@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 
 use super::Worker;
-use super::client;
+use super::client::{self, Said};
 use super::form::{Sound, Typed};
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
@@ -77,7 +77,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
         return Err(Failure::Internal);
     }
     call.sealgate.audit.note(worker.event(call, AuditKind::ClientRegistered).with_client(&client.id));
-    Ok(client::show(call, worker, &client, secret.as_ref()))
+    Ok(client::show(call, worker, &client, &Said::secret(secret.as_ref())))
 }
 
 fn show(call: &Call<'_>, worker: &Worker, typed: &Typed, faults: &[ClientFault]) -> Response {

@@ -15,7 +15,8 @@ use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
 use crate::protocol::params::Params;
 use crate::protocol::profile::{LONGEST_NAME, is_group, is_line};
 use crate::protocol::secret::Secret;
-use crate::protocol::user::{Email, Role, Subject, User};
+use crate::protocol::user::{Email, Role, Subject};
+use crate::store::UsersFound;
 
 const PAGE: usize = 50;
 /// Groups that a person may be in, as on the command line.
@@ -23,20 +24,22 @@ const MOST_GROUPS: usize = 100;
 
 pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
     let query = call.query()?;
-    let wanted = query.one("email")?.unwrap_or_default().trim().to_owned();
+    let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &call.sealgate.store;
-    let (users, next): (Vec<User>, _) = if wanted.is_empty() {
-        let users = store.users(query.one("after")?.and_then(Subject::parse), PAGE).await?;
-        let last = users.last().filter(|_| users.len() == PAGE);
-        let next = last.map(|user| call.path(&format!("/console/users?after={}", user.sub)));
-        (users, next)
-    } else {
-        let found = match Email::parse(&wanted) {
-            Some(email) => store.user_by_email(&email).await?,
-            None => None,
-        };
-        (found.into_iter().collect(), None)
+    // A whole address has an index, however many people there are.
+    let exact = match Email::parse(&wanted) {
+        Some(email) => store.user_by_email(&email).await?,
+        None => None,
     };
+    let UsersFound { users, next } = match exact {
+        Some(user) => UsersFound { users: vec![user], next: None },
+        None => store.find_users(&wanted, query.one("after")?.and_then(Subject::parse), PAGE).await?,
+    };
+    let next = next.map(|next| {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("find", &wanted).append_pair("after", &next.to_string());
+        call.path(&format!("/console/users?{}", query.finish()))
+    });
     let subjects: Vec<String> = users.iter().map(|user| user.sub.to_string()).collect();
     let mut lines = Vec::with_capacity(users.len());
     for (user, subject) in users.iter().zip(&subjects) {

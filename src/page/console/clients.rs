@@ -133,6 +133,8 @@ pub struct ClientPage<'a> {
     pub secret: Option<NewSecret<'a>>,
     /// The issuer, for the snippets.
     pub issuer: &'a str,
+    /// Whether the button to delete was pressed without ticking that it is meant.
+    pub unsure: bool,
 }
 
 /// A secret as kept.
@@ -194,7 +196,7 @@ impl Pages {
     /// One client.
     pub fn console_client(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &ClientPage<'_>) -> String {
         let t = self.messages(chrome);
-        let faulty = !page.form.faults.is_empty();
+        let faulty = page.unsure || !page.form.faults.is_empty();
         let inside = Inside::new(self, chrome, shell, Place::Clients, page.name.to_owned(), faulty);
         let secrets = page.secrets.iter().map(|secret| secret_words(t, secret)).collect();
         let snippets = Library::ALL.into_iter().filter_map(|library| Snippet::of(library, page)).collect();

@@ -101,6 +101,13 @@ struct Values<'a> {
     in_body: bool,
 }
 
+impl Values<'_> {
+    /// Whether the issuer has no TLS, which only happens on the developer's own machine; some libraries want to be told.
+    fn is_insecure(&self) -> bool {
+        self.issuer.starts_with("http:")
+    }
+}
+
 #[derive(Template)]
 #[template(path = "snippets/openid-client.txt")]
 struct OpenidClient<'a> {

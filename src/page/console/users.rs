@@ -14,7 +14,7 @@ use crate::page::{Pages, rendered};
 pub struct Users<'a> {
     /// They.
     pub users: &'a [UserLine<'a>],
-    /// The address that was looked for; empty where all are shown.
+    /// What was looked for, as typed; empty where all are shown. The form sends it as `find`.
     pub wanted: &'a str,
     /// Address of the next ones, if there are more.
     pub next: Option<&'a str>,

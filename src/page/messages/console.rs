@@ -82,6 +82,7 @@ messages! {
     plain client_enable = "client-enable" ();
     plain client_delete = "client-delete" ();
     plain client_delete_sure = "client-delete-sure" ();
+    plain client_delete_wrong = "client-delete-wrong" ();
     plain client_snippets = "client-snippets" ();
 
     plain trial_title = "trial-title" ();
@@ -103,7 +104,9 @@ messages! {
     plain users_title = "users-title" ();
     plain users_find = "users-find" ();
     plain users_find_submit = "users-find-submit" ();
+    plain users_find_hint = "users-find-hint" ();
     plain users_none = "users-none" ();
+    plain users_none_yet = "users-none-yet" ();
     plain user_new = "user-new" ();
     plain user_new_title = "user-new-title" ();
     plain user_add = "user-add" ();

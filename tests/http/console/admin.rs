@@ -1,4 +1,4 @@
-//! What administrators do in the console: people, keys, limits, the audit trail.
+//! What administrators do in the console: people, keys, limits.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
     let page = anna.submit(&page, &fields).await;
     let password = element(&page, "new-password").unwrap();
     assert!(password.len() >= 16, "{page:?}");
-    let found = anna.get("/console/users?email=%C3%A7a%C4%9Fr%C4%B1%40example.test").await;
+    let found = anna.get("/console/users?find=%C3%A7a%C4%9Fr%C4%B1%40example.test").await;
     let path = found
         .text()
         .split("href=\"")
@@ -132,82 +132,44 @@ async fn what_developers_type_is_text_everywhere() {
     assert!(!page.text().contains("'+alert"), "{page:?}");
 }
 
-/// All that the trail keeps, as kind and actor, the oldest first.
-async fn trail(provider: &Provider) -> Vec<(AuditKind, Actor)> {
-    let store = &provider.sealgate.store;
-    provider.sealgate.audit.write(store).await.unwrap();
-    let records = store.audit_page(&AuditFilter::default(), None, 1000).await.unwrap().records;
-    records.iter().rev().map(|record| (record.event.kind, record.event.actor)).collect()
-}
-
 #[tokio::test]
-async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
+async fn people_are_found_by_the_beginning_of_their_address_or_name() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
-    let id = element(&register(&anna, &[]).await, "client-id").unwrap();
-    let client = format!("/console/clients/{id}");
-    let user = format!("/console/users/{}", provider.ben.sub);
-    let save: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
-    for (path, fields, kind) in [
-        (&client, save, AuditKind::ClientChanged),
-        (&client, vec![("action", "rotate"), ("overlap_seconds", "0")], AuditKind::ClientChanged),
-        (&client, vec![("action", "disable")], AuditKind::ClientChanged),
-        (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
-        (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
-        (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
-        (&user, vec![("action", "disable")], AuditKind::UserDisabled),
-        (&user, vec![("action", "enable")], AuditKind::UserEnabled),
-        (&user, vec![("action", "revoke")], AuditKind::PersonRevoked),
-    ] {
-        provider.wait(1);
-        press(&anna, path, &fields).await;
-        let all = trail(&provider).await;
-        assert_eq!(all.last(), Some(&(kind, Actor::Administrator(provider.anna.sub))), "{fields:?}");
-    }
-    let page = anna.get("/console/audit").await;
-    for words in ["A client was registered", "The account was disabled", "In the console, by", "request-1", "192.0.2.1"]
-    {
-        assert!(page.text().contains(words), "{words}: {page:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
-    let provider = provider().await;
-    let anna = signed_in(&provider, ANNA).await;
-    let (store, now) = (&provider.sealgate.store, provider.sealgate.clock.now());
-    let events: Vec<AuditEvent> = AuditKind::ALL
-        .into_iter()
-        .map(|kind| AuditEvent::new(now, kind, Actor::Operator).of(provider.ben.sub))
-        .chain([
-            AuditEvent::new(now, AuditKind::TokensIssued, Actor::Client).with_client(&ClientId::parse("c2").unwrap())
-        ])
-        .collect();
-    store.keep_audit(&events).await.unwrap();
-    let shown = async |query: &str| {
-        let page = anna.get(&format!("/console/audit?{query}")).await;
-        assert_eq!(page.status, 200, "{query}");
-        page.text().matches("class=\"row\"").count()
+    provider.change_user(provider.anna.sub, |user| user.name = "Anna Işık".to_owned()).await;
+    let found = async |typed: &str| {
+        let page = anna.get(&format!("/console/users?find={typed}")).await;
+        [ANNA, BEN].map(|email| page.text().contains(&format!("\"><bdi>{email}</bdi></a>")))
     };
-    assert_eq!(shown("kind=keys_changed").await, 1);
-    assert_eq!(shown("person=ben@example.test").await, AuditKind::ALL.len());
-    assert_eq!(shown(&format!("person={}&kind=signed_in", provider.ben.sub)).await, 1);
-    assert_eq!(shown("client=c2").await, 1);
-    for nobody in ["kind=x", "person=nobody", "person=nobody@example.test", "client=%00", "client=c2&kind=signed_in"] {
-        assert_eq!(shown(nobody).await, 0, "{nobody}");
+    assert_eq!(found("").await, [true, true]);
+    for typed in ["AN", "anna%40example.test", "isik", "I%C5%9FIK"] {
+        assert_eq!(found(typed).await, [true, false], "{typed}");
     }
-    // Every kind has words of its own.
-    let page = anna.get("/console/audit?person=ben@example.test").await;
-    for kind in AuditKind::ALL {
-        assert!(!page.text().contains(&format!(">{}<", kind.as_str())), "{}", kind.as_str());
+    assert_eq!(found("ben%40example.test").await, [false, true]);
+    for typed in ["nna", "example.test", "%00"] {
+        assert_eq!(found(typed).await, [false, false], "{typed}");
     }
-    // The second page goes on where the first one ended.
-    let many: Vec<AuditEvent> =
-        (0..40).map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(provider.anna.sub)).collect();
-    store.keep_audit(&many).await.unwrap();
-    let first = anna.get("/console/audit?person=anna@example.test&kind=signed_in").await;
-    assert_eq!(first.text().matches("class=\"row\"").count(), 30);
-    let next = first.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
-    let next = next.split('"').next().unwrap().replace("&#38;", "&");
-    assert!(anna.get(&next).await.text().matches("class=\"row\"").count() >= 10);
+}
+
+#[tokio::test]
+async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let store = &provider.sealgate.store;
+    // More than one search looks at. The last of all is the one who is looked for.
+    for number in 1..=4200_u16 {
+        let mut bytes = [0xff; 16];
+        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        let name = if number == 4200 { "Zeynep" } else { "Somebody" };
+        let (sub, email) = (Subject::from_random(bytes), Email::parse(&format!("n{number}@example.test")).unwrap());
+        let user = User { sub, email, name: name.to_owned(), ..provider.ben.clone() };
+        assert_eq!(store.add_user(&user).await.unwrap(), AddOutcome::Added);
+    }
+    let page = anna.get("/console/users?find=zeynep").await;
+    assert!(page.text().contains("Nobody was found so far."), "{page:?}");
+    let next = page.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
+    let page = anna.get(&next.split('"').next().unwrap().replace("&#38;", "&")).await;
+    assert!(page.text().contains("n4200@example.test") && !page.text().contains("Next page"), "{page:?}");
+    // A whole address is found at once.
+    assert!(anna.get("/console/users?find=N4200%40example.test").await.text().contains("Zeynep"));
 }

@@ -1,0 +1,158 @@
+//! The audit trail in the console: that what is done there is in it, and how it is read.
+
+use super::*;
+
+/// Where each event of the page begins.
+const ROW: &str = "class=\"row event\"";
+
+/// All that the trail keeps, as kind and actor, the oldest first.
+async fn trail(provider: &Provider) -> Vec<(AuditKind, Actor)> {
+    let store = &provider.sealgate.store;
+    provider.sealgate.audit.write(store).await.unwrap();
+    let records = store.audit_page(&AuditFilter::default(), None, 1000).await.unwrap().records;
+    records.iter().rev().map(|record| (record.event.kind, record.event.actor)).collect()
+}
+
+#[tokio::test]
+async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let id = element(&register(&anna, &[]).await, "client-id").unwrap();
+    let client = format!("/console/clients/{id}");
+    let user = format!("/console/users/{}", provider.ben.sub);
+    let save: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
+    for (path, fields, kind) in [
+        (&client, save, AuditKind::ClientChanged),
+        (&client, vec![("action", "rotate"), ("overlap_seconds", "0")], AuditKind::ClientChanged),
+        (&client, vec![("action", "disable")], AuditKind::ClientChanged),
+        (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
+        (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
+        (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
+        (&user, vec![("action", "disable")], AuditKind::UserDisabled),
+        (&user, vec![("action", "enable")], AuditKind::UserEnabled),
+        (&user, vec![("action", "revoke")], AuditKind::PersonRevoked),
+    ] {
+        provider.wait(1);
+        press(&anna, path, &fields).await;
+        let all = trail(&provider).await;
+        assert_eq!(all.last(), Some(&(kind, Actor::Administrator(provider.anna.sub))), "{fields:?}");
+    }
+    // With their names, which lead to their pages; the client is gone, so its id stands alone.
+    let page = anna.get("/console/audit").await;
+    let link = |sub: Subject, email: &str| format!("<a href=\"/console/users/{sub}\"><bdi>{email}</bdi></a>");
+    for words in [
+        "A client was registered",
+        "The account was disabled",
+        "request-1",
+        "192.0.2.1",
+        &link(provider.anna.sub, ANNA),
+        &link(provider.ben.sub, BEN),
+        &format!("<dd><bdi>{id}</bdi></dd>"),
+    ] {
+        assert!(page.text().contains(words), "{words}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_trail_names_clients_and_falls_back_on_ids_where_somebody_is_gone() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let id = element(&register(&anna, &[("name", "Wiki of Anna")]).await, "client-id").unwrap();
+    trail(&provider).await;
+    let page = anna.get(&format!("/console/audit?client={id}")).await;
+    let named = format!("<a href=\"/console/clients/{id}\"><bdi>Wiki of Anna</bdi></a> <code>{id}</code>");
+    assert!(page.text().contains(&named), "{page:?}");
+
+    let (store, now, ben) = (&provider.sealgate.store, provider.sealgate.clock.now(), provider.ben.sub);
+    store.keep_audit(&[AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(ben)]).await.unwrap();
+    assert!(store.delete_user(ben, now).await.unwrap());
+    let page = anna.get(&format!("/console/audit?person={ben}")).await;
+    assert!(page.text().contains(&format!("<dd><bdi>{ben}</bdi></dd>")), "{page:?}");
+}
+
+#[tokio::test]
+async fn the_trail_is_filtered_by_days_of_the_readers_own() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    // 5 March 2001 in UTC, and in Istanbul, which was two hours ahead, from 22:00 on the day before.
+    let midnight = 983_750_400;
+    let at = |hours: u64, kind| AuditEvent::new(UnixTime::from_seconds(midnight + hours * 3600), kind, Actor::Operator);
+    let events = [
+        AuditEvent::new(UnixTime::from_seconds(midnight - 2 * 3600 - 1), AuditKind::UserCreated, Actor::Operator),
+        AuditEvent::new(UnixTime::from_seconds(midnight - 2 * 3600), AuditKind::UserChanged, Actor::Operator),
+        at(0, AuditKind::UserDisabled),
+        at(22, AuditKind::UserEnabled),
+        at(24, AuditKind::UserDeleted),
+    ];
+    provider.sealgate.store.keep_audit(&events).await.unwrap();
+    let shown = async |query: &str| {
+        let page = anna.get(&format!("/console/audit?{query}")).await;
+        let titles = page.text().split("<p class=\"name\">").skip(1).map(|rest| rest.split('<').next().unwrap());
+        titles.collect::<Vec<_>>().join(" · ")
+    };
+    let [added, changed, disabled, enabled, deleted] = [
+        "A person was added",
+        "Account details were changed",
+        "The account was disabled",
+        "The account was enabled",
+        "A person was deleted",
+    ];
+    for (query, expected) in [
+        ("from=2001-03-05&to=2001-03-05", vec![enabled, disabled]),
+        ("from=2001-03-05&to=2001-03-05&zone=-120", vec![disabled, changed]),
+        ("to=2001-03-04", vec![changed, added]),
+        ("from=2001-03-04&to=2001-03-06&kind=user_deleted", vec![deleted]),
+        ("from=2001-03-06&to=2001-03-05", vec![]),
+    ] {
+        assert_eq!(shown(query).await, expected.join(" · "), "{query}");
+    }
+    for (query, field) in [("from=5.3.2001", "from"), ("to=2001-02-30", "to"), ("to=0001-01-01", "to")] {
+        let page = anna.get(&format!("/console/audit?{query}")).await;
+        let told = format!("id=\"{field}-wrong\">Type a day such as 2026-11-21.");
+        assert!(page.text().contains(&told), "{query}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let (store, now) = (&provider.sealgate.store, provider.sealgate.clock.now());
+    let events: Vec<AuditEvent> = AuditKind::ALL
+        .into_iter()
+        .map(|kind| AuditEvent::new(now, kind, Actor::Operator).of(provider.ben.sub))
+        .chain([
+            AuditEvent::new(now, AuditKind::TokensIssued, Actor::Client).with_client(&ClientId::parse("c2").unwrap())
+        ])
+        .collect();
+    store.keep_audit(&events).await.unwrap();
+    let shown = async |query: &str| {
+        let page = anna.get(&format!("/console/audit?{query}")).await;
+        assert_eq!(page.status, 200, "{query}");
+        page.text().matches(ROW).count()
+    };
+    assert_eq!(shown("kind=keys_changed").await, 1);
+    assert_eq!(shown("person=ben@example.test").await, 15, "as many as fit a page");
+    assert_eq!(shown(&format!("person={}&kind=signed_in", provider.ben.sub)).await, 1);
+    assert_eq!(shown("client=c2").await, 1);
+    for nobody in ["kind=x", "person=nobody", "person=nobody@example.test", "client=%00", "client=c2&kind=signed_in"] {
+        assert_eq!(shown(nobody).await, 0, "{nobody}");
+    }
+    let page = anna.get("/console/audit?person=nobody@example.test").await;
+    assert!(page.text().contains("id=\"person-wrong\">Nobody has this address."), "{page:?}");
+    // Every kind has words of its own.
+    for kind in AuditKind::ALL {
+        let page = anna.get(&format!("/console/audit?person=ben@example.test&kind={}", kind.as_str())).await;
+        assert_eq!(page.text().matches(ROW).count(), 1, "{}", kind.as_str());
+        assert!(!page.text().contains(&format!(">{}<", kind.as_str())), "{}", kind.as_str());
+    }
+    // The second page goes on where the first one ended.
+    let many: Vec<AuditEvent> =
+        (0..40).map(|_| AuditEvent::new(now, AuditKind::SignedIn, Actor::Person).of(provider.anna.sub)).collect();
+    store.keep_audit(&many).await.unwrap();
+    let first = anna.get("/console/audit?person=anna@example.test&kind=signed_in").await;
+    assert_eq!(first.text().matches(ROW).count(), 15);
+    let next = first.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
+    let next = next.split('"').next().unwrap().replace("&#38;", "&");
+    assert!(anna.get(&next).await.text().matches(ROW).count() == 15);
+}

@@ -1,0 +1,94 @@
+//! The pages of the sign-in: what password managers and clients rely on, what is shown, what is announced.
+
+use sealgate::config::Language;
+use sealgate::page::{ErrorPage, Problem};
+
+use crate::markup::{Tag, tags, text};
+use crate::sample::{Sample, chrome, page, pages};
+
+#[test]
+fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
+    let stands_once = |page_name: &str, element: &str, attributes: &[(&str, &str)]| {
+        let html = page(page_name);
+        let matches =
+            |tag: &&Tag| tag.name == element && attributes.iter().all(|&(name, v)| tag.attribute(name) == Some(v));
+        assert_eq!(tags(&html).iter().filter(matches).count(), 1, "{page_name}: {attributes:?}\n{html}");
+    };
+    let subject = Sample::plain().subject;
+    stands_once("login.en", "input", &[("id", "email"), ("name", "email"), ("autocomplete", "username")]);
+    stands_once("login.en", "input", &[("id", "email"), ("inputmode", "email"), ("spellcheck", "false")]);
+    stands_once("login.en", "input", &[("id", "password"), ("name", "password"), ("type", "password")]);
+    stands_once("login.en", "input", &[("id", "password"), ("autocomplete", "current-password")]);
+    stands_once("login.en", "button", &[("id", "login-submit"), ("name", "login-submit")]);
+    stands_once("login-hint.en", "input", &[("id", "email"), ("value", "ayse.isik@example.com")]);
+    stands_once("consent.en", "button", &[("id", "consent-allow"), ("name", "consent-allow"), ("value", "yes")]);
+    stands_once("consent.en", "button", &[("id", "consent-deny"), ("name", "consent-deny"), ("value", "yes")]);
+    stands_once("consent.en", "input", &[("id", "offline_access"), ("type", "checkbox"), ("checked", "")]);
+    stands_once("chooser.en", "button", &[("id", "account-1"), ("name", "account"), ("value", subject)]);
+    stands_once("chooser.en", "button", &[("id", "account-2"), ("name", "account"), ("value", "another")]);
+    stands_once("chooser.en", "button", &[("id", "account-other"), ("name", "account"), ("value", "")]);
+    stands_once("logout.en", "button", &[("id", "logout-confirm"), ("name", "logout-confirm")]);
+    stands_once("logout.en", "input", &[("type", "hidden"), ("name", "state"), ("value", "Wiki")]);
+    for form in ["login.en", "consent.en", "chooser.en", "logout.en"] {
+        stands_once(form, "input", &[("type", "hidden"), ("name", "csrf"), ("value", "LkT0cV2bUe9gqk3l")]);
+        stands_once(form, "form", &[("method", "post"), ("action", "/oauth/login")]);
+    }
+}
+
+#[test]
+fn allow_and_deny_look_the_same() {
+    let html = page("consent.en");
+    let tags = tags(&html);
+    let class = |id: &str| tags.iter().find(|tag| tag.attribute("id") == Some(id)).unwrap().attribute("class");
+    assert_eq!(class("consent-allow"), class("consent-deny"));
+}
+
+#[test]
+fn offline_access_is_a_choice_only_where_it_is_asked_for() {
+    assert!(page("consent.tr").contains("id=\"offline_access\""));
+    assert!(!page("consent-online.tr").contains("offline_access"));
+}
+
+#[test]
+fn consent_shows_the_very_values_and_says_where_there_are_none() {
+    let shown = text(&page("consent.en"));
+    for value in ["Ayşe Işık", "https://example.com/people/ayse.png", "ayse.isik@example.com", Sample::plain().subject]
+    {
+        assert!(shown.contains(value), "{value} is not in: {shown}");
+    }
+    assert!(shown.contains("Your phone number Nothing is stored here at present."), "{shown}");
+}
+
+#[test]
+fn a_refused_sign_in_is_announced_and_bound_to_its_fields() {
+    for name in ["login-wrong.en", "login-throttled.en", "login-busy.tr"] {
+        let html = page(name);
+        let tags = tags(&html);
+        let alert = tags.iter().find(|tag| tag.attribute("role") == Some("alert")).unwrap();
+        for id in ["email", "password"] {
+            let field = tags.iter().find(|tag| tag.attribute("id") == Some(id)).unwrap();
+            assert_eq!(field.attribute("aria-describedby"), alert.attribute("id"), "{name}");
+            assert_eq!(field.attribute("aria-invalid").is_some(), name.starts_with("login-wrong"), "{name}");
+        }
+    }
+    assert!(!page("login.en").contains("role=\"alert\""));
+    assert!(page("login-wrong.en").contains("<title>Error: Sign in – Acme</title>"));
+}
+
+#[test]
+fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
+    assert!(text(&page("login-throttled.en")).contains("Wait 30 seconds, then try again."));
+    assert!(text(&page("login-throttled-minutes.en")).contains("Wait 15 minutes, then try again."));
+    assert!(text(&page("login-throttled-minutes.tr")).contains("15 dakika bekleyip yeniden deneyin."));
+    assert!(text(&page("error-too-many-requests-one.tr")).contains("1 saniye bekleyip bu sayfayı yenileyin."));
+    let pages = pages("Acme", Language::English);
+    let told = |seconds| {
+        let page = ErrorPage { problem: Problem::TooManyRequests { seconds }, request_id: "r" };
+        text(&pages.error(&chrome(Language::English, "/"), &page))
+    };
+    assert!(told(0).contains("Wait one second,"));
+    assert!(told(1).contains("Wait one second,"));
+    assert!(told(90).contains("Wait 90 seconds,"));
+    assert!(told(91).contains("Wait 2 minutes,"), "a wait is rounded up");
+    assert!(told(u64::MAX).contains("minutes"));
+}

@@ -1,0 +1,123 @@
+//! What every page is made of: small, nothing inline, closed elements, names for all that has to have one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use sealgate::page::{CONTENT_SECURITY_POLICY, SCRIPT, STYLESHEET};
+
+use crate::markup::{tags, text};
+use crate::sample::{LANGUAGES, Sample, all_pages, every_page};
+
+#[test]
+fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pages");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("sealgate.css"), STYLESHEET).unwrap();
+    fs::write(folder.join("sealgate.js"), SCRIPT).unwrap();
+    for (name, html) in all_pages() {
+        fs::write(folder.join(format!("{name}.html")), &html).unwrap();
+        assert!(html.len() < 30_000, "{name} has {} bytes", html.len());
+        for tag in tags(&html) {
+            assert!(!["style", "img", "iframe", "object", "base"].contains(&tag.name.as_str()), "{name}");
+            if tag.name == "script" {
+                assert_eq!((tag.attribute("src"), tag.attribute("defer")), (Some("sealgate.js"), Some("")), "{name}");
+            }
+            for (attribute, value) in &tag.attributes {
+                assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
+                if ["href", "src", "action"].contains(&attribute.as_str()) {
+                    let known = ["sealgate.css", "sealgate.js", "/oauth/login", "/oauth/logout", "data:,", "#content"];
+                    assert!(
+                        ["/account", "/console"].iter().any(|own| value.starts_with(own))
+                            || known.contains(&value.as_str()),
+                        "{name}: {value}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(!CONTENT_SECURITY_POLICY.contains("unsafe"));
+}
+
+#[test]
+fn the_script_fetches_nothing_and_builds_no_markup() {
+    assert!(SCRIPT.len() < 10_000);
+    for word in ["fetch(", "XMLHttpRequest", "innerHTML", "insertAdjacent", "document.write", "eval(", "import("] {
+        assert!(!SCRIPT.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn elements_are_closed_in_the_order_in_which_they_were_opened() {
+    for (name, html) in all_pages() {
+        let mut open: Vec<String> = Vec::new();
+        for tag in tags(&html) {
+            match tag.name.strip_prefix('/') {
+                Some(closed) => assert_eq!(open.pop().as_deref(), Some(closed), "{name}"),
+                None if ["!doctype", "meta", "link", "input", "img"].contains(&tag.name.as_str()) => {}
+                None => open.push(tag.name),
+            }
+        }
+        assert_eq!(open, Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn every_page_names_its_language_title_heading_and_main_content() {
+    for (name, html) in all_pages() {
+        let tags = tags(&html);
+        let language = name.rsplit('.').next().unwrap();
+        let count = |wanted: &str| tags.iter().filter(|tag| tag.name == wanted).count();
+        let root = tags.iter().find(|tag| tag.name == "html").unwrap();
+        assert_eq!(root.attribute("lang"), Some(language), "{name}");
+        assert_eq!((count("title"), count("h1"), count("main")), (1, 1, 1), "{name}");
+        let links: Vec<_> = tags.iter().filter_map(|tag| tag.attribute("hreflang")).collect();
+        assert_eq!(links, ["tr", "en"], "{name}");
+        let current: Vec<_> = tags.iter().filter(|tag| tag.attribute("aria-current") == Some("true")).collect();
+        assert_eq!(current.len(), 1, "{name}");
+        assert_eq!(current[0].attribute("hreflang"), Some(language), "{name}");
+    }
+}
+
+#[test]
+fn every_field_has_a_label_and_every_reference_a_target() {
+    for (name, html) in all_pages() {
+        let tags = tags(&html);
+        let ids: Vec<&str> = tags.iter().filter_map(|tag| tag.attribute("id")).collect();
+        assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "{name}: an id stands twice");
+        let labelled: Vec<&str> = tags.iter().filter_map(|tag| tag.attribute("for")).collect();
+        for tag in &tags {
+            let shown = tag.attribute("type") != Some("hidden") && tag.attribute("hidden").is_none();
+            if ["input", "textarea", "select"].contains(&tag.name.as_str()) && shown {
+                let id = tag.attribute("id").unwrap_or_else(|| panic!("{name}: {tag:?} has no id"));
+                // Radio buttons share their name.
+                if tag.attribute("type") != Some("radio") {
+                    assert_eq!(tag.attribute("name"), Some(id), "{name}");
+                }
+                assert!(labelled.contains(&id), "{name}: {id} has no label");
+            }
+            for reference in ["for", "aria-describedby", "aria-labelledby"] {
+                for target in tag.attribute(reference).into_iter().flat_map(str::split_whitespace) {
+                    assert!(ids.contains(&target), "{name}: {reference}={target} leads nowhere");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn markup_in_any_value_stays_text() {
+    let hostile = r#"'"><script>alert(1)</script><b onclick="x">&{{ t }}"#;
+    let shape = |html: &str| -> Vec<(String, Vec<String>)> {
+        tags(html).into_iter().map(|tag| (tag.name, tag.attributes.into_keys().collect())).collect()
+    };
+    for language in LANGUAGES {
+        let plain = every_page(&Sample::plain(), language);
+        for ((name, html), (_, plain)) in every_page(&Sample::filled_with(hostile), language).into_iter().zip(plain) {
+            assert!(!html.contains("<script>") && !html.contains("<b ") && !html.contains("'\">"), "{name}:\n{html}");
+            assert_eq!(shape(&html), shape(&plain), "{name}: a value changed the structure of the page");
+            // Escaped once, not twice: a person reads exactly what was given.
+            assert!(text(&html).contains(hostile), "{name}:\n{html}");
+        }
+    }
+}

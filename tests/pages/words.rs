@@ -1,0 +1,88 @@
+//! The words: each page in its own language, and none outside of the message files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sealgate::config::Language;
+
+use crate::markup::text;
+use crate::sample::{Sample, every_page, page, pages};
+
+#[test]
+fn names_stand_in_bdi_so_that_their_direction_stays_their_own() {
+    for name in ["consent.en", "consent.tr", "login.en", "login.tr", "forbidden.tr", "logout.en"] {
+        assert!(page(name).contains("<bdi>Wiki</bdi>"), "{name}");
+    }
+}
+
+#[test]
+fn no_turkish_suffix_is_glued_to_a_name() {
+    for line in include_str!("../../src/page/messages/tr.ftl").lines().filter(|line| !line.starts_with('#')) {
+        for after in line.split('}').skip(1) {
+            let after = after.trim_start_matches("</bdi>");
+            assert!(!after.starts_with(|c: char| c.is_alphabetic() || "'’-".contains(c)), "{line}");
+        }
+    }
+}
+
+#[test]
+fn templates_hold_no_words_of_their_own() {
+    for (path, mut template) in templates() {
+        for (open, close) in [("{%", "%}"), ("{{", "}}")] {
+            while let Some(start) = template.find(open) {
+                let end = start + template[start..].find(close).expect("a tag ends") + close.len();
+                template.replace_range(start..end, "");
+            }
+        }
+        assert_eq!(text(&template), "", "{}", path.display());
+    }
+}
+
+#[test]
+fn every_page_is_worded_in_its_own_language() {
+    let english = every_page(&Sample::plain(), Language::English);
+    for ((name, turkish), (_, english)) in every_page(&Sample::plain(), Language::Turkish).into_iter().zip(english) {
+        let heading = |html: &str| {
+            let start = html.find("<h1>").unwrap();
+            text(&html[start..html.find("</h1>").unwrap()])
+        };
+        // The page of a client or a person is headed by its name.
+        let named = heading(&turkish) == Sample::plain().client || heading(&turkish) == Sample::plain().person;
+        assert!(named || heading(&turkish) != heading(&english), "{name}");
+        assert_ne!(text(&turkish), text(&english), "{name}");
+        for html in [turkish, english] {
+            assert!(!html.contains("{$") && !html.contains("{ $"), "{name}: an argument is missing");
+        }
+    }
+}
+
+#[test]
+fn ui_locales_comes_before_the_saved_choice_and_that_before_the_browser() {
+    let pages = pages("Acme", Language::English);
+    assert_eq!(pages.language(Some("tr"), Some("en"), Some("en")), Language::Turkish);
+    assert_eq!(pages.language(None, Some("tr"), Some("en")), Language::Turkish);
+    assert_eq!(pages.language(None, None, Some("tr")), Language::Turkish);
+    assert_eq!(pages.language(None, None, None), Language::English);
+    assert_eq!(pages.language(Some("se"), Some("xx"), Some("tr")), Language::Turkish, "unknown ones are passed over");
+    assert_eq!(pages.language(Some("se de tr en"), None, None), Language::Turkish);
+    assert_eq!(pages.language(Some(""), Some(""), Some("")), Language::English);
+}
+
+fn source(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page").join(file)
+}
+
+fn templates() -> Vec<(PathBuf, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![source("templates")]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the templates are there") {
+            let path = entry.expect("a template").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "html") {
+                found.push((path.clone(), fs::read_to_string(path).expect("a template is text")));
+            }
+        }
+    }
+    found
+}
