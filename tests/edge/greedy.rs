@@ -163,19 +163,23 @@ fn five_hundred_slow_connections_do_not_keep_others_out() {
     });
     let mut slow: Vec<Client> = (0..500).map(|_| edge.client()).collect();
     for (number, client) in slow.iter_mut().enumerate() {
-        match number % 3 {
+        match number % 4 {
             0 => client.send(b"GET /"),
             1 => client.send(b"POST /local/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"),
+            2 => client.send(REQUEST),
             _ => {}
         }
     }
     let start = Instant::now();
-    assert_eq!(edge.ask("GET /local/b HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
-    assert!(start.elapsed() < Duration::from_secs(1));
+    for _ in 0..20 {
+        let asked = Instant::now();
+        assert_eq!(edge.ask("GET /local/b HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+        assert!(asked.elapsed() < HEADER_TIMEOUT, "{:?}", asked.elapsed());
+    }
     for client in &mut slow {
         client.until_closed();
     }
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(start.elapsed() < IDLE_TIMEOUT + 2 * GRACE, "{:?}", start.elapsed());
 }
 
 #[test]
