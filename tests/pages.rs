@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use sealgate::config::{self, Language};
 use sealgate::page::{
     AccountChooser, AccountLine, CONTENT_SECURITY_POLICY, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden,
-    LanguageSwitch, Login, LoginProblem, Pages, Problem, SCRIPT, STYLESHEET, ScopeLine, SignedOut, language_tag,
+    LanguageSwitch, Login, LoginProblem, Pages, Problem, SCRIPT, STYLESHEET, ScopeLine, SendAgain, SignedOut,
+    language_tag,
 };
 
 use account::account_pages;
@@ -21,7 +22,7 @@ use console::console_pages;
 
 const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 16] = [
+const PROBLEMS: [(&str, Problem); 18] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("logout-redirect-uri", Problem::LogoutRedirectUri),
@@ -37,6 +38,8 @@ const PROBLEMS: [(&str, Problem); 16] = [
     ("upstream", Problem::Upstream),
     ("unavailable", Problem::Unavailable),
     ("console", Problem::Console),
+    ("form-of-another", Problem::FormOfAnother),
+    ("form-not-kept", Problem::FormNotKept),
     ("internal", Problem::Internal),
 ];
 
@@ -145,6 +148,9 @@ fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
         add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id }));
     }
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
+    let fields = [(client.to_owned(), account.to_owned())];
+    let again = SendAgain { app: client, account, target: action, charset: "utf-8", fields: &fields, instead: action };
+    add("send-again", pages.send_again(&chrome, &again));
     all.extend(account_pages(&pages, &chrome, sample));
     all.extend(console_pages(&pages, &chrome, sample));
     all
@@ -302,6 +308,10 @@ fn every_page_names_its_language_title_heading_and_main_content() {
         let root = tags.iter().find(|tag| tag.name == "html").unwrap();
         assert_eq!(root.attribute("lang"), Some(language), "{name}");
         assert_eq!((count("title"), count("h1"), count("main")), (1, 1, 1), "{name}");
+        // A page that is shown once cannot be shown in the other language.
+        if name.starts_with("send-again") {
+            continue;
+        }
         let links: Vec<_> = tags.iter().filter_map(|tag| tag.attribute("hreflang")).collect();
         assert_eq!(links, ["tr", "en"], "{name}");
         let current: Vec<_> = tags.iter().filter(|tag| tag.attribute("aria-current") == Some("true")).collect();
