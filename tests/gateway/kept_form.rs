@@ -6,7 +6,7 @@ use sealgate::gateway::Decision;
 use sealgate::origin::Origin;
 
 use crate::browser::{Browser, attribute, is_login};
-use crate::world::{ANNA, BEN, Reply, World, encode, request};
+use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};
 
 const COOKIE: &str = "__Host-sealgate";
 const BODY: &str = "title=%C5%9Eubat+%26+%3Cb%3E%22&note=bir%0D%0Aiki&empty=&title=again";
@@ -115,16 +115,15 @@ async fn somebody_elses_form_is_dropped() {
 /// The address at which the form of a person who has just signed in is shown.
 async fn address(world: &World, browser: &Browser<'_>) -> String {
     let page = sent_too_late(world, browser).await;
-    let (mut at, mut reply) =
-        browser.submit_only(&page, &[("email", ANNA), ("password", crate::world::PASSWORD)]).await;
+    let mut reply = browser.submit_only(&page, &[("email", ANNA), ("password", PASSWORD)]).await.1;
     loop {
         let location = reply.location().to_owned();
         if location.starts_with("/.sealgate/form?") {
             return format!("https://wiki.test{location}");
         }
-        at = if location.starts_with('/') { format!("https://id.test{location}") } else { location };
-        reply = browser.visit(&at).await;
-        assert_ne!(reply.status, 200, "{at}: {reply:?}");
+        let next = if location.starts_with('/') { format!("https://id.test{location}") } else { location };
+        reply = browser.visit(&next).await;
+        assert_ne!(reply.status, 200, "{next}: {reply:?}");
     }
 }
 
