@@ -35,9 +35,6 @@ impl From<Vec<String>> for NotServing {
     }
 }
 
-/// Forms that may be kept at once, in all: 64 KiB each at most.
-const MOST_FORMS: usize = 1000;
-
 /// How often systemd is told that a long start goes on.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 
@@ -68,7 +65,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     let sealgate = Arc::new(block_on(async {
         let mut sealgate = parts.assemble().await?;
         if let Some(sealer) = sealer {
-            let sealing = sealgate.store.sealing_with(sealer, MOST_FORMS).await;
+            let sealing = sealgate.store.sealing_with(sealer, sealgate.config.sessions.max_forms).await;
             sealgate.store = sealing.map_err(|error| vec![format!("store: {error}")])?;
         } else {
             tracing::info!(

@@ -54,6 +54,7 @@ impl House {
     async fn gate(&self, head: &request::Parts) -> Verdict {
         match self.gateway.admit(&self.sealgate, head).await {
             Decision::Answer(response) => Verdict::Answer(response),
+            Decision::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES },
             Decision::Forward(permit) => {
                 let rewrite = permit.rewrite(head);
                 Verdict::Forward(Forward {
@@ -172,7 +173,14 @@ impl Front for House {
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        endpoint::dispatch(&self.sealgate, request).await
+        let host = host(request.headers());
+        let provider = self.is_issuer(host) && endpoint::owns(&self.sealgate.config, request.uri().path());
+        if provider || self.gateway.app_of(host).is_none() {
+            return endpoint::dispatch(&self.sealgate, request).await;
+        }
+        // Of an application's requests, only a form that is to be kept is read here.
+        let (head, body) = request.into_parts();
+        self.gateway.take_form(&self.sealgate, &head, body).await
     }
 
     fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
@@ -216,7 +224,7 @@ impl Front for House {
         match self.gateway.admit(&self.sealgate, head).await {
             Decision::Forward(_) => Standing::Holds,
             Decision::Answer(answer) if answer.status().is_server_error() => Standing::Unknown,
-            Decision::Answer(_) => Standing::Ended,
+            Decision::Answer(_) | Decision::ReadForm => Standing::Ended,
         }
     }
 

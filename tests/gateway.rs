@@ -13,6 +13,8 @@ mod browser;
 mod cors;
 #[path = "gateway/forwarding.rs"]
 mod forwarding;
+#[path = "gateway/kept_form.rs"]
+mod kept_form;
 #[path = "gateway/own_paths.rs"]
 mod own_paths;
 #[path = "gateway/rules.rs"]

@@ -235,6 +235,7 @@ fn sessions(mut section: Section<'_, '_>) -> Sessions {
         absolute: section.seconds("absolute_seconds", 7 * DAY, 1..=366 * DAY),
         interaction: section.seconds("interaction_seconds", 15 * MINUTE, 1..=DAY),
         max_interactions: section.number("max_interactions", 100_000, 1..=10_000_000),
+        max_forms: section.number("max_forms", 1000, 0..=100_000),
     };
     if sessions.idle > sessions.absolute {
         let problem = format!("is longer than absolute_seconds; write at most {}", sessions.absolute.as_secs());

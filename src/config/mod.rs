@@ -236,6 +236,8 @@ pub struct Sessions {
     pub interaction: Duration,
     /// Started sign-ins that may be open at once, in all.
     pub max_interactions: usize,
+    /// Forms that may be kept at once while their senders sign in, in all; none when zero.
+    pub max_forms: usize,
 }
 
 /// `[rate_limits]`: requests a minute.

@@ -110,6 +110,15 @@ impl Answer {
             .with(X_FRAME_OPTIONS, "DENY")
     }
 
+    /// A page with a form for the application on this host. No `form-action`: browsers hold that also against the redirect
+    /// with which the application may answer. Nor may the page hide where it stands, or the form would come without the
+    /// `Origin` by which many applications know their own.
+    pub(super) fn page_with_form(html: String) -> Self {
+        Self::page(StatusCode::OK, html)
+            .with(CONTENT_SECURITY_POLICY, page::CONTENT_SECURITY_POLICY)
+            .with(REFERRER_POLICY, "same-origin")
+    }
+
     /// A file that the pages load. Its address changes with its bytes, so it may be kept for ever.
     pub(super) fn kept(asset: &Asset) -> Self {
         let mut answer = Self::empty(StatusCode::OK)

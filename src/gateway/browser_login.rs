@@ -6,12 +6,13 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
 use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
 use crate::cookie;
 use crate::gateway::answer::Answer;
+use crate::gateway::kept_form;
 use crate::gateway::rounds::{self, Rounds};
 use crate::gateway::session;
 use crate::gateway::visit::{Sessions, Visit};
@@ -28,7 +29,7 @@ use crate::protocol::secret::{Secret, SecretHash, base64url};
 use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::protocol::time::UnixTime;
 use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
-use crate::store::{Committed, Loaded, SignInAttempt, StoreError};
+use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
 /// Sign-ins that an address may begin. Each costs a write to disk, and strangers begin them.
 const BEGUN: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
@@ -64,15 +65,33 @@ impl Demand<'_> {
     }
 }
 
+/// What a person came for.
+pub(super) enum Errand<'a> {
+    /// A page of the application.
+    Page(&'a Wanted),
+    /// To send a form, which is to be kept until then.
+    NewForm(Form),
+    /// To send the form that is kept under this id.
+    KeptForm(&'a str),
+}
+
 /// Sends the browser to sign in and, when that is done, to the page that it wanted.
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(super) async fn begin(visit: &Visit<'_>, wanted: &Wanted, demand: Demand<'_>) -> Result<Answer, StoreError> {
-    go(visit, wanted, demand, rounds(visit)).await
+    begin_for(visit, Errand::Page(wanted), demand).await
 }
 
-async fn go(visit: &Visit<'_>, wanted: &Wanted, demand: Demand<'_>, rounds: Rounds) -> Result<Answer, StoreError> {
+/// Sends the browser to sign in and then back for what it came for.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(super) async fn begin_for(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>) -> Result<Answer, StoreError> {
+    go(visit, errand, demand, rounds(visit)).await
+}
+
+async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: Rounds) -> Result<Answer, StoreError> {
     if rounds.is_loop() {
         tracing::warn!(request_id = visit.origin.request_id, app = visit.app.name, "a browser goes in circles");
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
@@ -85,6 +104,16 @@ async fn go(visit: &Visit<'_>, wanted: &Wanted, demand: Demand<'_>, rounds: Roun
         return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
     }
     let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
+    let form = match &errand {
+        Errand::Page(_) => None,
+        Errand::KeptForm(id) => Some((*id).to_owned()),
+        Errand::NewForm(form) => match kept_form::keep(visit, &browser, form).await? {
+            Some(id) => Some(id.expose().to_owned()),
+            None => return Ok(visit.challenge(None, None)),
+        },
+    };
+    let home = Wanted::home();
+    let wanted = if let Errand::Page(wanted) = &errand { wanted } else { &home };
     let (state, verifier) = (Secret::from_random(&visit.random::<32>()), Secret::from_random(&visit.random::<32>()));
     let attempt = SignInAttempt {
         browser: SecretHash::of(browser.as_bytes()),
@@ -93,9 +122,11 @@ async fn go(visit: &Visit<'_>, wanted: &Wanted, demand: Demand<'_>, rounds: Roun
         verifier: verifier.expose().to_owned(),
         expires_at: visit.now.plus(sealgate.config.sessions.interaction),
         acr: demand.acr.to_vec(),
+        form,
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
-    let answer = Answer::redirect(StatusCode::FOUND, &authorize(visit, &state, &verifier, demand));
+    let status = if visit.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
+    let answer = Answer::redirect(status, &authorize(visit, &state, &verifier, demand));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
@@ -157,6 +188,40 @@ fn redirect_uri(visit: &Visit<'_>) -> String {
     format!("{}{CALLBACK}", visit.app.origin(&visit.sealgate.config.issuer))
 }
 
+/// Where a person goes who has signed in.
+enum Back {
+    Page(Wanted),
+    /// To the form that is kept under this id.
+    Form(String),
+}
+
+impl Back {
+    fn home() -> Self {
+        Self::Page(Wanted::home())
+    }
+
+    fn of(attempt: &SignInAttempt) -> Self {
+        match &attempt.form {
+            Some(id) => Self::Form(id.clone()),
+            None => Self::Page(Wanted::parse(&attempt.wanted).unwrap_or_else(Wanted::home)),
+        }
+    }
+
+    fn location(&self) -> String {
+        match self {
+            Self::Page(wanted) => wanted.as_str().to_owned(),
+            Self::Form(id) => kept_form::address(id),
+        }
+    }
+
+    fn errand(&self) -> Errand<'_> {
+        match self {
+            Self::Page(wanted) => Errand::Page(wanted),
+            Self::Form(id) => Errand::KeptForm(id),
+        }
+    }
+}
+
 /// What the provider sent the browser back with.
 struct Returned {
     state: Option<String>,
@@ -183,29 +248,29 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
     let returned = visit.query().and_then(|query| Returned::read(&query, visit.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(visit, returned.state.as_deref()).await? else {
-        return stale(visit, &Wanted::home(), returned.error.is_some()).await;
+        return stale(visit, &Back::home(), returned.error.is_some()).await;
     };
-    let wanted = Wanted::parse(&attempt.value.wanted).unwrap_or_else(Wanted::home);
+    let back = Back::of(&attempt.value);
     if visit.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
-        return stale(visit, &wanted, returned.error.is_some()).await;
+        return stale(visit, &back, returned.error.is_some()).await;
     }
     if let Some(error) = returned.error {
         return Ok(provider_refused(visit, &error));
     }
     let Some(code) = code(visit, &attempt.value, returned.code.as_deref()).await? else {
-        return stale(visit, &wanted, false).await;
+        return stale(visit, &back, false).await;
     };
     if visit.sealgate.store.use_code(&code).await? == Committed::Conflict {
-        return stale(visit, &wanted, false).await;
+        return stale(visit, &back, false).await;
     }
-    let Some(parent) = parent(visit, &code.value).await? else { return stale(visit, &wanted, false).await };
+    let Some(parent) = parent(visit, &code.value).await? else { return stale(visit, &back, false).await };
     let reached = &attempt.value.acr;
     let reached = reached.is_empty() || reached.iter().any(|acr| acr == code.value.sign_in.acr());
     let user = session::enabled(visit, code.value.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
         // Another round would end as this one did.
         Some(user) => visit.forbidden(&user),
-        None => Answer::redirect(StatusCode::FOUND, wanted.as_str()),
+        None => Answer::redirect(StatusCode::FOUND, &back.location()),
     };
     let answer = match visit.sessions {
         Sessions::OfApp => match sign_in(visit, &code.value, &parent).await? {
@@ -231,9 +296,9 @@ async fn attempt(visit: &Visit<'_>, state: Option<&str>) -> Result<Option<Loaded
 
 /// An answer to a question that this browser has not asked, or that was answered before: it came back in another tab, too
 /// late, or by somebody else's link. Who is signed in goes on to the application; everybody else begins anew.
-async fn stale(visit: &Visit<'_>, wanted: &Wanted, refused: bool) -> Result<Answer, StoreError> {
+async fn stale(visit: &Visit<'_>, back: &Back, refused: bool) -> Result<Answer, StoreError> {
     if session::find(visit).await?.is_some() {
-        let answer = Answer::redirect(StatusCode::FOUND, wanted.as_str());
+        let answer = Answer::redirect(StatusCode::FOUND, &back.location());
         return Ok(with_rounds(visit, answer, Some(rounds(visit).and_one())));
     }
     if refused {
@@ -244,7 +309,7 @@ async fn stale(visit: &Visit<'_>, wanted: &Wanted, refused: bool) -> Result<Answ
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
     let rounds = rounds(visit).and_one();
-    let answer = go(visit, wanted, Demand::any(First::Needed), rounds).await?;
+    let answer = go(visit, back.errand(), Demand::any(First::Needed), rounds).await?;
     Ok(with_rounds(visit, answer, Some(rounds)))
 }
 

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use crate::config::Config;
 use crate::gateway::answer::Answer;
 use crate::gateway::headers::{Rewrite, WHO};
+use crate::gateway::visit::Body;
 use crate::gateway::{Decision, Gateway};
 use crate::origin::{Origin, Peer};
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -55,9 +56,11 @@ pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts)
     if !relays {
         as_a_program(&mut asked.headers);
     }
-    match gateway.admit(sealgate, &asked).await {
+    match gateway.admit_with(sealgate, &asked, Body::Away).await {
         Decision::Forward(permit) => permitted(&asked.headers, &permit.rewrite(&asked)),
         Decision::Answer(response) => refused(response, relays),
+        // Never decided on a request whose body is the proxy's.
+        Decision::ReadForm => Answer::empty(StatusCode::INTERNAL_SERVER_ERROR).into_response(),
     }
 }
 

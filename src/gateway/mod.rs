@@ -13,10 +13,12 @@ mod encoding;
 mod explain;
 mod forward_auth;
 mod headers;
+mod kept_form;
 mod navigation;
 mod own;
 mod path;
 mod policy;
+mod replay;
 mod resource;
 mod rounds;
 mod route;
@@ -44,7 +46,7 @@ use crate::cookie;
 use crate::page::Problem;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
-use crate::store::StoreError;
+use crate::store::{self, StoreError};
 use answer::Answer;
 use assertion::Assertions;
 use browser_login::{Demand, First};
@@ -55,7 +57,7 @@ use path::{Ambiguous, CanonicalPath};
 use policy::{Refused, SignedIn, Visitor, Wish};
 use route::{Place, Routes, Rule};
 use session::Uses;
-use visit::{Sessions, Visit};
+use visit::{Body, Sessions, Visit};
 use wanted::Wanted;
 
 /// What becomes of a request.
@@ -65,7 +67,20 @@ pub enum Decision {
     Answer(Response<Bytes>),
     /// It may go to the application.
     Forward(Permit),
+    /// It is a form whose person has to sign in first: it is wanted here, see [`Gateway::take_form`].
+    ReadForm,
 }
+
+/// What may become of a request that no refusal answers.
+enum Passage {
+    /// It may go to the application.
+    Forward(Permit),
+    /// Its body is needed here.
+    ReadForm,
+}
+
+/// The longest body of a form that is read, bytes.
+pub const MAX_FORM_BYTES: usize = store::MAX_FORM_BYTES;
 
 /// The gate, for all applications.
 pub struct Gateway {
@@ -115,18 +130,34 @@ impl Gateway {
     /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
     /// exactly one `Host`, and the [`crate::origin::Origin`] among its extensions.
     pub async fn admit(&self, sealgate: &Sealgate, head: &Parts) -> Decision {
+        self.admit_with(sealgate, head, Body::Unread).await
+    }
+
+    /// Answers a request on which [`Gateway::admit`] decided [`Decision::ReadForm`].
+    pub async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response<Bytes> {
+        match self.admit_with(sealgate, head, Body::Read(body)).await {
+            Decision::Answer(response) => response,
+            // Nothing else is decided on a body that was read.
+            Decision::Forward(_) | Decision::ReadForm => {
+                Answer::empty(StatusCode::INTERNAL_SERVER_ERROR).into_response()
+            }
+        }
+    }
+
+    async fn admit_with(&self, sealgate: &Sealgate, head: &Parts, body: Body) -> Decision {
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let Some((index, gate)) = self.app_of(host).and_then(|index| Some((index, self.gates.get(index)?))) else {
             let refusal = Refusal::invalid_request("This host is not served here.");
             return Decision::Answer(Answer::error(StatusCode::MISDIRECTED_REQUEST, &refusal).into_response());
         };
-        let visit = Visit::new(sealgate, head, &gate.app, gate.sessions);
+        let visit = Visit::new(sealgate, head, &gate.app, gate.sessions).with_body(body);
         let (word, decision) = self.decide(index, gate, &visit, host).await;
-        if !visit.is_again() {
+        if !visit.is_again() && !matches!(decision, Ok(Passage::ReadForm)) {
             sealgate.metrics.decided(&gate.app.name, word);
         }
         match decision {
-            Ok(permit) => Decision::Forward(permit),
+            Ok(Passage::Forward(permit)) => Decision::Forward(permit),
+            Ok(Passage::ReadForm) => Decision::ReadForm,
             Err(answer) => Decision::Answer(answer.into_response()),
         }
     }
@@ -152,7 +183,7 @@ impl Gateway {
         gate: &Gate,
         visit: &Visit<'_>,
         host: &str,
-    ) -> (&'static str, Result<Permit, Answer>) {
+    ) -> (&'static str, Result<Passage, Answer>) {
         let (target, path) = match read_target(visit.head, host) {
             Ok(read) => read,
             Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
@@ -183,27 +214,40 @@ impl Gateway {
             now: visit.now,
         };
         match self.judge(gate, visit, &wish).await {
-            Ok(Ok(permit)) => ("forwarded", Ok(permit)),
+            Ok(Ok(passage)) => ("forwarded", Ok(passage)),
             Ok(Err((word, answer))) => (word, Err(cors.on(answer))),
             Err(error) => ("failed", Err(cors.on(visit.failed(&error)))),
         }
     }
 
-    async fn judge(&self, gate: &Gate, visit: &Visit<'_>, wish: &Wish<'_>) -> Result<Result<Permit, Halt>, StoreError> {
+    async fn judge(
+        &self,
+        gate: &Gate,
+        visit: &Visit<'_>,
+        wish: &Wish<'_>,
+    ) -> Result<Result<Passage, Halt>, StoreError> {
         let visitor = match self.visitor(visit, wish).await? {
             Ok(visitor) => visitor,
             Err(halt) => return Ok(Err(halt)),
         };
         let permit = match policy::decide(wish, &visitor) {
             Ok(permit) => permit.judged_by_method(gate.routes.look_at_methods()),
+            Err(refused) if is_form_to_keep(visit, wish, &visitor, refused) => match &visit.body {
+                Body::Read(body) => return Ok(Err(keep_form(visit, wish, &visitor, refused, body).await?)),
+                _ => return Ok(Ok(Passage::ReadForm)),
+            },
             Err(refused) => return Ok(Err(refuse(visit, wish, &visitor, refused).await?)),
         };
+        if let Body::Read(body) = &visit.body {
+            let shown = kept_form::keep_and_show(visit, wish.path_and_query, body, &visitor).await?;
+            return Ok(Err(("keeping_form", shown)));
+        }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
         let asserted = gate.app.identity.assertion && !visit.is_again();
-        let Some(user) = visitor.user().filter(|_| asserted) else { return Ok(Ok(permit)) };
+        let Some(user) = visitor.user().filter(|_| asserted) else { return Ok(Ok(Passage::Forward(permit))) };
         let made = self.assertions.about(visit.sealgate, &gate.app, user, visitor.session(), visit.now).await;
         Ok(match made {
-            Some(assertion) => Ok(permit.with_assertion(&assertion)),
+            Some(assertion) => Ok(Passage::Forward(permit.with_assertion(&assertion))),
             None => Err(("unsigned", visit.overloaded())),
         })
     }
@@ -274,7 +318,7 @@ fn read_target<'h>(head: &'h Parts, host: &str) -> Result<(&'h PathAndQuery, Can
     Ok((target, CanonicalPath::of(target)?))
 }
 
-fn refused((word, answer): Halt) -> (&'static str, Result<Permit, Answer>) {
+fn refused((word, answer): Halt) -> (&'static str, Result<Passage, Answer>) {
     (word, Err(answer))
 }
 
@@ -310,6 +354,30 @@ fn refuse_method(visit: &Visit<'_>, place: &Place) -> Halt {
 fn refuse_token(visit: &Visit<'_>) -> Halt {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
     ("invalid_token", visit.challenge(None, Some(&INVALID)))
+}
+
+/// Whether this is a person's form that a sign-in would let through, and that can be kept until then.
+fn is_form_to_keep(visit: &Visit<'_>, wish: &Wish<'_>, visitor: &Visitor, refused: Refused<'_>) -> bool {
+    let would_help = match refused {
+        Refused::Unknown => wish.rule.access == Access::SignedIn,
+        Refused::Acr(_) | Refused::TooOld(_) => true,
+        _ => false,
+    };
+    would_help && !matches!(visitor, Visitor::Bearer(_)) && kept_form::is_keepable(visit)
+}
+
+async fn keep_form(
+    visit: &Visit<'_>,
+    wish: &Wish<'_>,
+    visitor: &Visitor,
+    refused: Refused<'_>,
+    body: &Bytes,
+) -> Result<Halt, StoreError> {
+    let demand = Demand { first: First::Needed, acr: &wish.rule.acr, max_age: wish.rule.max_age };
+    match kept_form::keep_and_sign_in(visit, wish.path_and_query, body, visitor, demand).await? {
+        Some(answer) => Ok(("keeping_form", answer)),
+        None => refuse(visit, wish, visitor, refused).await,
+    }
 }
 
 async fn refuse(

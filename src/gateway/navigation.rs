@@ -5,7 +5,7 @@
 
 use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
 use crate::origin::Again;
 
@@ -31,6 +31,25 @@ pub(super) fn is_navigation(head: &Parts) -> bool {
     !headers.contains_key(REQUESTED_WITH) && names_html(headers)
 }
 
+/// Whether a page of this very origin, `own`, sends a form with this request and a person waits for the answer. Browsers
+/// say so themselves; of older ones, the `Origin` must tell.
+pub(super) fn is_own_form(head: &Parts, own: &str) -> bool {
+    let headers = &head.headers;
+    let waits = head.extensions.get::<Again>().is_none() && !headers.contains_key(UPGRADE);
+    if head.method != Method::POST || !waits || headers.contains_key(REQUESTED_WITH) {
+        return false;
+    }
+    let origin = headers.get(ORIGIN);
+    if [FETCH_MODE, FETCH_DEST, FETCH_SITE].iter().any(|name| headers.contains_key(name)) {
+        // A page that sends no referrer sends no origin either (Fetch Standard, "append a request `Origin` header").
+        return is(headers, &FETCH_SITE, "same-origin")
+            && is(headers, &FETCH_MODE, "navigate")
+            && is(headers, &FETCH_DEST, "document")
+            && origin.is_none_or(|origin| origin == "null" || is_own(headers, origin, own));
+    }
+    names_html(headers) && origin.is_some_and(|origin| is_own(headers, origin, own))
+}
+
 /// Whether a page can be read where the answer goes: a form's answer too.
 pub(super) fn reads_pages(head: &Parts) -> bool {
     is_navigation(head) || !head.headers.contains_key(REQUESTED_WITH) && names_html(&head.headers)
@@ -50,12 +69,17 @@ pub(super) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
             value.as_bytes().split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
         });
     let Some(origin) = headers.get(ORIGIN).filter(|_| upgrades) else { return false };
-    let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return true };
-    let Some((own_scheme, own_host)) = own.split_once("://") else { return true };
+    !is_own(headers, origin, own)
+}
+
+/// Whether an `Origin` names the application itself.
+fn is_own(headers: &HeaderMap, origin: &HeaderValue, own: &str) -> bool {
+    let Some((scheme, host)) = origin.to_str().ok().and_then(|origin| origin.split_once("://")) else { return false };
+    let Some((own_scheme, own_host)) = own.split_once("://") else { return false };
     // `Host` has the port of the public address, which may be a load balancer's and not configured.
     let asked = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or(own_host);
     let same_host = [own_host, asked].iter().any(|known| known.eq_ignore_ascii_case(host));
-    scheme != own_scheme || !same_host
+    scheme == own_scheme && same_host
 }
 
 fn is(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
@@ -133,6 +157,42 @@ mod tests {
         assert!(!is_navigation(&head("GET", &[("sec-fetch-site", "same-origin"), ("accept", BROWSER)])));
         assert!(!is_navigation(&head("GET", &[("x-requested-with", "XMLHttpRequest"), ("accept", BROWSER)])));
         assert!(!is_navigation(&head("GET", &[("upgrade", "websocket"), ("accept", BROWSER)])));
+    }
+
+    #[test]
+    fn only_a_page_of_this_origin_sends_its_form() {
+        let own = "https://wiki.test";
+        let sent = |fields: &[(&str, &str)]| is_own_form(&head("POST", fields), own);
+        let page = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"), ("sec-fetch-site", "same-origin")];
+        let with = |name, value| {
+            let rest = page.iter().filter(|(known, _)| *known != name);
+            sent(&rest.copied().chain([(name, value)]).collect::<Vec<_>>())
+        };
+        assert!(sent(&page));
+        assert!(with("origin", own) && with("origin", "null"));
+        assert!(!is_own_form(&head("GET", &page), own) && !is_own_form(&head("PUT", &page), own));
+        for (name, value) in [
+            ("sec-fetch-site", "same-site"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "none"),
+            ("sec-fetch-mode", "cors"),
+            ("sec-fetch-dest", "iframe"),
+            ("origin", "https://evil.test"),
+            ("x-requested-with", "XMLHttpRequest"),
+            ("upgrade", "websocket"),
+        ] {
+            assert!(!with(name, value), "{name}: {value}");
+        }
+        assert!(sent(&[("accept", BROWSER), ("origin", own)]));
+        for fields in [
+            &[("accept", BROWSER)][..],
+            &[("accept", BROWSER), ("origin", "null")],
+            &[("accept", BROWSER), ("origin", "https://evil.test")],
+            &[("accept", "application/json"), ("origin", own)],
+            &[],
+        ] {
+            assert!(!sent(fields), "{fields:?}");
+        }
     }
 
     #[test]

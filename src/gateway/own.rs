@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use crate::cookie;
 use crate::gateway::answer::Answer;
 use crate::gateway::browser_login::{self, Demand, First};
+use crate::gateway::kept_form;
 use crate::gateway::navigation;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::session;
@@ -31,6 +32,7 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
         b"/.sealgate/logout" => (&[Method::GET, Method::POST], Own::Logout),
         b"/.sealgate/switch-account" => (&[Method::GET], Own::SwitchAccount),
+        b"/.sealgate/form" => (&[Method::GET], Own::Form),
         b"/.sealgate/language" => (&[Method::GET], Own::Language),
         b"/.sealgate/style.css" => (&[Method::GET, Method::HEAD], Own::Stylesheet),
         b"/.sealgate/logo" if visit.sealgate.pages.logo().is_some() => (&[Method::GET, Method::HEAD], Own::Logo),
@@ -48,6 +50,7 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
         Own::Callback => browser_login::callback(visit).await,
         Own::Logout => logout(visit).await,
         Own::SwitchAccount => browser_login::begin(visit, &then(visit), Demand::any(First::Chooser)).await,
+        Own::Form => kept_form::show(visit).await,
         Own::Language => Ok(language(visit)),
         Own::Stylesheet => Ok(Answer::kept(visit.sealgate.pages.stylesheet())),
         Own::Logo => Ok(match visit.sealgate.pages.logo() {
@@ -61,6 +64,7 @@ enum Own {
     Callback,
     Logout,
     SwitchAccount,
+    Form,
     Language,
     Stylesheet,
     Logo,

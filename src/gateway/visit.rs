@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
 use http::request::Parts;
@@ -16,7 +17,7 @@ use crate::gateway::resource;
 use crate::gateway::route::Rule;
 use crate::gateway::wanted::Wanted;
 use crate::origin::{Again, Origin};
-use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Problem};
+use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Pages, Problem};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::time::UnixTime;
@@ -34,12 +35,25 @@ pub(super) enum Sessions {
     OfProvider,
 }
 
+/// What a request carries.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Nobody can read it here.
+    Away,
+    /// It has not been read.
+    Unread,
+    /// This.
+    Read(Bytes),
+}
+
 /// A request to an application.
 pub(super) struct Visit<'a> {
     /// The capabilities.
     pub sealgate: &'a Sealgate,
     /// What was sent.
     pub head: &'a Parts,
+    /// What it carries.
+    pub body: Body,
     /// To which application.
     pub app: &'a App,
     /// Whose session opens it.
@@ -66,7 +80,13 @@ impl<'a> Visit<'a> {
     /// A request that has just come.
     pub(super) fn new(sealgate: &'a Sealgate, head: &'a Parts, app: &'a App, sessions: Sessions) -> Self {
         let cookies = cookie::Names::of(&sealgate.config.issuer);
-        Self { sealgate, head, app, sessions, origin: origin(head), now: sealgate.clock.now(), cookies }
+        let body = Body::Away;
+        Self { sealgate, head, body, app, sessions, origin: origin(head), now: sealgate.clock.now(), cookies }
+    }
+
+    /// The same, with what it carries.
+    pub(super) fn with_body(self, body: Body) -> Self {
+        Self { body, ..self }
     }
 
     /// Whether it is asked about again, its exchange still open.
@@ -105,6 +125,11 @@ impl<'a> Visit<'a> {
     pub(super) fn problem(&self, status: StatusCode, problem: Problem) -> Answer {
         let content = ErrorPage { problem, request_id: &self.origin.request_id };
         Answer::page(status, self.with_chrome(|chrome| self.sealgate.pages.error(chrome, &content)))
+    }
+
+    /// A page whose form goes to the application.
+    pub(super) fn page_with_form(&self, render: impl FnOnce(&Pages, &Chrome<'_>) -> String) -> Answer {
+        Answer::page_with_form(self.with_chrome(|chrome| render(&self.sealgate.pages, chrome)))
     }
 
     /// 403 to somebody whom we know: to a person a page that names the account and offers another one.
@@ -192,7 +217,7 @@ impl<'a> Visit<'a> {
 }
 
 /// The address of one of our own paths on the application's host.
-fn own_path(name: &str, parameters: &[(&str, &str)]) -> String {
+pub(super) fn own_path(name: &str, parameters: &[(&str, &str)]) -> String {
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     format!("/.sealgate/{name}?{query}")
 }

@@ -171,8 +171,29 @@ pub enum Problem {
     Unavailable,
     /// The account may not use the console, or not this part of it.
     Console,
+    /// A form was kept for somebody else than who has signed in.
+    FormOfAnother,
+    /// A form that was to be kept is not there, or not any more.
+    FormNotKept,
     /// A fault of the program.
     Internal,
+}
+
+/// A form that was kept while its sender signed in. Its button sends it to the application.
+#[derive(Clone, Copy)]
+pub struct SendAgain<'a> {
+    /// Name of the application.
+    pub app: &'a str,
+    /// The account that is signed in, as its owner knows it (the email address).
+    pub account: &'a str,
+    /// Where the form goes.
+    pub target: &'a str,
+    /// The encoding in which the browser writes it.
+    pub charset: &'a str,
+    /// Names and values, as they were sent.
+    pub fields: &'a [(String, String)],
+    /// Where to go without sending it.
+    pub instead: &'a str,
 }
 
 /// The gate's 403: signed in, but not allowed into the application.

@@ -104,6 +104,13 @@ messages! {
     plain forbidden_advice = "forbidden-advice" ();
     plain forbidden_switch = "forbidden-switch" ();
 
+    plain send_again_title = "send-again-title" ();
+    rich send_again_text = "send-again-text" (app);
+    rich send_again_account = "send-again-account" (account);
+    plain send_again_submit = "send-again-submit" ();
+    plain send_again_instead = "send-again-instead" ();
+    plain send_again_once = "send-again-once" ();
+
     plain error_unknown_client_title = "error-unknown-client-title" ();
     rich error_unknown_client_text = "error-unknown-client-text" (operator);
     plain error_redirect_uri_title = "error-redirect-uri-title" ();
@@ -129,6 +136,10 @@ messages! {
     rich error_upstream_text = "error-upstream-text" ();
     plain error_unavailable_title = "error-unavailable-title" ();
     rich error_unavailable_text = "error-unavailable-text" ();
+    plain error_form_of_another_title = "error-form-of-another-title" ();
+    rich error_form_of_another_text = "error-form-of-another-text" ();
+    plain error_form_not_kept_title = "error-form-not-kept-title" ();
+    rich error_form_not_kept_text = "error-form-not-kept-text" ();
     plain error_internal_title = "error-internal-title" ();
     rich error_internal_text = "error-internal-text" ();
     plain error_reference = "error-reference" ();

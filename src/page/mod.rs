@@ -20,7 +20,7 @@ use crate::config::{self, Language};
 use messages::Messages;
 use template::{
     AccountChooserPage, ConfirmLogoutPage, ConsentLine, ConsentPage, ForbiddenPage, Frame, LoginPage, ProblemPage,
-    SignedOutPage,
+    SendAgainPage, SignedOutPage,
 };
 
 pub use account::{
@@ -28,7 +28,7 @@ pub use account::{
 };
 pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Problem, ScopeLine, SignedOut,
+    LoginProblem, Problem, ScopeLine, SendAgain, SignedOut,
 };
 pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
 pub use language::{language_from_tag, language_tag};
@@ -181,6 +181,12 @@ impl Pages {
     pub fn forbidden(&self, chrome: &Chrome<'_>, page: &Forbidden<'_>) -> String {
         let title = self.messages(chrome).forbidden_title();
         rendered(&ForbiddenPage { frame: self.frame(chrome, &title), page })
+    }
+
+    /// The form that waits for its sender.
+    pub fn send_again(&self, chrome: &Chrome<'_>, page: &SendAgain<'_>) -> String {
+        let title = self.messages(chrome).send_again_title();
+        rendered(&SendAgainPage { frame: self.frame(chrome, &title), page })
     }
 
     fn messages(&self, chrome: &Chrome<'_>) -> &Messages {

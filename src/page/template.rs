@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::content::{
     AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, ScopeLine,
-    SignedOut,
+    SendAgain, SignedOut,
 };
 use super::language::language_tag;
 use super::messages::{Markup, Messages};
@@ -156,6 +156,8 @@ pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String
         Problem::Upstream => (t.error_upstream_title(), t.error_upstream_text()),
         Problem::Unavailable => (t.error_unavailable_title(), t.error_unavailable_text()),
         Problem::Console => (t.error_console_title(), t.error_console_text()),
+        Problem::FormOfAnother => (t.error_form_of_another_title(), t.error_form_of_another_text()),
+        Problem::FormNotKept => (t.error_form_not_kept_title(), t.error_form_not_kept_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
 }
@@ -165,6 +167,13 @@ pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String
 pub(super) struct ForbiddenPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) page: &'a Forbidden<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "send_again.html")]
+pub(super) struct SendAgainPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a SendAgain<'a>,
 }
 
 /// A wait in the unit that a person would use, rounded up so that nobody comes back too early.

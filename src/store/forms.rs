@@ -10,6 +10,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::protocol::secret::{SecretHash, base64url, from_base64url};
 use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
 use crate::store::engine::{Changes, Key};
 use crate::store::sealer::{NONCE_BYTES, Sealed, Sealer};
 use crate::store::table::{self, Table};
@@ -31,6 +32,8 @@ const MOST_DATA_KEYS: usize = 256;
 /// A form on its way to an application.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Form {
+    /// Who has sent it, if that is known: nobody else gets it back.
+    pub person: Option<Subject>,
     /// The application.
     pub app: String,
     /// Path and query that it was sent to, byte for byte.
@@ -69,6 +72,7 @@ struct FormRecord {
 /// The part of a form that is no body. In front of it, so that a body needs no escaping.
 #[derive(Serialize, Deserialize)]
 struct Head {
+    person: Option<Subject>,
     app: String,
     target: String,
 }
@@ -85,9 +89,9 @@ impl Store {
         Ok(self)
     }
 
-    /// Whether anything can be sealed.
-    pub fn can_seal(&self) -> bool {
-        self.sealing.is_some()
+    /// Whether forms are kept: something seals, and there may be some.
+    pub fn keeps_forms(&self) -> bool {
+        self.sealing.as_ref().is_some_and(|sealing| sealing.most_forms > 0)
     }
 
     /// How many forms are kept.
@@ -108,7 +112,7 @@ impl Store {
         expires_at: UnixTime,
         nonce: [u8; NONCE_BYTES],
     ) -> Result<bool, StoreError> {
-        let Some(sealing) = &self.sealing else { return Ok(false) };
+        let Some(sealing) = self.sealing.as_ref().filter(|sealing| sealing.most_forms > 0) else { return Ok(false) };
         if form.body.len() > MAX_FORM_BYTES || form.target.len() > MAX_TARGET_BYTES {
             return Ok(false);
         }
@@ -161,8 +165,8 @@ impl Store {
         let broken = || StoreError::Broken("a kept form cannot be read".to_owned());
         let at = plain.iter().position(|&byte| byte == b'\n').ok_or_else(broken)?;
         let (head, body) = plain.split_at(at);
-        let Head { app, target } = serde_json::from_slice(head).map_err(|_| broken())?;
-        Ok(Some(Form { app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
+        let Head { person, app, target } = serde_json::from_slice(head).map_err(|_| broken())?;
+        Ok(Some(Form { person, app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
     }
 
     /// Lets one of the oldest go.
@@ -229,7 +233,7 @@ pub(super) fn entries(expires_at: UnixTime, key: &Key) -> [Key; 2] {
 }
 
 fn plain(form: &Form) -> Result<Zeroizing<Vec<u8>>, StoreError> {
-    let head = Head { app: form.app.clone(), target: form.target.clone() };
+    let head = Head { person: form.person, app: form.app.clone(), target: form.target.clone() };
     let mut plain = Zeroizing::new(serde_json::to_vec(&head).map_err(|error| StoreError::Broken(error.to_string()))?);
     plain.push(b'\n');
     plain.extend_from_slice(&form.body);

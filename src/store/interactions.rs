@@ -39,6 +39,9 @@ pub struct SignInAttempt {
     pub expires_at: UnixTime,
     /// Context classes of which the sign-in must reach one; any when empty.
     pub acr: Vec<String>,
+    /// What gets the form back that was kept for them, from this browser only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
 }
 
 impl Store {

@@ -4,7 +4,6 @@
 //! A rule that must hold under races (a code is used once, a refresh token rotates once) is one commit that expects the
 //! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
-mod account;
 mod audit;
 pub mod barrier;
 pub mod engine;

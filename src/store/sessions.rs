@@ -113,18 +113,27 @@ impl Store {
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn end_sessions_of_user(&self, user: Subject) -> Result<usize, StoreError> {
-        let prefix = table::of_user(user, Indexed::Session);
-        let (mut ended, mut after) = (0, None::<Key>);
+        self.end_sessions_but(user, None).await
+    }
+
+    /// Ends every session in which this person is signed in, but for `kept`. Yields how many.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn end_other_sessions_of_user(&self, user: Subject, kept: SessionId) -> Result<usize, StoreError> {
+        self.end_sessions_but(user, Some(kept)).await
+    }
+
+    async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
+        let (mut ended, mut after) = (0, None);
         loop {
-            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
-            let Some((last, _)) = rows.last() else { return Ok(ended) };
-            after = Some(last.clone());
-            for (entry, _) in &rows {
-                if let Some(id) = table::entry_id(entry).map(SessionId::from_random)
-                    && self.end_session(id).await?
-                {
-                    ended += 1;
-                }
+            let page = self.sessions_of_user(user, after, PAGE).await?;
+            for session in page.sessions.iter().filter(|session| Some(session.id) != kept) {
+                ended += usize::from(self.end_session(session.id).await?);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(ended);
             }
         }
     }

@@ -16,6 +16,7 @@ mod flow;
 mod forward_auth;
 mod front;
 mod gate;
+mod kept_form;
 mod keys;
 mod lasting;
 mod openidconnect;

@@ -26,7 +26,12 @@ fn hash(text: &str) -> SecretHash {
 }
 
 fn form() -> Form {
-    Form { app: "wiki".into(), target: "/pages/7?draft=1".into(), body: format!("title=x&note={TYPED}").into_bytes() }
+    Form {
+        person: None,
+        app: "wiki".into(),
+        target: "/pages/7?draft=1".into(),
+        body: format!("title=x&note={TYPED}").into_bytes(),
+    }
 }
 
 async fn store(engine: Arc<dyn Engine>, key: u8, most: usize) -> Store {
@@ -168,7 +173,7 @@ async fn the_oldest_forms_give_way_when_there_are_too_many() {
 #[tokio::test]
 async fn a_form_that_is_too_large_is_not_kept() {
     let (store, _) = in_memory(10).await;
-    let sized = |bytes| Form { app: "wiki".into(), target: "/".into(), body: vec![0; bytes] };
+    let sized = |bytes| Form { person: None, app: "wiki".into(), target: "/".into(), body: vec![0; bytes] };
     for (bytes, kept) in [(MAX_FORM_BYTES, true), (MAX_FORM_BYTES + 1, false)] {
         let answer = store.keep_form(&hash("b"), &hash("id"), &sized(bytes), later(), [3; 12]).await.unwrap();
         assert_eq!(answer, kept, "{bytes}");
@@ -180,7 +185,15 @@ async fn a_form_that_is_too_large_is_not_kept() {
 async fn without_a_data_key_nothing_is_kept() {
     let engine = Arc::new(MemoryEngine::new());
     let store = Store::open(engine.clone(), 10).await.unwrap();
-    assert!(!store.can_seal());
+    assert!(!store.keeps_forms());
+    assert!(!store.keep_form(&hash("b"), &hash("id"), &form(), later(), [1; 12]).await.unwrap());
+    assert_eq!(engine.scan(b"p", None, 1).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn where_none_may_be_kept_none_is() {
+    let (store, engine) = in_memory(0).await;
+    assert!(!store.keeps_forms());
     assert!(!store.keep_form(&hash("b"), &hash("id"), &form(), later(), [1; 12]).await.unwrap());
     assert_eq!(engine.scan(b"p", None, 1).await.unwrap(), []);
 }

@@ -27,6 +27,7 @@ use sealgate::sealgate::{Parts, Sealgate};
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
+use sealgate::store::sealer::Sealer;
 use secrecy::SecretString;
 
 use crate::token_device;
@@ -151,6 +152,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::keeping(None).await
+    }
+
+    /// One whose token has a wrapping key, and that keeps so many forms.
+    pub(crate) async fn keeping(forms: Option<usize>) -> Self {
         let config = Config::parse(SETTINGS, Path::new("/nowhere")).unwrap();
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
@@ -162,7 +168,11 @@ impl World {
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        let sealgate = Arc::new(parts.assemble().await.unwrap());
+        let mut sealgate = parts.assemble().await.unwrap();
+        if let Some(most) = forms {
+            sealgate.store = sealgate.store.sealing_with(Sealer::new(&[7; 32]).unwrap(), most).await.unwrap();
+        }
+        let sealgate = Arc::new(sealgate);
         let now = clock.now();
         let world = Self {
             gateway: Gateway::new(&sealgate.config),
@@ -200,6 +210,7 @@ impl World {
         }
         match self.gateway.admit(&self.sealgate, &head).await {
             Decision::Answer(response) => Reply::answered(response),
+            Decision::ReadForm => Reply::answered(self.gateway.take_form(&self.sealgate, &head, body).await),
             Decision::Forward(permit) => {
                 let rewrite = permit.rewrite(&head);
                 let mut headers = head.headers;

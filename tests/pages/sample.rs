@@ -3,7 +3,7 @@
 use sealgate::config::{self, Language};
 use sealgate::page::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Pages, Problem, ScopeLine, SignedOut, language_tag,
+    LoginProblem, Pages, Problem, ScopeLine, SendAgain, SignedOut, language_tag,
 };
 
 use crate::account::account_pages;
@@ -11,7 +11,7 @@ use crate::console::console_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 16] = [
+const PROBLEMS: [(&str, Problem); 18] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("logout-redirect-uri", Problem::LogoutRedirectUri),
@@ -27,6 +27,8 @@ const PROBLEMS: [(&str, Problem); 16] = [
     ("upstream", Problem::Upstream),
     ("unavailable", Problem::Unavailable),
     ("console", Problem::Console),
+    ("form-of-another", Problem::FormOfAnother),
+    ("form-not-kept", Problem::FormNotKept),
     ("internal", Problem::Internal),
 ];
 
@@ -135,6 +137,9 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id }));
     }
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
+    let fields = [(client.to_owned(), account.to_owned())];
+    let again = SendAgain { app: client, account, target: action, charset: "utf-8", fields: &fields, instead: action };
+    add("send-again", pages.send_again(&chrome, &again));
     all.extend(account_pages(&pages, &chrome, sample));
     all.extend(console_pages(&pages, &chrome, sample));
     all

@@ -71,6 +71,10 @@ fn every_page_names_its_language_title_heading_and_main_content() {
         let root = tags.iter().find(|tag| tag.name == "html").unwrap();
         assert_eq!(root.attribute("lang"), Some(language), "{name}");
         assert_eq!((count("title"), count("h1"), count("main")), (1, 1, 1), "{name}");
+        // A page that is shown once cannot be shown in the other language.
+        if name.starts_with("send-again") {
+            continue;
+        }
         let links: Vec<_> = tags.iter().filter_map(|tag| tag.attribute("hreflang")).collect();
         assert_eq!(links, ["tr", "en"], "{name}");
         let current: Vec<_> = tags.iter().filter(|tag| tag.attribute("aria-current") == Some("true")).collect();

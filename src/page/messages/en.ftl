@@ -83,6 +83,16 @@ forbidden-text = The account <bdi>{ $account }</bdi> has no access to <bdi>{ $ap
 forbidden-advice = Ask your administrator for access, or sign in with an account that has it.
 forbidden-switch = Use another account
 
+## A form that was kept while its sender signed in
+
+send-again-title = Send the form now?
+send-again-text =
+    Your sign-in had ended when you sent a form to <bdi>{ $app }</bdi>. What you typed was kept, and has not been sent.
+send-again-account = It will be sent as <bdi>{ $account }</bdi>.
+send-again-submit = Send the form
+send-again-instead = Do not send it
+send-again-once = This page is shown once. If you leave it, the form is gone.
+
 ## Errors: what happened, and what to do next
 
 error-unknown-client-title = This application is not registered
@@ -136,6 +146,14 @@ error-upstream-text =
     You did nothing wrong: the application behind this address cannot be reached just now. Try again in a few minutes.
 error-unavailable-title = Not available just now
 error-unavailable-text = You did nothing wrong: the service is overloaded or being maintained. Try again in a moment.
+error-form-of-another-title = The form is somebody else’s
+error-form-of-another-text =
+    The form that was sent from this browser belongs to another account than the one you have signed in with. It was
+    dropped, and nothing was sent.
+error-form-not-kept-title = The form is not here any more
+error-form-not-kept-text =
+    A form waits for 15 minutes and is shown once. Nothing was sent from here. Go back to the application and fill it in
+    again.
 error-internal-title = Something went wrong
 error-internal-text =
     The fault is ours, not yours. Try again; if it happens again, tell your administrator.

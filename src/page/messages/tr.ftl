@@ -75,6 +75,17 @@ forbidden-text = <bdi>{ $account }</bdi> hesabının <bdi>{ $app }</bdi> uygulam
 forbidden-advice = Yöneticinizden erişim izni isteyin veya izni olan bir hesapla oturum açın.
 forbidden-switch = Başka bir hesap kullan
 
+## Oturum açılırken saklanan form
+
+send-again-title = Form şimdi gönderilsin mi?
+send-again-text =
+    <bdi>{ $app }</bdi> uygulamasına bir form gönderdiğinizde oturumunuz sona ermişti. Yazdıklarınız saklandı, henüz
+    gönderilmedi.
+send-again-account = Form <bdi>{ $account }</bdi> hesabıyla gönderilecek.
+send-again-submit = Formu gönder
+send-again-instead = Gönderme
+send-again-once = Bu sayfa yalnızca bir kez gösterilir. Sayfadan ayrılırsanız form silinmiş olur.
+
 ## Hatalar: ne oldu ve ne yapmalı
 
 error-unknown-client-title = Bu uygulama kayıtlı değil
@@ -120,6 +131,14 @@ error-upstream-text =
 error-unavailable-title = Şu anda kullanılamıyor
 error-unavailable-text =
     Sizden kaynaklanan bir sorun yok: hizmet şu anda çok yoğun veya bakımda. Biraz sonra yeniden deneyin.
+error-form-of-another-title = Bu form başka bir hesaba ait
+error-form-of-another-text =
+    Bu tarayıcıdan gönderilen form, şu anda oturum açtığınız hesaba değil, başka bir hesaba ait. Form silindi ve hiçbir şey
+    gönderilmedi.
+error-form-not-kept-title = Form artık burada değil
+error-form-not-kept-text =
+    Bir form 15 dakika saklanır ve bir kez gösterilir. Buradan hiçbir şey gönderilmedi. Uygulamaya geri dönüp formu yeniden
+    doldurun.
 error-internal-title = Bir sorun oluştu
 error-internal-text =
     Sorun sizden değil, bizden kaynaklanıyor. Yeniden deneyin; tekrarlanırsa yöneticinize bildirin.

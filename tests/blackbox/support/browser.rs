@@ -127,11 +127,11 @@ impl Page {
         self.body.split('<').filter(move |tag| tag.starts_with(name))
     }
 
-    fn form_action(&self) -> String {
+    pub(crate) fn form_action(&self) -> String {
         attribute(self.tags("form ").next().expect("a form"), "action").expect("an action")
     }
 
-    fn hidden_fields(&self) -> Vec<(String, String)> {
+    pub(crate) fn hidden_fields(&self) -> Vec<(String, String)> {
         self.tags("input ")
             .filter(|tag| tag.contains("type=\"hidden\""))
             .map(|tag| (attribute(tag, "name").unwrap(), attribute(tag, "value").unwrap_or_default()))

@@ -1,0 +1,332 @@
+//! Forms that were sent when the sign-in had ended: kept, and sent again by their sender's own hand.
+
+use bytes::Bytes;
+use http::header;
+use sealgate::gateway::Decision;
+use sealgate::origin::Origin;
+
+use crate::browser::{Browser, attribute, is_login};
+use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};
+
+const COOKIE: &str = "__Host-sealgate";
+const BODY: &str = "title=%C5%9Eubat+%26+%3Cb%3E%22&note=bir%0D%0Aiki&empty=&title=again";
+const TARGET: &str = "/pages/7?draft=1&x=%2F";
+/// Longer than a session lasts unused.
+const AWAY: u64 = 3601;
+
+async fn world() -> World {
+    World::keeping(Some(10)).await
+}
+
+/// What a browser says of a form that a page of this host sends.
+fn page_fields(length: &str) -> Vec<(&str, &str)> {
+    vec![
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+        ("accept", "text/html,*/*;q=0.8"),
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("content-length", length),
+    ]
+}
+
+async fn post(browser: &Browser<'_>, url: &str, body: &str) -> Reply {
+    let length = body.len().to_string();
+    browser.send("POST", url, &page_fields(&length), body).await
+}
+
+/// Sends the form of the page that came after the sign-in.
+async fn press_the_button(browser: &Browser<'_>, page: &Reply) -> Reply {
+    let (target, _, fields) = waiting(page);
+    let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    post(browser, &format!("https://wiki.test{target}"), &encode(&fields)).await
+}
+
+/// Where the form of a page goes, in which encoding, and its fields.
+#[track_caller]
+fn waiting(page: &Reply) -> (String, String, Vec<(String, String)>) {
+    page.assert_page(200);
+    let html = page.text();
+    let unescaped = |text: String| text.replace("&#34;", "\"").replace("&#60;", "<").replace("&#62;", ">");
+    let tags = |name: &'static str| html.split('<').filter(move |tag| tag.starts_with(name));
+    let form = tags("form ").next().expect("a form");
+    let field = |tag: &str| (attribute(tag, "name").unwrap(), unescaped(attribute(tag, "value").unwrap()));
+    let fields = tags("input ").map(field).collect();
+    (attribute(form, "action").unwrap(), attribute(form, "accept-charset").unwrap(), fields)
+}
+
+/// Anna sends a form after she was away for too long, and gets as far as the sign-in page.
+async fn sent_too_late(world: &World, browser: &Browser<'_>) -> Reply {
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    world.wait(AWAY);
+    let url = format!("https://wiki.test{TARGET}");
+    let reply = post(browser, &url, BODY).await;
+    // The answer to a form is fetched with a GET.
+    assert_eq!(reply.answered_with(), 303, "{reply:?}");
+    assert!(!reply.location().contains("draft"), "what was sent stays here");
+    assert_eq!(world.sealgate.store.kept_forms(), 1);
+    let page = browser.follow(&url, reply).await;
+    assert!(is_login(&page), "{page:?}");
+    page
+}
+
+#[tokio::test]
+async fn a_form_that_was_sent_too_late_waits_for_its_sender_and_is_sent_by_a_button() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let page = sent_too_late(&world, &browser).await;
+    let shown = browser.sign_in(&page, ANNA).await;
+    let (target, charset, fields) = waiting(&shown);
+    assert_eq!((target.as_str(), charset.as_str()), (TARGET, "utf-8"));
+    let expected = [("title", "Şubat & <b>\""), ("note", "bir\r\niki"), ("empty", ""), ("title", "again")];
+    assert!(fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).eq(expected), "{fields:?}");
+    assert!(shown.text().contains("wiki") && shown.text().contains(ANNA) && !shown.text().contains("<script"));
+    assert_eq!(shown.header("cache-control"), Some("no-store"));
+    // Applications look at the `Origin`, and may answer with a redirect to anywhere.
+    assert_eq!(shown.header("referrer-policy"), Some("same-origin"));
+    assert!(!shown.header("content-security-policy").unwrap().contains("form-action"));
+    assert_eq!(world.sealgate.store.kept_forms(), 0);
+    assert_eq!(press_the_button(&browser, &shown).await.arrived(), ("wiki", TARGET));
+}
+
+#[tokio::test]
+async fn whoever_was_not_signed_in_at_all_can_send_it_too() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let url = format!("https://wiki.test{TARGET}");
+    let reply = post(&browser, &url, BODY).await;
+    let page = browser.follow(&url, reply).await;
+    let shown = browser.sign_in(&page, BEN).await;
+    assert!(shown.text().contains(BEN));
+    assert_eq!(press_the_button(&browser, &shown).await.arrived(), ("wiki", TARGET));
+}
+
+#[tokio::test]
+async fn somebody_elses_form_is_dropped() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let page = sent_too_late(&world, &browser).await;
+    let shown = browser.sign_in(&page, BEN).await;
+    shown.assert_page(403);
+    assert!(!shown.text().contains("ubat") && !shown.text().contains("<form"), "{}", shown.text());
+    assert_eq!(world.sealgate.store.kept_forms(), 0);
+}
+
+/// The address at which the form of a person who has just signed in is shown.
+async fn address(world: &World, browser: &Browser<'_>) -> String {
+    let page = sent_too_late(world, browser).await;
+    let mut reply = browser.submit_only(&page, &[("email", ANNA), ("password", PASSWORD)]).await.1;
+    loop {
+        let location = reply.location().to_owned();
+        if location.starts_with("/.sealgate/form?") {
+            return format!("https://wiki.test{location}");
+        }
+        let next = if location.starts_with('/') { format!("https://id.test{location}") } else { location };
+        reply = browser.visit(&next).await;
+        assert_ne!(reply.status, 200, "{next}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_is_shown_once() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let address = address(&world, &browser).await;
+    waiting(&browser.visit(&address).await);
+    browser.visit(&address).await.assert_page(410);
+}
+
+#[tokio::test]
+async fn a_form_is_shown_to_its_own_browser_only() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let address = address(&world, &browser).await;
+    let other = Browser::new(&world);
+    other.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    other.visit(&address).await.assert_page(410);
+    // Whoever guesses at ids gets nothing and takes nothing.
+    for guess in ["", "?id=", "?id=x", "?id=a&id=b"] {
+        browser.visit(&format!("https://wiki.test/.sealgate/form{guess}")).await.assert_page(410);
+    }
+    waiting(&browser.visit(&address).await);
+}
+
+#[tokio::test]
+async fn a_form_waits_for_a_quarter_of_an_hour() {
+    for (waited, status) in [(899, 200), (901, 410)] {
+        let world = world().await;
+        let browser = Browser::new(&world);
+        let address = address(&world, &browser).await;
+        world.wait(waited);
+        browser.visit(&address).await.assert_page(status);
+    }
+}
+
+#[tokio::test]
+async fn who_is_signed_out_before_the_form_was_shown_signs_in_again_for_it() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let address = address(&world, &browser).await;
+    let session = browser.cookie("wiki.test", COOKIE).unwrap();
+    browser.set_cookie("wiki.test", COOKIE, &"A".repeat(session.len()));
+    // The provider still knows them, so that they need not type anything.
+    waiting(&browser.open(&address).await);
+}
+
+#[tokio::test]
+async fn a_sign_in_that_is_too_old_for_a_form_is_renewed_for_it() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://desk.test/money/", ANNA).await.arrived();
+    world.wait(301);
+    let url = "https://desk.test/money/send";
+    let reply = post(&browser, url, "amount=5").await;
+    let page = browser.follow(url, reply).await;
+    assert!(is_login(&page), "{page:?}");
+    let shown = browser.sign_in(&page, ANNA).await;
+    assert_eq!(waiting(&shown).0, "/money/send");
+    assert_eq!(post(&browser, url, "amount=5").await.arrived(), ("desk", "/money/send"));
+}
+
+#[tokio::test]
+async fn on_the_issuers_host_the_providers_session_counts() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/portal", ANNA).await.arrived();
+    world.wait(AWAY);
+    let url = "https://id.test/portal/send";
+    let reply = post(&browser, url, "a=b").await;
+    let page = browser.follow(url, reply).await;
+    browser.sign_in(&page, BEN).await.assert_page(403);
+    let reply = post(&browser, url, "a=b").await;
+    assert_eq!(reply.arrived(), ("portal", "/portal/send"));
+}
+
+#[tokio::test]
+async fn a_form_in_an_older_encoding_says_so() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let reply = post(&browser, "https://wiki.test/a", "ad=%FEirin+%80").await;
+    let page = browser.follow("https://wiki.test/a", reply).await;
+    let (_, charset, fields) = waiting(&browser.sign_in(&page, ANNA).await);
+    assert_eq!((charset.as_str(), fields), ("windows-1252", vec![("ad".to_owned(), "þirin €".to_owned())]));
+}
+
+#[tokio::test]
+async fn the_page_speaks_turkish() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.set_cookie("wiki.test", "__Host-sealgate-language", "tr");
+    let reply = post(&browser, "https://wiki.test/a", "a=b").await;
+    let page = browser.follow("https://wiki.test/a", reply).await;
+    let shown = browser.sign_in(&page, ANNA).await;
+    assert!(shown.text().contains("Form şimdi gönderilsin mi?"), "{}", shown.text());
+}
+
+/// A refusal to a program, as before: nothing was kept.
+async fn refused(world: &World, browser: &Browser<'_>, url: &str, fields: &[(&str, &str)], body: &str) {
+    let reply = browser.send("POST", url, fields, body).await;
+    reply.assert_refused(401, "login_required");
+    assert_eq!(world.sealgate.store.kept_forms(), 0, "{fields:?}");
+    assert_eq!(world.sealgate.store.open_interactions(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_form_of_a_page_of_this_host_is_refused_as_before() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    for (name, value) in [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-dest", "iframe"),
+        ("content-type", "multipart/form-data; boundary=x"),
+        ("content-type", "text/plain"),
+        ("content-type", "application/json"),
+        ("content-length", "65537"),
+        ("content-length", "-1"),
+        ("content-encoding", "gzip"),
+        ("transfer-encoding", "chunked"),
+        ("origin", "https://evil.test"),
+        ("x-requested-with", "XMLHttpRequest"),
+    ] {
+        let fields = page_fields("3");
+        let fields = fields.into_iter().filter(|(known, _)| *known != name).chain([(name, value)]);
+        refused(&world, &browser, "https://wiki.test/a", &fields.collect::<Vec<_>>(), "a=b").await;
+    }
+    let fields: Vec<_> = page_fields("3").into_iter().filter(|(name, _)| *name != "content-length").collect();
+    refused(&world, &browser, "https://wiki.test/a", &fields, "a=b").await;
+    refused(&world, &browser, "https://wiki.test/api/a", &page_fields("3"), "a=b").await;
+    // What a browser would not send again in the same bytes.
+    for (target, body) in [("/a", "a"), ("/a", "a=%0A"), ("/a", "{}"), ("/a?x='", "a=b")] {
+        refused(&world, &browser, &format!("https://wiki.test{target}"), &page_fields("3"), body).await;
+    }
+    browser.send("PUT", "https://wiki.test/a", &page_fields("3"), "a=b").await.assert_refused(401, "login_required");
+    assert_eq!(post(&browser, "https://wiki.test/public/a", "a=b").await.arrived(), ("wiki", "/public/a"));
+}
+
+#[tokio::test]
+async fn without_a_wrapping_key_or_where_none_may_be_kept_all_is_as_before() {
+    for world in [World::new().await, World::keeping(Some(0)).await] {
+        let browser = Browser::new(&world);
+        refused(&world, &browser, "https://wiki.test/a", &page_fields("3"), "a=b").await;
+    }
+}
+
+#[tokio::test]
+async fn a_form_whose_sender_nobody_knows_any_more_is_not_kept() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    // Ended by an operator: what somebody else does in this browser is not theirs.
+    world.sealgate.store.end_sessions_of_user(world.anna.sub).await.unwrap();
+    let reply = post(&browser, "https://wiki.test/a", "a=b").await;
+    // The application's own session is still there, so that it is known whose it was.
+    assert_eq!(reply.answered_with(), 303);
+    let browser = Browser::new(&world);
+    browser.set_cookie("wiki.test", COOKIE, &"A".repeat(65));
+    post(&browser, "https://wiki.test/a", "a=b").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn the_longest_form_is_kept_and_a_body_beyond_its_announcement_is_not() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let longest = format!("a={}", "x".repeat(65_534));
+    assert_eq!(post(&browser, "https://wiki.test/a", &longest).await.answered_with(), 303);
+    let longer = format!("a={}", "x".repeat(65_535));
+    let reply = browser.send("POST", "https://wiki.test/a", &page_fields("5"), &longer).await;
+    reply.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_flood_of_forms_is_bounded_by_address_and_in_all() {
+    let world = world().await;
+    let mut answers = Vec::new();
+    for _ in 0..70 {
+        // A browser that keeps no cookies.
+        let browser = Browser::new(&world);
+        answers.push(post(&browser, "https://wiki.test/a", "a=b").await.answered_with());
+    }
+    assert_eq!((&answers[..60], &answers[60..]), (&[303; 60][..], &[429; 10][..]));
+    assert_eq!(world.sealgate.store.kept_forms(), 10);
+}
+
+#[tokio::test]
+async fn a_form_that_was_read_when_its_sender_had_just_signed_in_is_shown_to_them() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    let jar = browser.jar("wiki.test");
+    let mut fields = page_fields("3");
+    fields.push(("cookie", &jar));
+    let (mut head, _) = request("POST", "https://wiki.test/a", &fields, "").into_parts();
+    let address = "192.0.2.1".parse().unwrap();
+    head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into() });
+    assert!(matches!(world.gateway.admit(&world.sealgate, &head).await, Decision::Forward(_)));
+    let response = world.gateway.take_form(&world.sealgate, &head, Bytes::from("a=b")).await;
+    assert_eq!(response.status(), 303);
+    let location = response.headers()[header::LOCATION].to_str().unwrap();
+    let shown = browser.visit(&format!("https://wiki.test{location}")).await;
+    assert_eq!(waiting(&shown).0, "/a");
+}
