@@ -422,6 +422,10 @@ export const WALKS = [
       await type(theirs.page, "#password", PASSWORD);
       await theirs.page.keyboard.press("Enter");
       await theirs.page.waitForURL(/\/oauth\/consent|\/callback/);
+      // Whoever may not use the console is offered another account.
+      await theirs.page.goto(`${ISSUER}/console`);
+      await press(theirs.page, "a.button");
+      await theirs.page.waitForSelector("#login-submit, .account");
       // Nobody shuts themselves out.
       await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(LANE))}`);
       await press(page, ".row .name a");
