@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::endpoint::Style;
 use crate::endpoint::call::{Call, status_of};
 use crate::endpoint::response::Response;
+use crate::endpoint::visitor;
 use crate::page::{ErrorPage, Problem};
 use crate::password::PasswordError;
 use crate::protocol::authorize::ReturnTo;
@@ -150,7 +151,9 @@ fn bearer(refusal: Option<Refusal>) -> Response {
 }
 
 fn page(call: &Call<'_>, status: StatusCode, problem: Problem) -> Response {
-    let content = ErrorPage { problem, request_id: &call.origin.request_id };
+    let switch =
+        (problem == Problem::Console).then(|| visitor::sign_in(call, "/console", &[("prompt", "select_account")]));
+    let content = ErrorPage { problem, request_id: &call.origin.request_id, switch_account: switch.as_deref() };
     let html = call.with_chrome(|chrome| call.sealgate.pages.error(chrome, &content));
     Response::page(status, html, None)
 }

@@ -123,7 +123,7 @@ impl<'a> Visit<'a> {
 
     /// A page that says what went wrong.
     pub(super) fn problem(&self, status: StatusCode, problem: Problem) -> Answer {
-        let content = ErrorPage { problem, request_id: &self.origin.request_id };
+        let content = ErrorPage { problem, request_id: &self.origin.request_id, switch_account: None };
         Answer::page(status, self.with_chrome(|chrome| self.sealgate.pages.error(chrome, &content)))
     }
 

@@ -137,6 +137,8 @@ pub struct ErrorPage<'a> {
     pub problem: Problem,
     /// The request's id in the log.
     pub request_id: &'a str,
+    /// Where another account can be chosen, if that may help.
+    pub switch_account: Option<&'a str>,
 }
 
 /// What an error page is about.

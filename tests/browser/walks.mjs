@@ -2,6 +2,7 @@
 // with scripts and without. `enter` opens a browser of its own.
 
 import assert from "node:assert/strict";
+import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
 import { APP, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, authorize, cookiesOf, first, second } from "./world.mjs";
 
@@ -45,6 +46,14 @@ async function answer(page) {
   assert.equal(query.get("state"), "kept");
   assert.equal(query.get("iss"), ISSUER);
   return query;
+}
+
+/// Runs the console's piece of code for openid-client as it stands. `send` takes the browser to an address and yields its answer.
+async function runSnippet(text, secret, send) {
+  const [begin, end] = text.replace(/^import .*$/m, "").split(/^\/\/ .*$/m);
+  const Program = (async () => {}).constructor;
+  const program = new Program("oidc", "process", "send", `${begin}const request = { url: await send(address.href) };${end}return tokens;`);
+  return program(oidc, { env: { CLIENT_SECRET: secret } }, send);
 }
 
 const heading = (page) => page.textContent("h1");
@@ -229,6 +238,8 @@ export const WALKS = [
       await type(page, "#phone_number", "+90 555 111 22 44");
       await press(page, "#profile-save");
       await page.waitForSelector("[role=status].done");
+      // What was done is what a screen reader says first.
+      assert.equal(await page.evaluate(() => document.activeElement.className), "done");
       assert.equal(await page.inputValue("#phone_number"), "+90 555 111 22 44");
     },
   },
@@ -294,13 +305,22 @@ export const WALKS = [
       await press(page, "#client-register", "Space");
       await page.waitForSelector("#new-secret");
       assert.match(await page.textContent("#new-secret"), /^[\w-]{32,}$/);
-      const client = await page.textContent("#client-id");
-      // The client works at once, and the secret is not shown again.
+      const [client, secret] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
+      // The piece of code works as it stands.
+      await press(page, "summary");
+      const snippet = await page.textContent("#snippet-openidclient");
+      const tokens = await runSnippet(snippet, secret, async (address) => {
+        await page.goto(address);
+        await press(page, "#consent-allow");
+        await page.waitForURL(`${CALLBACK}?**`);
+        return page.url();
+      });
+      assert.equal(tokens.claims().email, first(LANE));
+      // The client goes on working, and the secret is not shown again.
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await page.waitForSelector("#client-save");
       assert.equal(await page.locator("#new-secret").count(), 0);
       await page.goto(authorize({}, client).replaceAll("+phone+offline_access", ""));
-      await press(page, "#consent-allow");
       assert.ok((await answer(page)).get("code"));
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "#sure", "Space");
@@ -313,7 +333,7 @@ export const WALKS = [
   {
     name: "put redirect URIs right while they are typed",
     async go(enter, { scripts }) {
-      const { page } = await enter();
+      const { page } = await enter({ timezoneId: "Europe/Istanbul" });
       await page.goto(`${ISSUER}/console/clients/new`);
       await signInByKeys(page, first(LANE));
       await type(page, "#name", "Danışma Masası");
@@ -373,6 +393,10 @@ export const WALKS = [
       assert.equal(await events(), 0);
       await page.goto(`${ISSUER}/console/audit?client=${client}&from=${today}&to=${today}`);
       assert.equal(await events(), all);
+      // The days are the reader's own where there are scripts, and those of UTC like the times where there are none.
+      await press(page, "#audit-show");
+      await page.waitForURL(/zone=/);
+      assert.equal(new URL(page.url()).searchParams.get("zone"), scripts ? "-180" : "0");
     },
   },
   {
@@ -398,6 +422,10 @@ export const WALKS = [
       await type(theirs.page, "#password", PASSWORD);
       await theirs.page.keyboard.press("Enter");
       await theirs.page.waitForURL(/\/oauth\/consent|\/callback/);
+      // Whoever may not use the console is offered another account.
+      await theirs.page.goto(`${ISSUER}/console`);
+      await press(theirs.page, "a.button");
+      await theirs.page.waitForSelector("#login-submit, .account");
       // Nobody shuts themselves out.
       await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(LANE))}`);
       await press(page, ".row .name a");

@@ -139,6 +139,8 @@ async fn what_the_operator_does_is_in_the_trail_when_the_command_returns() {
     assert_eq!(kinds(&created).len(), 2);
     let later = served.run(|site| site.json(&["audit", "--since", "2100-01-01"])).await;
     assert_eq!(later, json!({ "events": [] }));
+    let earlier = served.run(|site| site.json(&["audit", "--until", "2001-01-01"])).await;
+    assert_eq!(earlier, later);
     let table = served.run(|site| site.text(&["audit", "--client", "wiki"])).await;
     assert_eq!(table.split_whitespace().take(3).collect::<Vec<_>>(), ["HAPPENED_AT", "KIND", "ACTOR"]);
     let output = served.run(|site| site.run(&["audit", "--kind", "nothing"], "")).await;

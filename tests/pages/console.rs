@@ -160,6 +160,10 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     let page = UserPage { enabled: false, sessions: &[], password: None, ..page };
     add("console-user-disabled", pages.console_user(chrome, &shell, &page));
     let faults = [UserField::Groups, UserField::OwnRole];
+    add(
+        "console-user-own-role",
+        pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults[1..], ..page }),
+    );
     add("console-user-own", pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults, ..page }));
     all
 }

@@ -134,7 +134,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     add("signed-out-plain", pages.signed_out(&chrome, &SignedOut { client: None }));
 
     for (name, problem) in PROBLEMS {
-        add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id }));
+        let switch_account = (problem == Problem::Console).then_some(action);
+        add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id, switch_account }));
     }
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
     let fields = [(client.to_owned(), account.to_owned())];

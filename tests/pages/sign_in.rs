@@ -83,7 +83,7 @@ fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
     assert!(text(&page("error-too-many-requests-one.tr")).contains("1 saniye bekleyip bu sayfayı yenileyin."));
     let pages = pages("Acme", Language::English);
     let told = |seconds| {
-        let page = ErrorPage { problem: Problem::TooManyRequests { seconds }, request_id: "r" };
+        let page = ErrorPage { problem: Problem::TooManyRequests { seconds }, request_id: "r", switch_account: None };
         text(&pages.error(&chrome(Language::English, "/"), &page))
     };
     assert!(told(0).contains("Wait one second,"));

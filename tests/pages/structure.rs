@@ -39,6 +39,20 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
     assert!(!CONTENT_SECURITY_POLICY.contains("unsafe"));
 }
 
+/// What was just done, or went wrong, has the focus where there is no script too, so that a screen reader says it.
+#[test]
+fn at_most_one_element_asks_for_the_focus_and_news_come_first() {
+    for (name, html) in all_pages() {
+        let tags = tags(&html);
+        let focused: Vec<_> = tags.iter().filter(|tag| tag.attribute("autofocus").is_some()).collect();
+        assert!(focused.len() <= 1, "{name}: {focused:?}");
+        let done = tags.iter().find(|tag| tag.attribute("class") == Some("done"));
+        let wrong =
+            tags.iter().any(|tag| tag.attribute("aria-invalid").is_some() || tag.attribute("role") == Some("alert"));
+        assert!(focused.len() == 1 || (done.is_none() && !wrong), "{name}: nothing is focused");
+    }
+}
+
 #[test]
 fn the_script_fetches_nothing_and_builds_no_markup() {
     assert!(SCRIPT.len() < 10_000);

@@ -18,15 +18,21 @@ async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
-    let client = format!("/console/clients/{id}");
+    let (client, trial) = (format!("/console/clients/{id}"), format!("/console/try/{id}"));
+    signed_in(&provider, BEN).await;
+    let sessions = provider.sealgate.store.sessions_of_user(provider.ben.sub, None, 9).await.unwrap().sessions;
+    let (session, new_user) = (sessions[0].id.to_string(), "/console/users/new".to_owned());
     let user = format!("/console/users/{}", provider.ben.sub);
     let save: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
     for (path, fields, kind) in [
         (&client, save, AuditKind::ClientChanged),
         (&client, vec![("action", "rotate"), ("overlap_seconds", "0")], AuditKind::ClientChanged),
         (&client, vec![("action", "disable")], AuditKind::ClientChanged),
+        (&trial, vec![("action", "switch-on")], AuditKind::ClientChanged),
         (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
+        (&new_user, vec![("email", "new@example.test"), ("name", "New")], AuditKind::UserCreated),
         (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
+        (&user, vec![("session", session.as_str())], AuditKind::SessionsEnded),
         (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
         (&user, vec![("action", "disable")], AuditKind::UserDisabled),
         (&user, vec![("action", "enable")], AuditKind::UserEnabled),
