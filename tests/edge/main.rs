@@ -5,6 +5,7 @@
 
 mod admin;
 mod authority;
+mod front_tls;
 mod greedy;
 mod harness;
 mod lasting;
@@ -13,6 +14,7 @@ mod lasting;
 mod legacy;
 mod local;
 mod proxying;
+mod redirect;
 mod stop;
 mod tls;
 mod upstreams;
