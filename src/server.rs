@@ -252,6 +252,7 @@ fn proxy(parts: &ServerParts, upstreams: Arc<[Arc<Upstreams>]>, lasting: Arc<Las
         front: Arc::clone(&parts.front),
         upstreams,
         trusted_proxies: parts.server.trusted_proxies.clone(),
+        header_bytes: parts.server.header_bytes,
         body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
         request_ids: RequestIds::new(seed),
@@ -264,10 +265,13 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
+    // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the doorway has.
+    options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    h2.max_header_list_size(u32::try_from(server.header_bytes).unwrap_or(u32::MAX));
+    // What is a little too long is read and refused by the proxy, in words; beyond that the library refuses without.
+    h2.max_header_list_size(u32::try_from(2 * server.header_bytes).unwrap_or(u32::MAX));
     app.h2_options = Some(h2);
     app
 }

@@ -18,8 +18,8 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
-use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, linger, read_body, respond};
+use super::fields::{change_answer, check_head, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
 use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id, is_traceparent};
@@ -44,6 +44,8 @@ pub(crate) struct Proxy {
     /// One for each application, in the configuration's order.
     pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// The longest request head, bytes.
+    pub(crate) header_bytes: usize,
     pub(crate) body_timeout: Duration,
     /// The longest that a client may take to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
@@ -247,6 +249,9 @@ impl ProxyHttp for Proxy {
         exchange.origin = self.origin(session);
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
             exchange.switch = Some(switch);
+        }
+        if session.is_http2() {
+            check_head(session.req_header(), self.header_bytes)?;
         }
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
@@ -456,6 +461,11 @@ impl ProxyHttp for Proxy {
             request_bytes: session.body_bytes_read() as u64,
             response_bytes: session.body_bytes_sent() as u64,
         });
+        // An upstream's answer that broke off is not to look whole.
+        let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
+        if whole && session.response_written().is_some() {
+            linger(session).await;
+        }
     }
 
     /// What Pingora's own log lines may say of a request: no query, where codes and tokens live.

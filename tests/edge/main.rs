@@ -8,6 +8,7 @@ mod authority;
 mod front_tls;
 mod greedy;
 mod harness;
+mod http2;
 mod lasting;
 #[path = "../../examples/legacy.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
