@@ -81,6 +81,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let server = Server::prepare(ServerParts {
         server: config.server.clone(),
+        https: config.issuer.is_https(),
         admin: config.admin.listen,
         sockets: inherited_sockets().map_err(line)?,
         apps: config.apps.clone(),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
+use crate::config::host_name;
 use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
 use crate::endpoint;
 use crate::gateway::{self, Decision, Gateway};
@@ -230,6 +231,15 @@ impl Front for House {
 
     fn unanswered(&self, head: &request::Parts, status: StatusCode) -> Option<Response<Bytes>> {
         self.gateway.unanswered(&self.sealgate, head, status)
+    }
+
+    fn public_origin(&self, host: &str) -> Option<String> {
+        let (issuer, name) = (&self.sealgate.config.issuer, host_name(host));
+        if issuer.host() == name {
+            return Some(format!("{}://{}", issuer.scheme(), issuer.authority()));
+        }
+        let mut named = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
+        named.next().map(|app| app.origin(issuer))
     }
 
     fn may_set_cookie(&self, line: &HeaderValue) -> bool {

@@ -21,8 +21,8 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Certificate, Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, RequestIds, Resolver, Upstreams,
-    Watch, admin_service, load_tls, watch_certificate, watch_lasting, watch_upstreams,
+    Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, Redirect, RequestIds, Resolver, Tls,
+    TransportSecurity, Upstreams, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
 };
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
@@ -71,6 +71,8 @@ impl Background {
 pub struct ServerParts {
     /// `[server]`.
     pub server: ServerConfig,
+    /// Whether browsers come over https, be it that a load balancer ends it.
+    pub https: bool,
     /// The admin listener's address; none when absent.
     pub admin: Option<SocketAddr>,
     /// Sockets that listen already: each is taken for the listener of its address.
@@ -101,9 +103,10 @@ pub enum StopSignal {
 pub struct Server {
     parts: ServerParts,
     public: Vec<Listener>,
+    redirecting: Vec<Listener>,
     admin: Option<Listener>,
     upstreams: Arc<[Arc<Upstreams>]>,
-    certificate: Option<Arc<Certificate>>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Server {
@@ -114,28 +117,35 @@ impl Server {
     pub fn prepare(mut parts: ServerParts) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
-        let tls = parts.server.tls.as_ref().and_then(|files| load_tls(files).map_err(&mut noted).ok());
-        let (tls, certificate) = tls.unzip();
+        let tls = Tls::load(&parts.server).map_err(&mut noted).ok().flatten().map(Arc::new);
         let upstreams = parts.apps.iter().map(|app| Upstreams::new(app, &parts.resolver).map(Arc::new));
         let upstreams: Arc<[_]> = upstreams.filter_map(|upstreams| upstreams.map_err(&mut noted).ok()).collect();
         let mut sockets = std::mem::take(&mut parts.sockets);
         let mut bind = |address, tls| Listener::take_or_bind(&mut sockets, address, tls).map_err(&mut noted).ok();
         let public = parts.server.listen.iter().filter_map(|address| bind(*address, tls.clone())).collect();
+        let redirecting = parts.server.redirect_listen.iter().filter_map(|address| bind(*address, None)).collect();
         let admin = parts.admin.and_then(|address| bind(address, None));
         for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
             // Clients would wait on it for ever.
-            noted(format!("systemd passed a socket on {address}, which is none of server.listen and admin.listen"));
+            noted(format!(
+                "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
+            ));
         }
         if !faults.is_empty() {
             return Err(faults);
         }
         Upstreams::find_names(&upstreams);
-        Ok(Self { parts, public, admin, upstreams, certificate })
+        Ok(Self { parts, public, redirecting, admin, upstreams, tls })
     }
 
     /// The public addresses that are bound.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.public.iter().map(Listener::address).collect()
+    }
+
+    /// The addresses that are bound for redirects.
+    pub fn redirect_addresses(&self) -> Vec<SocketAddr> {
+        self.redirecting.iter().map(Listener::address).collect()
     }
 
     /// The admin listener's address, if there is one.
@@ -149,7 +159,7 @@ impl Server {
     /// # Errors
     /// One line: why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
-        let Self { parts, public, admin, upstreams, certificate } = self;
+        let Self { parts, public, redirecting, admin, upstreams, tls } = self;
         let config = ServerConf {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
@@ -165,12 +175,12 @@ impl Server {
 
         let ServerConfig { max_connections, max_connections_per_peer, trusted_proxies, .. } = &parts.server;
         let quota = Quota::new(*max_connections, *max_connections_per_peer, trusted_proxies.clone());
-        let listening: Vec<SocketAddr> = public.iter().map(Listener::address).collect();
+        let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
         let lasting = Arc::new(Lasting::default());
         server.add_service(Doorway::new(
             "public",
             parts.server.threads,
-            public_app(&server.configuration, &parts, Arc::clone(&upstreams), Arc::clone(&lasting)),
+            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&upstreams), Arc::clone(&lasting))),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
@@ -178,6 +188,25 @@ impl Server {
             stopping.clone(),
             ready.clone(),
         ));
+        if !redirecting.is_empty() {
+            let redirect = Proxy {
+                front: Arc::new(Redirect(Arc::clone(&parts.front))),
+                // Browsers may not heed it over plain HTTP.
+                transport_security: None,
+                ..proxy(&parts, Arc::new([]), Arc::default())
+            };
+            server.add_service(Doorway::new(
+                "redirect",
+                1,
+                app(&server.configuration, &parts.server, redirect),
+                redirecting,
+                limits(&parts.server),
+                Arc::clone(&quota),
+                watch_of(&parts.front),
+                stopping.clone(),
+                ready.clone(),
+            ));
+        }
         // The admin listener is never told to stop: whoever watches the stop can read the metrics to the end.
         let (_never, running) = watch::channel(false);
         if let Some(listener) = admin {
@@ -197,8 +226,8 @@ impl Server {
         let mut tasks = parts.background;
         let front = Arc::clone(&parts.front);
         tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, front, stop)));
-        if let Some(certificate) = certificate {
-            tasks.push(Background::new("certificate", |stop| watch_certificate(certificate, stop)));
+        if let Some(tls) = tls {
+            tasks.push(Background::new("certificates", |stop| watch_tls(tls, stop)));
         }
         tasks.push(Background::new("upstreams", |stop| watch_upstreams(upstreams, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
@@ -217,30 +246,32 @@ impl Server {
     }
 }
 
-fn public_app(
-    config: &Arc<ServerConf>,
-    parts: &ServerParts,
-    upstreams: Arc<[Arc<Upstreams>]>,
-    lasting: Arc<Lasting>,
-) -> pingora::proxy::HttpProxy<Proxy> {
-    let server = &parts.server;
+fn proxy(parts: &ServerParts, upstreams: Arc<[Arc<Upstreams>]>, lasting: Arc<Lasting>) -> Proxy {
     let seed = [0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy)));
-    let proxy = Proxy {
+    Proxy {
         front: Arc::clone(&parts.front),
         upstreams,
-        trusted_proxies: server.trusted_proxies.clone(),
-        body_timeout: server.body_timeout,
+        trusted_proxies: parts.server.trusted_proxies.clone(),
+        header_bytes: parts.server.header_bytes,
+        body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
         request_ids: RequestIds::new(seed),
         lasting,
-    };
+        transport_security: parts.https.then(|| TransportSecurity::lasting(parts.server.hsts)).flatten(),
+    }
+}
+
+fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora::proxy::HttpProxy<Proxy> {
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
+    // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the doorway has.
+    options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    h2.max_header_list_size(u32::try_from(server.header_bytes).unwrap_or(u32::MAX));
+    // What is a little too long is read and refused by the proxy, in words; beyond that the library refuses without.
+    h2.max_header_list_size(u32::try_from(2 * server.header_bytes).unwrap_or(u32::MAX));
     app.h2_options = Some(h2);
     app
 }

@@ -59,7 +59,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),
     ("edge", &["ambient", "config", "origin"]),
-    ("house", &["edge", "endpoint", "gateway", "protocol", "sealgate", "server"]),
+    ("house", &["config", "edge", "endpoint", "gateway", "protocol", "sealgate", "server"]),
     ("sealing", &["ambient", "config", "signer", "store"]),
     ("server", &["ambient", "config", "edge"]),
     ("rotation", &["protocol", "ambient", "sealgate", "signer"]),

@@ -11,6 +11,9 @@ use crate::server::StopSignal;
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     start_log(&config.log)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     compose::run(config, StopSignal::Unix).map_err(
         |NotServing { lines, may_pass }| {
             if may_pass { Failure::Away(lines) } else { Failure::Failed(lines) }

@@ -64,6 +64,11 @@ impl App {
     }
 }
 
+/// The host of a `Host` header, without its port.
+pub fn host_name(authority: &str) -> &str {
+    split_port(authority).0
+}
+
 /// Host and port of an authority. The colons inside an IPv6 address are not a port's.
 pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {

@@ -26,6 +26,7 @@ use super::{
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
 use crate::protocol::profile::is_group;
+use tls::Certificate;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -65,9 +66,10 @@ pub(super) fn known_keys() -> BTreeSet<String> {
 
 fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let issuer = root.required_text("issuer", "write the address that browsers reach, https://host", address::issuer);
-    let server = server(root.section("server"), files, issuer.as_ref());
+    let (server, certificates) = server(root.section("server"), files, issuer.as_ref());
+    let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
     let store = store(root.section("store"), files);
-    let admin = admin(root.section("admin"), files, &server, store.as_ref());
+    let admin = admin(root.section("admin"), files, &listen, store.as_ref());
     let hsm = hsm(root.section("hsm"), files);
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
@@ -82,12 +84,14 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let forward_auth = forward_auth(root.section("forward_auth"));
     let own = apps::Own {
         issuer: issuer.as_ref(),
-        listen: &server.listen,
+        listen: &listen,
         socket: admin.as_ref().map(|admin| admin.socket.as_path()),
     };
     let apps = apps::apps(root.sections("app"), &own, files);
+    let (issuer, apps) = (issuer?, apps?);
+    let warnings = tls::coverage(&certificates, &issuer, &apps);
     Some(Config {
-        issuer: issuer?,
+        issuer,
         server,
         admin: admin?,
         hsm: hsm?,
@@ -103,27 +107,42 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         log,
         audit,
         forward_auth,
-        apps: apps?,
+        apps,
+        warnings,
     })
 }
 
-fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) -> Server {
+fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) -> (Server, Vec<Certificate>) {
+    // What is wrong with the issuer is told elsewhere.
+    let https = issuer.is_none_or(Issuer::is_https);
     let mut listen: Vec<SocketAddr> = Vec::new();
     section.required_texts("listen", "write a list such as [\"0.0.0.0:443\"]", |text| {
         listen.push(address::listener(text, &listen)?);
         Ok(())
     });
-    let tls = section
-        .optional_section("tls", "write { certificate = \"FILE\", key = \"FILE\" }")
-        .and_then(|section| tls::pair(section, files));
-    if tls.is_some() && issuer.is_some_and(|issuer| !issuer.is_https()) {
+    let certificates = tls::certificates(&mut section, files);
+    if section.has("tls") && !https {
         section.fault("tls", "the issuer says http; write https in the issuer, or leave tls out");
+    }
+    let client_certificates = tls::clients(&mut section, files);
+    let mut taken = listen.clone();
+    let redirect_listen = section.texts("redirect_listen", "write a list such as [\"0.0.0.0:80\"]", |text| {
+        let address = address::listener(text, &taken)?;
+        taken.push(address);
+        Ok(address)
+    });
+    if section.has("redirect_listen") && !https {
+        section
+            .fault("redirect_listen", "the issuer says http; write https in the issuer, or leave redirect_listen out");
     }
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let server = Server {
         listen,
-        tls,
+        tls: certificates.iter().map(|certificate| certificate.files.clone()).collect(),
+        client_certificates,
+        redirect_listen: redirect_listen.unwrap_or_default(),
+        hsts: section.seconds("hsts_seconds", 365 * DAY, 0..=3660 * DAY),
         trusted_proxies: trusted_proxies.unwrap_or_default(),
         threads: section.number("threads", cores, 1..=1024),
         header_timeout: section.seconds("header_timeout_seconds", 10, 1..=5 * MINUTE),
@@ -138,12 +157,12 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
         let problem = format!("one peer may have more than all together; write at most {}", server.max_connections);
         section.fault("max_connections_per_peer", &problem);
     }
-    server
+    (server, certificates)
 }
 
-fn admin(mut section: Section<'_, '_>, files: &Files, server: &Server, store: Option<&Store>) -> Option<Admin> {
-    let listen = section
-        .text("listen", "write an address such as \"127.0.0.1:9100\"", |text| address::listener(text, &server.listen));
+fn admin(mut section: Section<'_, '_>, files: &Files, taken: &[SocketAddr], store: Option<&Store>) -> Option<Admin> {
+    let listen =
+        section.text("listen", "write an address such as \"127.0.0.1:9100\"", |text| address::listener(text, taken));
     let socket = section.text("socket", "write a path", |text| files.path(text).and_then(|path| files.socket(path)));
     if socket.is_some() || section.has("socket") {
         return Some(Admin { listen, socket: socket? });

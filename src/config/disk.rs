@@ -5,9 +5,11 @@ use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustls::client::verify_server_name;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
@@ -189,6 +191,20 @@ pub(super) struct Chain {
     /// Its file.
     pub(super) path: PathBuf,
     certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Chain {
+    /// Whether it was looked at.
+    pub(super) fn was_read(&self) -> bool {
+        !self.certificates.is_empty()
+    }
+
+    /// Whether its leaf is for this host, a name or an address as URLs have it.
+    pub(super) fn is_for(&self, host: &str) -> bool {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
+        ParsedCertificate::try_from(leaf).is_ok_and(|leaf| verify_server_name(&leaf, &name).is_ok())
+    }
 }
 
 /// A private key, unless it was not looked at.

@@ -117,6 +117,19 @@ impl<'r, 't> Section<'r, 't> {
         self.take(key).map(|found| self.table(found, allowed))
     }
 
+    /// The tables within, where one may stand for a list of one; none when it is absent.
+    pub(super) fn one_or_more_sections(&mut self, key: &'static str, allowed: &str) -> Vec<Section<'r, 't>> {
+        let Some(found) = self.take(key) else { return Vec::new() };
+        if !found.value.is_array() {
+            return vec![self.table(found, allowed)];
+        }
+        let elements = self.elements(found, allowed).unwrap_or_default();
+        if elements.is_empty() {
+            self.fault(key, &format!("is empty; {allowed}, or leave it out"));
+        }
+        elements.into_iter().map(|found| self.table(found, allowed)).collect()
+    }
+
     /// The tables of an array of tables within.
     pub(super) fn sections(&mut self, key: &'static str) -> Vec<Section<'r, 't>> {
         let Some(found) = self.take(key) else { return Vec::new() };
@@ -258,6 +271,11 @@ impl<'r, 't> Section<'r, 't> {
         if !matches!(self.shape, Shape::Wrong) {
             self.fault(key, &format!("is missing; {allowed}"));
         }
+    }
+
+    /// Where a key of this table is, such as `server.tls[1].key`.
+    pub(super) fn path_of(&self, key: &str) -> String {
+        self.join(key)
     }
 
     /// Whether a key that was asked for stands in the file, right or wrong.

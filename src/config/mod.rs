@@ -20,7 +20,9 @@ use ipnet::IpNet;
 
 use crate::protocol::key_life::KeyTimes;
 
-pub use app::{Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls};
+pub use app::{
+    Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls, host_name,
+};
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
@@ -62,6 +64,8 @@ pub struct Config {
     pub forward_auth: ForwardAuth,
     /// The protected applications, in the file's order.
     pub apps: Vec<App>,
+    /// What is allowed, and may be a mistake nevertheless. Found by [`Config::load`] alone.
+    pub warnings: Vec<Fault>,
 }
 
 impl Config {
@@ -103,8 +107,14 @@ pub fn known_keys() -> BTreeSet<String> {
 pub struct Server {
     /// Addresses to listen on; at least one.
     pub listen: Vec<SocketAddr>,
-    /// Certificate and key; plain HTTP when absent.
-    pub tls: Option<Tls>,
+    /// Certificates and keys; the first is shown to whom no other is for. Plain HTTP when there is none.
+    pub tls: Vec<Tls>,
+    /// Who must show a certificate to us, and whose; nobody is asked when absent.
+    pub client_certificates: Option<ClientCertificates>,
+    /// Addresses that answer plain HTTP with a redirect to https, and with nothing else.
+    pub redirect_listen: Vec<SocketAddr>,
+    /// For how long browsers are told to come over https only (RFC 6797); not at all when zero.
+    pub hsts: Duration,
     /// Peers whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Worker threads of the proxy.
@@ -132,6 +142,24 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The leaf's private key.
     pub key: PathBuf,
+}
+
+/// Certificates that clients show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificates {
+    /// The authorities that may have signed them, a PEM file.
+    pub ca: PathBuf,
+    /// Whether a client may do without.
+    pub demand: Demand,
+}
+
+/// Whether something must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// It may be absent.
+    Optional,
+    /// It may not.
+    Required,
 }
 
 /// `[admin]`: what operators and monitoring talk to.

@@ -1,31 +1,47 @@
-//! The certificate that the public listeners show, read again when its files change: whoever renews it has nothing to
+//! A certificate that the public listeners show, read again when its files change: whoever renews it has nothing to
 //! tell us. A pair of files that cannot be used changes nothing; it may be half written.
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use pingora::tls::load_certs_and_key_files;
 use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::sync::watch;
-use tokio::time::timeout;
+use x509_parser::extensions::GeneralName;
 
 use crate::config::Tls;
 
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// The certificate in use.
+/// A pair of files, and the certificate in use.
 #[derive(Debug)]
-pub(crate) struct Certificate {
+pub(super) struct Certificate {
     files: Tls,
-    current: RwLock<Arc<CertifiedKey>>,
+    current: RwLock<Arc<Shown>>,
     /// What chain and key were like before they were last read.
     read: RwLock<[Stamp; 2]>,
+}
+
+/// A chain with its key, and the names that it is for.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) key: Arc<CertifiedKey>,
+    names: Vec<String>,
+}
+
+impl Shown {
+    /// Whether the name itself stands on it.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a wildcard on it stands for the name: for its first label, and a whole one (RFC 6125 §6.4.3).
+    pub(super) fn covers(&self, name: &str) -> bool {
+        let Some((_, parent)) = name.split_once('.') else { return false };
+        self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))
+    }
 }
 
 /// What tells that a file is another one.
@@ -42,8 +58,13 @@ impl Certificate {
         Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
     }
 
+    /// The one in use.
+    pub(super) fn current(&self) -> Arc<Shown> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Reads the files again if they have changed. Blocks on the disk.
-    fn look(&self) {
+    pub(super) fn look(&self) {
         let stamp = stamps(&self.files);
         if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
             return;
@@ -59,22 +80,6 @@ impl Certificate {
     }
 }
 
-impl ResolvesServerCert for Certificate {
-    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-/// Looks at the files, over and over, until `stop` turns true.
-pub(crate) async fn watch_certificate(certificate: Arc<Certificate>, mut stop: watch::Receiver<bool>) {
-    while timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_err() {
-        let certificate = Arc::clone(&certificate);
-        if let Err(error) = tokio::task::spawn_blocking(move || certificate.look()).await {
-            tracing::error!(%error, "looking at the certificate's files has failed");
-        }
-    }
-}
-
 fn stamps(files: &Tls) -> [Stamp; 2] {
     [stamp(&files.certificate), stamp(&files.key)]
 }
@@ -85,11 +90,24 @@ pub(super) fn stamp(path: &Path) -> Stamp {
 }
 
 /// A chain and a key that belong together.
-pub(super) fn read(files: &Tls) -> Result<CertifiedKey, String> {
+pub(super) fn read(files: &Tls) -> Result<Shown, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
-    CertifiedKey::from_der(certificates, key, &ring::default_provider())
-        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))
+    let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
+        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
+    let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
+    Ok(Shown { key: Arc::new(key), names })
+}
+
+/// The names on a certificate; one that has none, or that cannot be read, is for nobody who names a host.
+fn names(leaf: &[u8]) -> Vec<String> {
+    let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
+    let Ok(Some(names)) = leaf.subject_alternative_name() else { return Vec::new() };
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    };
+    names.value.general_names.iter().filter_map(name).collect()
 }
 
 /// Reads a chain, leaf first, and a key; whether they belong together is not looked at.
@@ -105,6 +123,33 @@ pub(super) fn read_pair(files: &Tls) -> Result<(Vec<CertificateDer<'static>>, Pr
         .ok()
         .flatten()
         .ok_or_else(|| format!("{certificate} must hold a certificate chain and {key} its private key, both PEM"))
+}
+
+/// Reads the certificates of authorities, at least one.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub(super) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let name = file.display();
+    let content = fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let certificates = CertificateDer::pem_slice_iter(&content)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("{name} is damaged ({error}); write PEM"))?;
+    if certificates.is_empty() {
+        return Err(format!("{name} holds no certificate; write those of the authorities, PEM"));
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in &certificates {
+        let unusable = |why: String| format!("{name} holds what is no authority's certificate: {why}");
+        readable(certificate).map_err(unusable)?;
+        roots.add(certificate.clone()).map_err(|error| unusable(error.to_string()))?;
+    }
+    Ok(certificates)
+}
+
+/// Pingora panics at what this reader cannot read.
+pub(super) fn readable(certificate: &[u8]) -> Result<(), String> {
+    x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
 }
 
 fn text(path: &Path) -> Result<&str, String> {

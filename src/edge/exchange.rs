@@ -16,6 +16,10 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 const DISCARD_BYTES: u64 = 64 * 1024;
 const DISCARD_WAIT: Duration = Duration::from_millis(250);
 
+/// How much of it, and for how long, is read after an answer over HTTP/2 that did not wait for it.
+const LINGER_BYTES: usize = 1024 * 1024;
+const LINGER: Duration = Duration::from_secs(1);
+
 /// Why a body could not be read.
 #[derive(Debug)]
 pub(super) enum BodyFault {
@@ -77,6 +81,23 @@ pub(super) async fn discard_short_body(session: &mut ServerSession) {
     if short && !session.is_body_done() && !expects_continue(session) {
         let _ = timeout(DISCARD_WAIT, session.drain_request_body()).await;
     }
+}
+
+/// Over HTTP/2: ends an answer that was given whole, and reads a little of what the client still sends. Without that the
+/// stream is reset, and clients are known to drop the answer for it (curl 7.88). Most stop sending once they have it.
+pub(super) async fn linger(session: &mut ServerSession) {
+    if !session.is_http2() || session.is_body_done() || session.finish_body().await.is_err() {
+        return;
+    }
+    let rest = async {
+        let mut read = 0;
+        while read < LINGER_BYTES
+            && let Ok(Some(piece)) = session.read_request_body().await
+        {
+            read += piece.len();
+        }
+    };
+    let _ = timeout(LINGER, rest).await;
 }
 
 fn announced_length(session: &ServerSession) -> Option<u64> {

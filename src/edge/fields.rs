@@ -4,7 +4,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHENTICATE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorType, Result};
 
@@ -14,6 +14,17 @@ use super::AnswerFields;
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(super) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
+}
+
+/// What the doorway looks at over HTTP/1.1 before there is a request: no tunnel, and no head that is longer than `limit`,
+/// counted as HTTP/2 does (RFC 9113 §6.5.2).
+pub(super) fn check_head(request: &RequestHeader, limit: usize) -> Result<()> {
+    if request.method == Method::CONNECT {
+        return Err(refused(405, "no tunnels here"));
+    }
+    let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
+    let length = fields.sum::<usize>() + request.raw_path().len();
+    if length > limit { Err(refused(431, "the request's head is too long")) } else { Ok(()) }
 }
 
 /// Exactly one `Host`, and a valid one; HTTP/2's `:authority` becomes one.

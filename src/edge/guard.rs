@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
-use pingora::listeners::tls::Acceptor;
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::{ALPN, Shutdown, Stream};
 use pingora::server::{ListenFds, ShutdownWatch};
@@ -29,6 +28,7 @@ use super::lasting::Severable;
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::refusal::raw_refusal;
+use super::tls::Tls;
 
 /// First size of the buffer for a head; most fit.
 const HEAD_BUFFER: usize = 4096;
@@ -121,7 +121,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
 /// Accepts until told to stop.
 async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     socket: TcpListener,
-    tls: Option<Arc<Acceptor>>,
+    tls: Option<Arc<Tls>>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
     mut stop: ShutdownWatch,
@@ -190,14 +190,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         socket: TcpStream,
         peer: SocketAddr,
         ticket: Ticket,
-        tls: Option<Arc<Acceptor>>,
+        tls: Option<Arc<Tls>>,
         mut stop: ShutdownWatch,
     ) {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout);
         let stream: Stream = if let Some(tls) = tls {
-            let Ok(Ok(stream)) = timeout_at(deadline, tls.tls_handshake(connection)).await else {
+            let Ok(Ok(stream)) = timeout_at(deadline, tls.acceptor().tls_handshake(connection)).await else {
                 return (self.watch)(ConnectionEvent::HandshakeFailed);
             };
             Box::new(stream)

@@ -7,6 +7,7 @@
 mod admin;
 mod certificate;
 mod client_address;
+mod client_certificate;
 mod connection;
 mod exchange;
 mod fields;
@@ -17,8 +18,11 @@ mod lasting;
 mod listeners;
 mod proxy;
 mod quota;
+mod redirect;
 mod refusal;
 mod request_id;
+mod tls;
+mod transport_security;
 mod upgrade;
 mod upstream;
 
@@ -32,15 +36,17 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Versi
 pub use crate::origin::{Again, Origin, Peer};
 pub use admin::Health;
 pub(crate) use admin::admin_service;
-pub(crate) use certificate::{Certificate, watch_certificate};
 pub use client_address::client_address;
 pub(crate) use guard::{Doorway, Limits, Watch};
 pub use inherited::inherited_sockets;
 pub(crate) use lasting::{Lasting, watch_lasting};
-pub(crate) use listeners::{Listener, load_tls};
+pub(crate) use listeners::Listener;
 pub(crate) use proxy::Proxy;
 pub(crate) use quota::Quota;
+pub(crate) use redirect::Redirect;
 pub(crate) use request_id::RequestIds;
+pub(crate) use tls::{Tls, watch_tls};
+pub(crate) use transport_security::TransportSecurity;
 pub use upstream::{Find, Resolver};
 pub(crate) use upstream::{Upstreams, watch_upstreams};
 
@@ -83,6 +89,12 @@ pub trait Front: Send + Sync + 'static {
 
     /// Told what becomes of connections: for metrics. May not block.
     fn connection(&self, _event: ConnectionEvent) {}
+
+    /// Where browsers reach what answers on this host (lower case, perhaps with a port): scheme, host and port. None for a
+    /// host that is nobody's.
+    fn public_origin(&self, _host: &str) -> Option<String> {
+        None
+    }
 
     /// Whether an application may set this cookie, the value of a `Set-Cookie`.
     fn may_set_cookie(&self, _line: &HeaderValue) -> bool {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST};
+use http::header::{CONTENT_LENGTH, HOST, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, request};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -18,14 +18,16 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, read_body, respond};
-use super::fields::{change_answer, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, linger, read_body, respond};
+use super::fields::{change_answer, check_head, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
 use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id, is_traceparent};
+use super::transport_security::TransportSecurity;
 use super::upstream::{Server, UPGRADED_SILENCE, Upstreams};
 use super::{
-    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Peer, Standing, Verdict, client_address, head,
+    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Peer, Standing, Verdict, client_address,
+    client_certificate, head,
 };
 
 /// How long the rest of an unwanted body is read before its connection is given up.
@@ -42,11 +44,15 @@ pub(crate) struct Proxy {
     /// One for each application, in the configuration's order.
     pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// The longest request head, bytes.
+    pub(crate) header_bytes: usize,
     pub(crate) body_timeout: Duration,
     /// The longest that a client may take to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
     pub(crate) lasting: Arc<Lasting>,
+    /// What browsers are told of https, where it is spoken.
+    pub(crate) transport_security: Option<TransportSecurity>,
 }
 
 /// What is known of a request on its way.
@@ -95,15 +101,17 @@ impl Drop for Exchange {
 
 impl Proxy {
     fn origin(&self, session: &ServerSession) -> Origin {
-        let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
+        let peer = peer(session);
         let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
         let headers = &session.req_header().headers;
-        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let (address, secure) = client_address(peer, own_tls, headers, &self.trusted_proxies);
         let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
-        let trusted = self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()));
-        let request_id = trusted.then(given).flatten().unwrap_or_else(|| self.request_ids.next());
+        let request_id = self.is_trusted(peer).then(given).flatten().unwrap_or_else(|| self.request_ids.next());
         Origin { address, secure, request_id }
+    }
+
+    fn is_trusted(&self, peer: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()))
     }
 
     /// The front's words for an application that did not answer.
@@ -146,7 +154,24 @@ impl Proxy {
         let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
         request.extensions_mut().insert(exchange.origin.clone());
         let response = self.front.answer(request).await;
-        answer(session, response, exchange).await
+        self.answer(session, response, exchange).await
+    }
+
+    /// Writes an answer of ours.
+    async fn answer(
+        &self,
+        session: &mut Session,
+        mut response: http::Response<Bytes>,
+        exchange: &Exchange,
+    ) -> Result<()> {
+        if session.is_process_shutting_down() {
+            session.set_keepalive(None);
+        }
+        if let Some(security) = &self.transport_security {
+            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, security.value().clone());
+        }
+        let id = HeaderValue::from_str(&exchange.origin.request_id).ok();
+        respond(session, response, id.as_ref()).await
     }
 
     /// The front's own words for a body that did not come; what is left of it must not be read as the next request.
@@ -155,8 +180,14 @@ impl Proxy {
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(exchange.origin.clone());
         let response = self.front.body_refused(&head, status);
-        answer(session, response, exchange).await
+        self.answer(session, response, exchange).await
     }
+}
+
+/// Who has connected.
+fn peer(session: &ServerSession) -> IpAddr {
+    let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
+    peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 /// The request as the front decided on it, for asking again.
@@ -173,14 +204,6 @@ fn may_last(session: &Session, response: &ResponseHeader) -> bool {
     let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     response.status == StatusCode::SWITCHING_PROTOCOLS
         || !bodiless && session.req_header().method != Method::HEAD && length.is_none_or(|length| length > LONG_BODY)
-}
-
-async fn answer(session: &mut Session, response: http::Response<Bytes>, exchange: &Exchange) -> Result<()> {
-    if session.is_process_shutting_down() {
-        session.set_keepalive(None);
-    }
-    let id = HeaderValue::from_str(&exchange.origin.request_id).ok();
-    respond(session, response, id.as_ref()).await
 }
 
 #[async_trait]
@@ -227,6 +250,9 @@ impl ProxyHttp for Proxy {
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
             exchange.switch = Some(switch);
         }
+        if session.is_http2() {
+            check_head(session.req_header(), self.header_bytes)?;
+        }
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "invalid request target"));
@@ -247,7 +273,7 @@ impl ProxyHttp for Proxy {
         match verdict {
             Verdict::Answer(response) => {
                 discard_short_body(session).await;
-                answer(session, response, exchange).await?;
+                self.answer(session, response, exchange).await?;
             }
             Verdict::Local { body_limit } => self.local(session, body_limit, exchange).await?,
             Verdict::Forward(forward) => {
@@ -292,7 +318,7 @@ impl ProxyHttp for Proxy {
 
     async fn upstream_request_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         request: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
@@ -307,6 +333,10 @@ impl ProxyHttp for Proxy {
             request.insert_header(HOST, host)?;
         }
         request.insert_header(REQUEST_ID, &exchange.origin.request_id)?;
+        let digest = session.digest();
+        // What a load balancer shows is its own, and says nothing of who is behind it.
+        let tls = digest.and_then(|digest| digest.ssl_digest.as_deref()).filter(|_| !self.is_trusted(peer(session)));
+        client_certificate::tell(request, tls)?;
         // Passed on as it came; what is no trace, or is several, is replaced by a new one.
         let mut traces = request.headers.get_all(TRACEPARENT).iter();
         let passes = match (traces.next(), traces.next()) {
@@ -348,6 +378,9 @@ impl ProxyHttp for Proxy {
         }
         if let Some(forward) = &exchange.forward {
             change_answer(response, &forward.answer)?;
+        }
+        if let Some(security) = &self.transport_security {
+            security.set(response)?;
         }
         if session.is_process_shutting_down() {
             session.set_keepalive(None);
@@ -399,7 +432,7 @@ impl ProxyHttp for Proxy {
                 response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());
             }
             // A client that is gone needs no answer.
-            let _ = answer(session, response, exchange).await;
+            let _ = self.answer(session, response, exchange).await;
         }
         FailToProxy { error_code: status.map_or(0, |status| status.as_u16()), can_reuse_downstream: false }
     }
@@ -428,6 +461,11 @@ impl ProxyHttp for Proxy {
             request_bytes: session.body_bytes_read() as u64,
             response_bytes: session.body_bytes_sent() as u64,
         });
+        // An upstream's answer that broke off is not to look whole.
+        let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
+        if whole && session.response_written().is_some() {
+            linger(session).await;
+        }
     }
 
     /// What Pingora's own log lines may say of a request: no query, where codes and tokens live.

@@ -70,6 +70,7 @@ fn wording(status: StatusCode) -> (&'static str, &'static str) {
         StatusCode::METHOD_NOT_ALLOWED => ("invalid_request", "This method is not served here."),
         StatusCode::REQUEST_TIMEOUT => ("request_timeout", "The request took too long to come."),
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => ("request_header_too_large", "The request's head is too long."),
+        StatusCode::MISDIRECTED_REQUEST => ("invalid_request", "This host is not served here."),
         StatusCode::PAYLOAD_TOO_LARGE => ("request_too_large", "The request's body is too long."),
         StatusCode::BAD_GATEWAY => ("bad_gateway", "The application cannot be reached."),
         StatusCode::SERVICE_UNAVAILABLE => ("temporarily_unavailable", "The service is not available right now."),

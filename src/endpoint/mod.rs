@@ -231,7 +231,7 @@ pub fn refuse(
     };
     let mut response = failure.into_response(&call);
     response.rate_limit(&call.reading());
-    response.finish(sealgate.config.issuer.is_https())
+    response.finish()
 }
 
 /// Answers a request for the provider.
@@ -253,7 +253,7 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
         response = response.with_cookie(choice);
     }
     response.rate_limit(&call.reading());
-    let response = response.finish(sealgate.config.issuer.is_https());
+    let response = response.finish();
     let name = route.map_or("other", |route| route.name);
     sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
     response

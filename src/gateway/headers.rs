@@ -47,8 +47,9 @@ const OURS: [&str; 14] = [
 ];
 
 /// Names by which some applications let a client say which path it means, after the rules were applied to another one.
-/// And `Proxy`, which CGI turns into the setting of the same name. Nobody has them to say; they only go.
-const NOBODYS: [&str; 8] = [
+/// `Proxy`, which CGI turns into the setting of the same name. Certificates that another proxy would speak of (RFC 9440).
+/// Nobody has them to say; they only go.
+const NOBODYS: [&str; 11] = [
     "x-original-url",
     "x-original-uri",
     "x-rewrite-url",
@@ -57,6 +58,9 @@ const NOBODYS: [&str; 8] = [
     "x-forwarded-prefix",
     "x-script-name",
     "proxy",
+    "client-cert",
+    "client-cert-chain",
+    "x-forwarded-client-cert",
 ];
 
 /// Names by which some frameworks let a client say which method it means. They go where a rule looks at methods.

@@ -66,6 +66,21 @@ fn check_says_ok_or_every_fault() {
 }
 
 #[test]
+fn check_warns_of_hosts_that_no_certificate_is_for() {
+    let site = Site::with_token();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/config/wiki");
+    let tls = format!("[server]\ntls = {{ certificate = \"{files}.certificate.pem\", key = \"{files}.key.pem\" }}");
+    fs::write(site.config(), text.replace("http://", "https://").replace("[server]", &tls)).unwrap();
+    let told = site.text(&["check"]);
+    let lines: Vec<_> = told.lines().collect();
+    assert!(lines[0].starts_with("warning: server.tls.certificate: ") && lines[0].contains("is for none of localhost"));
+    assert_eq!(lines[1], "warning: server.tls: no certificate is for localhost, so browsers refuse it; add one");
+    assert!(lines.len() == 3 && lines[2].ends_with(": ok"), "{told}");
+    assert_eq!(site.json(&["check"])["warnings"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn a_wrong_configuration_stops_every_command() {
     let site = Site::with_token();
     fs::write(site.config(), "issuer = 1").unwrap();

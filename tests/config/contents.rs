@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sealgate::config::{Access, Mechanism, RegistrationMode, Upstream};
+use sealgate::config::{Access, ClientCertificates, Demand, Mechanism, RegistrationMode, Upstream};
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
 
@@ -13,7 +13,7 @@ fn six_keys_are_enough() {
     let config = parse(REQUIRED);
     assert_eq!(config.issuer.as_str(), "https://id.example.com");
     assert_eq!(config.server.listen, ["127.0.0.1:8080".parse::<SocketAddr>().unwrap()]);
-    assert!(config.server.tls.is_none() && config.admin.listen.is_none() && config.apps.is_empty());
+    assert!(config.server.tls.is_empty() && config.admin.listen.is_none() && config.apps.is_empty());
     assert_eq!(config.server.threads, std::thread::available_parallelism().unwrap().get());
     assert_eq!(config.tokens.access_token.as_secs(), 900);
     assert_eq!(config.tokens.authorization_code.as_secs(), 300);
@@ -156,7 +156,7 @@ fn tls_listener_needs_an_https_issuer_and_both_files() {
     let tls = "server.tls = { certificate = \"a\", key = \"b\" }";
     let text = format!("{}\n{tls}", with("issuer", "\"http://localhost:8080\""));
     starts(&fault(&text), "server.tls: the issuer says http; ");
-    assert_eq!(parse(&format!("{REQUIRED}\n{tls}")).server.tls.unwrap().key, base().join("b"));
+    assert_eq!(parse(&format!("{REQUIRED}\n{tls}")).server.tls[0].key, base().join("b"));
     starts(&fault(&format!("{REQUIRED}\nserver.tls = {{ key = \"b\" }}")), "server.tls.certificate: is missing; ");
 }
 
@@ -311,4 +311,56 @@ fn a_mechanism_that_nobody_knows_is_a_fault() {
     assert_eq!(parse(&hsm("sha256-rsa-pkcs")).hsm.mechanism, Mechanism::Sha256RsaPkcs);
     assert_eq!(parse(REQUIRED).hsm.mechanism, Mechanism::RsaPkcs);
     starts(&fault(&hsm("rsa-pss")), "hsm.mechanism: \"rsa-pss\" is not known; write ");
+}
+
+#[test]
+fn certificates_are_one_or_several() {
+    let one = "{ certificate = \"a\", key = \"b\" }";
+    let tls = |text: &str| parse(&format!("{REQUIRED}\n{text}")).server.tls;
+    let keys = |tls: Vec<sealgate::config::Tls>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
+    assert_eq!(keys(tls(&format!("server.tls = {one}"))), [base().join("b")]);
+    let two = format!("server.tls = [{one}, {}]", one.replace('"', "'").replace("'b'", "'c'"));
+    assert_eq!(keys(tls(&two)), [base().join("b"), base().join("c")]);
+    starts(&fault(&format!("{REQUIRED}\nserver.tls = []")), "server.tls: is empty; ");
+    starts(&fault(&format!("{REQUIRED}\nserver.tls = \"a\"")), "server.tls: is a string; ");
+    starts(
+        &fault(&format!("{REQUIRED}\nserver.tls = [{one}, {{ key = \"c\" }}]")),
+        "server.tls[1].certificate: is missing; ",
+    );
+}
+
+#[test]
+fn redirecting_listeners_are_for_an_issuer_with_https_and_for_addresses_of_their_own() {
+    let text = format!("{REQUIRED}\nserver.redirect_listen = [\"127.0.0.1:80\", \"[::1]:80\"]");
+    assert_eq!(parse(&text).server.redirect_listen.len(), 2);
+    let http = text.replace("https://id.example.com", "http://localhost:8080");
+    starts(&fault(&http), "server.redirect_listen: the issuer says http; ");
+    for taken in ["127.0.0.1:8080", "0.0.0.0:8080"] {
+        starts(&fault(&format!("{REQUIRED}\nserver.redirect_listen = [{taken:?}]")), "server.redirect_listen[0]: ");
+    }
+    starts(&fault(&format!("{text}\nadmin.listen = \"127.0.0.1:80\"")), "admin.listen: ");
+    let upstream = with_app("http://127.0.0.1:8081", "http://127.0.0.1:80");
+    let upstream = upstream.replacen("[[app]]", "[server]\nredirect_listen = [\"0.0.0.0:80\"]\n[[app]]", 1);
+    let upstream = upstream
+        .replace("server.listen = [\"127.0.0.1:8080\"]", "")
+        .replace("[server]", "[server]\nlisten = [\"127.0.0.1:8080\"]");
+    assert!(fault(&upstream).contains("is Sealgate's own listener on 0.0.0.0:80"), "{}", fault(&upstream));
+}
+
+#[test]
+fn certificates_of_clients_need_their_authorities_and_tls() {
+    let tls = "server.tls = { certificate = \"a\", key = \"b\" }";
+    let clients = |more: &str| format!("{REQUIRED}\n{tls}\n{more}");
+    let of = |text: &str| parse(&clients(text)).server.client_certificates;
+    assert_eq!(of(""), None);
+    let ca = base().join("ca");
+    let expected = |demand| Some(ClientCertificates { ca: ca.clone(), demand });
+    assert_eq!(of("server.client_ca = \"ca\""), expected(Demand::Required));
+    let optional = "server.client_ca = \"ca\"\nserver.client_certificates = \"optional\"";
+    assert_eq!(of(optional), expected(Demand::Optional));
+    starts(
+        &fault(&clients("server.client_certificates = \"required\"")),
+        "server.client_certificates: needs to know whose; ",
+    );
+    starts(&fault(&format!("{REQUIRED}\n{optional}")), "server.client_ca: clients show certificates over TLS only; ");
 }

@@ -60,7 +60,7 @@ fn file_whose_files_are_all_in_order_loads() {
     let installed = Installed::with_tls();
     let config = installed.load().unwrap();
     assert_eq!(config.hsm.pin_file, installed.path("pin"));
-    assert_eq!(config.server.tls.unwrap().certificate, installed.path("certificate.pem"));
+    assert_eq!(config.server.tls[0].certificate, installed.path("certificate.pem"));
 }
 
 #[test]
@@ -197,4 +197,22 @@ fn authorities_of_upstreams_that_cannot_be_used_are_a_fault_that_names_the_file(
     }
     installed.write("ca.pem", include_str!("wiki.certificate.pem"));
     installed.load().unwrap();
+}
+
+#[test]
+fn a_host_that_no_certificate_is_for_and_a_certificate_that_is_for_none_are_warnings() {
+    let mut installed = Installed::with_tls();
+    installed.text = installed.text.replace("https://id.example.com", "https://wiki.example.com");
+    assert_eq!(installed.load().unwrap().warnings, []);
+    installed.text += &super::APP.replace("host = \"wiki.", "host = \"blog.");
+    let warnings = lines(&installed.load().unwrap().warnings);
+    assert_eq!(warnings, ["server.tls: no certificate is for blog.example.com, so browsers refuse it; add one"]);
+    installed.text = installed.text.replace("https://wiki.example.com", "https://id.example.com");
+    let warnings = lines(&installed.load().unwrap().warnings);
+    assert_eq!(warnings.len(), 3, "{warnings:#?}");
+    let path = installed.path("certificate.pem");
+    starts(
+        &warnings[0],
+        &format!("server.tls.certificate: {} is for none of id.example.com, blog.example.com; ", path.display()),
+    );
 }

@@ -15,7 +15,8 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let authority = Self { directory: tempfile::tempdir().unwrap() };
         let constraints = "basicConstraints=critical,CA:TRUE";
-        authority.openssl("ca", &["-subj", "/O=Tests/CN=An authority", "-addext", constraints]);
+        let own = ["-subj", "/O=Tests/CN=An authority", "-addext", constraints];
+        authority.openssl("ca", &[&own[..], &EC].concat());
         authority
     }
 
@@ -30,17 +31,31 @@ impl Authority {
 
     /// A certificate in `NAME.pem`, for these names such as `DNS:localhost,IP:127.0.0.1`, and its key.
     pub(crate) fn issue(&self, name: &str, names: &str) -> Tls {
-        let (ca, key) = (self.file(), self.path("ca.key"));
-        let by = ["-CA", ca.to_str().unwrap(), "-CAkey", key.to_str().unwrap()];
-        let (subject, names) = (format!("/O=Tests/CN={name}"), format!("subjectAltName={names}"));
-        let own = ["-subj", &subject, "-addext", &names, "-addext", "basicConstraints=critical,CA:FALSE"];
-        self.openssl(name, &[&by[..], &own].concat());
+        self.issue_to(name, &format!("/O=Tests/CN={name}"), names)
+    }
+
+    /// The same, to this subject.
+    pub(crate) fn issue_to(&self, name: &str, subject: &str, names: &str) -> Tls {
+        self.issued(name, subject, names, &EC)
+    }
+
+    /// The same, with a key of the older kind.
+    pub(crate) fn issue_rsa(&self, name: &str, names: &str) -> Tls {
+        self.issued(name, &format!("/O=Tests/CN={name}"), names, &["-newkey", "rsa:2048"])
+    }
+
+    fn issued(&self, name: &str, subject: &str, names: &str, key: &[&str]) -> Tls {
+        let (ca, ca_key) = (self.file(), self.path("ca.key"));
+        let by = ["-CA", ca.to_str().unwrap(), "-CAkey", ca_key.to_str().unwrap()];
+        let names = format!("subjectAltName={names}");
+        let own = ["-utf8", "-subj", subject, "-addext", &names, "-addext", "basicConstraints=critical,CA:FALSE"];
+        self.openssl(name, &[&by[..], &own, key].concat());
         Tls { certificate: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
     }
 
     fn openssl(&self, name: &str, arguments: &[&str]) {
         let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+            .args(["req", "-x509", "-nodes", "-days", "2"])
             .args(arguments)
             .arg("-out")
             .arg(self.path(&format!("{name}.pem")))
@@ -52,3 +67,5 @@ impl Authority {
         assert!(made.success());
     }
 }
+
+const EC: [&str; 4] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];

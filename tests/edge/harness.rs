@@ -138,6 +138,14 @@ impl Front for TestFront {
         (head.uri.path() == "/page").then_some(response)
     }
 
+    fn public_origin(&self, host: &str) -> Option<String> {
+        match host.split(':').next()? {
+            "wiki.example" => Some("https://wiki.example:8443".to_owned()),
+            "plain.example" => Some("http://plain.example".to_owned()),
+            _ => None,
+        }
+    }
+
     fn connection(&self, event: ConnectionEvent) {
         self.events.lock().unwrap().push(event);
     }
@@ -188,6 +196,8 @@ impl Health for TestHealth {
 pub(crate) struct Edge {
     pub(crate) address: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// The listener that redirects, if there is one.
+    pub(crate) redirect: Option<SocketAddr>,
     pub(crate) front: Arc<TestFront>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), String>>>,
@@ -205,9 +215,10 @@ impl Edge {
         change(&mut parts);
         let server = Server::prepare(parts).map_err(|faults| faults.join("\n")).unwrap();
         let (address, admin) = (server.addresses()[0], server.admin_address().unwrap());
+        let redirect = server.redirect_addresses().first().copied();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || server.run(StopSignal::Channel(stopped)));
-        Self { address, admin, front, stop: Some(stop), thread: Some(thread) }
+        Self { address, admin, redirect, front, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Asks for the stop and goes on.
@@ -245,7 +256,10 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
     ServerParts {
         server: ServerConfig {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
-            tls: None,
+            tls: Vec::new(),
+            client_certificates: None,
+            redirect_listen: Vec::new(),
+            hsts: Duration::from_secs(1000),
             trusted_proxies: Vec::new(),
             threads: 2,
             header_timeout: HEADER_TIMEOUT,
@@ -256,6 +270,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
             max_connections_per_peer: 100,
             shutdown_timeout: Duration::from_secs(20),
         },
+        https: false,
         admin: Some("127.0.0.1:0".parse().unwrap()),
         sockets: Vec::new(),
         apps: upstreams.iter().map(|address| app(&[*address])).collect(),

@@ -160,7 +160,7 @@ fn a_stream_of_http_2_is_cut_off_alone() {
     let files: Tls = certificate(dir.path());
     let events = silent_after("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
     let edge = Edge::with(&[legacy(), events], |parts| {
-        parts.server.tls = Some(files);
+        parts.server.tls = vec![files];
         parts.apps[1].read_timeout = Duration::from_secs(20);
     });
     let url = |path: &str| format!("https://{}{path}", edge.address);

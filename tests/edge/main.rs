@@ -5,14 +5,17 @@
 
 mod admin;
 mod authority;
+mod front_tls;
 mod greedy;
 mod harness;
+mod http2;
 mod lasting;
 #[path = "../../examples/legacy.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
 mod legacy;
 mod local;
 mod proxying;
+mod redirect;
 mod stop;
 mod tls;
 mod upstreams;

@@ -14,7 +14,7 @@ use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, soon
 fn edge() -> (Edge, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let files = certificate(dir.path());
-    (Edge::with(&[legacy()], |parts| parts.server.tls = Some(files)), dir)
+    (Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]), dir)
 }
 
 pub(crate) fn certificate(dir: &Path) -> Tls {
@@ -163,16 +163,22 @@ fn a_key_that_does_not_fit_is_one_clear_line() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = Tls { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
-    parts.server.tls = Some(files);
+    parts.server.tls = vec![files];
     let faults = sealgate::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
 }
 
 /// The serial number of the certificate that is shown to a client.
 fn shown(edge: &Edge) -> String {
+    shown_for(edge, &["-servername", "localhost"])
+}
+
+/// The same, to a client with these options.
+pub(crate) fn shown_for(edge: &Edge, options: &[&str]) -> String {
     let address = edge.address.to_string();
     let mut client = Command::new("openssl")
-        .args(["s_client", "-connect", &address, "-servername", "localhost"])
+        .args(["s_client", "-connect", &address])
+        .args(options)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

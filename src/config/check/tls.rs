@@ -1,28 +1,91 @@
 //! Certificates and keys, where the file names them.
 
+use std::iter;
+
 use crate::config::disk::{self, Files, Mismatch};
+use crate::config::fault::Fault;
 use crate::config::file::Section;
-use crate::config::{Tls, Upstream, UpstreamTls};
+use crate::config::{App, ClientCertificates, Demand, Issuer, Tls, Upstream, UpstreamTls, host_name};
 
 use super::address;
 
-/// A certificate chain and its key, both.
-pub(super) fn pair(mut section: Section<'_, '_>, files: &Files) -> Option<Tls> {
-    let certificate = section.required_text("certificate", CHAIN, |text| files.certificate(text));
-    let key = section.required_text("key", KEY, |text| files.key(text));
-    Some(matching(&section, certificate?, key?))
-}
-
 const CHAIN: &str = "write the file of the chain, PEM";
 const KEY: &str = "write the file of the private key, PEM";
+const AUTHORITIES: &str = "write the file of the authorities' certificates, PEM";
 
-fn matching(section: &Section<'_, '_>, certificate: disk::Chain, key: disk::Key) -> Tls {
-    match disk::belong_together(&certificate, &key) {
+/// A certificate that we show.
+pub(super) struct Certificate {
+    pub(super) files: Tls,
+    chain: disk::Chain,
+    /// Where the configuration names it.
+    path: String,
+}
+
+/// The certificates that we show: a table, or a list of them.
+pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<Certificate> {
+    let allowed = "write { certificate = \"FILE\", key = \"FILE\" }, or a list of them";
+    let read = |mut section: Section<'_, '_>| {
+        let certificate = section.required_text("certificate", CHAIN, |text| files.certificate(text));
+        let key = section.required_text("key", KEY, |text| files.key(text));
+        let chain = certificate?;
+        let files = matching(&section, &chain, &key?);
+        Some(Certificate { files, chain, path: section.path_of("certificate") })
+    };
+    server.one_or_more_sections("tls", allowed).into_iter().filter_map(read).collect()
+}
+
+/// Which clients must show a certificate, and whose.
+pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<ClientCertificates> {
+    let ca = server.text("client_ca", AUTHORITIES, |text| files.authorities(text));
+    let demands = [("optional", Demand::Optional), ("required", Demand::Required)];
+    let demand = server.choice("client_certificates", &demands);
+    if server.has("client_certificates") && !server.has("client_ca") {
+        server.fault("client_certificates", "needs to know whose; write client_ca too, or leave it out");
+    }
+    if server.has("client_ca") && !server.has("tls") {
+        server.fault("client_ca", "clients show certificates over TLS only; write tls too, or leave it out");
+    }
+    Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Demand::Required) })
+}
+
+/// What browsers will refuse: hosts that no certificate is for. And certificates that are for none. Where no file was
+/// looked at, there is nothing to say. Behind a load balancer that does not care, all this may be meant.
+pub(super) fn coverage(certificates: &[Certificate], issuer: &Issuer, apps: &[App]) -> Vec<Fault> {
+    let mut hosts: Vec<&str> = Vec::new();
+    for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
+    let mut warnings = Vec::new();
+    for Certificate { chain, path, .. } in read() {
+        if !hosts.iter().any(|host| chain.is_for(host)) {
+            let problem =
+                format!("{} is for none of {}; write a certificate that is", chain.path.display(), hosts.join(", "));
+            warnings.push(Fault::new(path.clone(), None, problem));
+        }
+    }
+    if read().next().is_some() {
+        let uncovered = hosts.iter().filter(|host| !read().any(|certificate| certificate.chain.is_for(host)));
+        warnings.extend(uncovered.map(|host| {
+            Fault::new(
+                "server.tls".to_owned(),
+                None,
+                format!("no certificate is for {host}, so browsers refuse it; add one"),
+            )
+        }));
+    }
+    warnings
+}
+
+fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Key) -> Tls {
+    match disk::belong_together(certificate, key) {
         Ok(()) => {}
         Err(Mismatch::Certificate(problem)) => section.fault("certificate", &problem),
         Err(Mismatch::Key(problem)) => section.fault("key", &problem),
     }
-    Tls { certificate: certificate.path, key: key.path }
+    Tls { certificate: certificate.path.clone(), key: key.path.clone() }
 }
 
 /// TLS to the upstreams of an application.
@@ -32,7 +95,7 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
         check_names(app, upstreams);
         return UpstreamTls::default();
     };
-    let ca = section.text("ca", "write the file of the authorities' certificates, PEM", |text| files.authorities(text));
+    let ca = section.text("ca", AUTHORITIES, |text| files.authorities(text));
     let certificate = section.text("certificate", CHAIN, |text| files.certificate(text));
     let key = section.text("key", KEY, |text| files.key(text));
     let server_name =
@@ -41,7 +104,7 @@ pub(super) fn upstream(app: &mut Section<'_, '_>, upstreams: &[Upstream], files:
         let (lone, other) = if section.has("key") { ("key", "certificate") } else { ("certificate", "key") };
         section.fault(lone, &format!("stands alone; write {other} too, or leave both out"));
     }
-    let client = certificate.zip(key).map(|(certificate, key)| matching(&section, certificate, key));
+    let client = certificate.zip(key).map(|(certificate, key)| matching(&section, &certificate, &key));
     drop(section);
     let speaks_tls = |upstream: &Upstream| matches!(upstream, Upstream::Url(url) if url.scheme() == "https");
     if !upstreams.is_empty() && !upstreams.iter().any(speaks_tls) {

@@ -2,17 +2,16 @@
 //! configuration names, in the form that Pingora wants. A server's certificate is always verified; nothing here can turn
 //! that off.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pingora::protocols::tls::CaType;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
 
-use super::super::certificate::{Stamp, read, read_pair, stamp};
+use super::super::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
 use crate::config::UpstreamTls;
 
 /// Certificates that were read.
@@ -33,7 +32,13 @@ impl Trust {
     /// One line that names the file and what is wrong with it.
     pub(super) fn read(tls: &UpstreamTls) -> Result<Self, String> {
         let mut digest = Sha256::new();
-        let authorities = tls.ca.as_deref().map(|file| authorities(file, &mut digest)).transpose()?;
+        let authorities = tls.ca.as_deref().map(authorities).transpose()?.map(|certificates| {
+            let wrapped = certificates.into_iter().map(|certificate| {
+                digest.update(&certificate);
+                WrappedX509::new(certificate.to_vec(), parse_x509)
+            });
+            wrapped.collect::<Arc<CaType>>()
+        });
         let client = match &tls.client {
             Some(files) => {
                 // What rustls would refuse at each connection is refused here, once.
@@ -73,31 +78,4 @@ impl Trust {
 pub(super) fn stamps(tls: &UpstreamTls) -> Vec<Stamp> {
     let pair = tls.client.iter().flat_map(|files| [&files.certificate, &files.key]);
     tls.ca.iter().chain(pair).map(PathBuf::as_path).map(stamp).collect()
-}
-
-fn authorities(file: &Path, digest: &mut Sha256) -> Result<Arc<CaType>, String> {
-    let name = file.display();
-    let content = std::fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
-    let certificates = CertificateDer::pem_slice_iter(&content)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("{name} is damaged ({error}); write PEM"))?;
-    // With an empty list Pingora would refuse every connection; nobody wants that.
-    if certificates.is_empty() {
-        return Err(format!("{name} holds no certificate; write those of the authorities, PEM"));
-    }
-    let mut roots = rustls::RootCertStore::empty();
-    let mut wrapped = Vec::with_capacity(certificates.len());
-    for certificate in certificates {
-        let unusable = |why: String| format!("{name} holds what is no authority's certificate: {why}");
-        readable(&certificate).map_err(unusable)?;
-        digest.update(&certificate);
-        wrapped.push(WrappedX509::new(certificate.to_vec(), parse_x509));
-        roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
-    }
-    Ok(wrapped.into())
-}
-
-/// Pingora panics at what this reader cannot read.
-fn readable(certificate: &[u8]) -> Result<(), String> {
-    x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
 }

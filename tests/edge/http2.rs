@@ -1,0 +1,237 @@
+//! What clients of HTTP/2 get where something is refused: the same words as those of HTTP/1.1.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{Request, Response};
+use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::authority::Authority;
+use crate::harness::{Edge, curl, legacy, nobody, upstream};
+
+/// An edge that speaks TLS, before these applications.
+fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
+    let authority = Authority::new();
+    let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
+    let edge = Edge::with(upstreams, |parts| {
+        parts.server.tls = vec![files];
+        for app in &mut parts.apps {
+            app.read_timeout = Duration::from_millis(300);
+        }
+    });
+    (edge, authority)
+}
+
+/// A connection.
+async fn connect(edge: &Edge, authority: &Authority) -> SendRequest<Bytes> {
+    let mut roots = RootCertStore::empty();
+    roots.add(rustls::pki_types::CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(edge.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let (requests, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    requests.ready().await.unwrap()
+}
+
+/// What came of a request: the head, and the body or how it broke off.
+struct Outcome {
+    head: Response<()>,
+    body: Result<Vec<u8>, h2::Error>,
+}
+
+impl Outcome {
+    #[track_caller]
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(self.body.as_ref().unwrap()).unwrap()
+    }
+}
+
+/// Sends a request with a body in pieces and then perhaps an end, and waits for the answer.
+async fn ask(
+    requests: &mut SendRequest<Bytes>,
+    request: Request<()>,
+    body: &[&'static [u8]],
+    ends: bool,
+) -> Result<Outcome, h2::Error> {
+    let nothing_follows = body.is_empty() && ends;
+    let (response, mut sending) = requests.send_request(request, nothing_follows)?;
+    let pieces: Vec<_> = body.to_vec();
+    let upload = tokio::spawn(async move {
+        for (number, piece) in pieces.iter().enumerate() {
+            let mut rest = Bytes::from_static(piece);
+            while !rest.is_empty() {
+                sending.reserve_capacity(rest.len());
+                let room = std::future::poll_fn(|cx| sending.poll_capacity(cx)).await;
+                let Some(Ok(room)) = room else { return };
+                let now = rest.split_to(room.min(rest.len()));
+                let last = ends && rest.is_empty() && number + 1 == pieces.len();
+                if sending.send_data(now, last).is_err() {
+                    return;
+                }
+            }
+        }
+        // Without an end the stream stays open for as long as the answer takes.
+        if !ends {
+            std::future::pending::<()>().await;
+        }
+    });
+    let outcome = async {
+        let (head, mut body) = response.await?.into_parts();
+        let mut read = Vec::new();
+        let body = loop {
+            match body.data().await {
+                Some(Ok(piece)) => {
+                    let _ = body.flow_control().release_capacity(piece.len());
+                    read.extend_from_slice(&piece);
+                }
+                Some(Err(error)) => break Err(error),
+                None => break Ok(read),
+            }
+        };
+        Ok(Outcome { head: Response::from_parts(head, ()), body })
+    };
+    let outcome = tokio::time::timeout(Duration::from_secs(10), outcome).await.expect("an answer");
+    upload.abort();
+    outcome
+}
+
+fn request(method: &str, edge: &Edge, path: &str) -> Request<()> {
+    Request::builder().method(method).uri(format!("https://{}{path}", edge.address)).body(()).unwrap()
+}
+
+static MEGABYTE: [u8; 1 << 20] = [b'x'; 1 << 20];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_has_the_words_that_it_has_over_http_1() {
+    let hangs = upstream(|_, _| thread::sleep(Duration::from_secs(2)));
+    let (edge, authority) = edge(&[legacy(), nobody(), hangs]);
+    let mut requests = connect(&edge, &authority).await;
+    let long: &[&[u8]] = &[&MEGABYTE];
+    let cases: [(&str, &str, &[&[u8]], bool, u16, &str); 10] = [
+        ("GET", "/answer", &[], true, 401, "unauthorized"),
+        ("POST", "/answer", &[b"hello"], true, 401, "unauthorized"),
+        ("POST", "/answer", long, true, 401, "unauthorized"),
+        ("POST", "/answer", long, false, 401, "unauthorized"),
+        ("POST", "/local/long", long, true, 413, "the body did not come"),
+        ("POST", "/local/late", &[b"x"], false, 408, "the body did not come"),
+        ("GET", "/1", &[], true, 502, "bad_gateway"),
+        ("POST", "/1", long, true, 502, "bad_gateway"),
+        ("GET", "/2", &[], true, 504, "gateway_timeout"),
+        ("GET", "/7", &[], true, 500, "server_error"),
+    ];
+    for (method, path, body, ends, status, error) in cases {
+        let outcome = ask(&mut requests, request(method, &edge, path), body, ends).await.unwrap();
+        let case = format!("{method} {path} {}", body.len());
+        assert_eq!((outcome.head.status().as_u16(), &outcome.json()["error"]), (status, &error.into()), "{case}");
+        assert_eq!(outcome.head.headers()["content-type"], "application/json", "{case}");
+        assert!(!outcome.head.headers()["x-request-id"].is_empty(), "{case}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_get_the_pages_that_they_get_over_http_1() {
+    let (edge, authority) = edge(&[nobody()]);
+    let mut requests = connect(&edge, &authority).await;
+    let mut wanted = request("GET", &edge, "/");
+    wanted.headers_mut().insert("accept", "text/html".parse().unwrap());
+    let outcome = ask(&mut requests, wanted, &[], true).await.unwrap();
+    assert_eq!((outcome.head.status().as_u16(), outcome.body.unwrap().starts_with(b"<!doctype html>")), (502, true));
+    let outcome = ask(&mut requests, request("GET", &edge, "/page"), &[], true).await.unwrap();
+    assert!(outcome.body.unwrap().starts_with(b"<p lang=\"tr\">"));
+}
+
+#[test]
+fn curl_shows_the_refusal_of_an_upload_that_nobody_reads() {
+    let refuses = upstream(|_, stream| {
+        let answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\nConnection: close\r\n\r\nrefused";
+        let _ = stream.write_all(answer.as_bytes());
+        thread::sleep(Duration::from_millis(500));
+    });
+    let (edge, authority) = edge(&[nobody(), refuses]);
+    let file = authority.path("upload");
+    std::fs::write(&file, MEGABYTE).unwrap();
+    let (data, ca) = (format!("@{}", file.display()), authority.file());
+    let cases =
+        [("/answer", "unauthorized"), ("/local/a", "the body did not come"), ("/x", "bad_gateway"), ("/1", "refused")];
+    for (path, error) in cases {
+        let url = format!("https://{}{path}", edge.address);
+        let body = curl(&["--cacert", ca.to_str().unwrap(), "--http2", "--data-binary", &data, &url]);
+        assert!(body.contains(error), "{path}: {body:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tunnel_is_refused_in_words() {
+    let (edge, authority) = edge(&[legacy()]);
+    let mut requests = connect(&edge, &authority).await;
+    let tunnel = Request::builder().method("CONNECT").uri("evil.example:443").body(()).unwrap();
+    let outcome = ask(&mut requests, tunnel, &[], true).await.unwrap();
+    assert_eq!((outcome.head.status().as_u16(), &outcome.json()["error"]), (405, &"invalid_request".into()));
+    assert!(edge.front.asked.lock().unwrap().is_empty());
+    assert_eq!(edge.front.told.lock().unwrap().len(), 1);
+    let next = ask(&mut requests, request("GET", &edge, "/json"), &[], true).await.unwrap();
+    assert_eq!(next.head.status(), 200, "the connection is as good as before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_is_too_long_is_refused_in_words() {
+    let (edge, authority) = edge(&[legacy()]);
+    let mut requests = connect(&edge, &authority).await;
+    let long = |length: usize| {
+        let mut long = request("GET", &edge, "/json");
+        long.headers_mut().insert("x-long", "x".repeat(length).parse().unwrap());
+        long
+    };
+    // The limit is 16 KiB.
+    let fits = ask(&mut requests, long(15 * 1024), &[], true).await.unwrap();
+    assert_eq!(fits.head.status(), 200);
+    let outcome = ask(&mut requests, long(17 * 1024), &[], true).await.unwrap();
+    assert_eq!((outcome.head.status().as_u16(), &outcome.json()["error"]), (431, &"request_header_too_large".into()));
+    let mut many = request("GET", &edge, "/json");
+    for number in 0..500 {
+        many.headers_mut().append("a", number.to_string().parse().unwrap());
+    }
+    assert_eq!(
+        ask(&mut requests, many, &[], true).await.unwrap().head.status(),
+        431,
+        "each field counts 32 bytes more"
+    );
+    // What is far longer is not even read, and has no words.
+    let outcome = ask(&mut requests, long(40 * 1024), &[], true).await.unwrap();
+    assert_eq!((outcome.head.status().as_u16(), outcome.body.unwrap().len()), (431, 0));
+    let next = ask(&mut requests, request("GET", &edge, "/json"), &[], true).await.unwrap();
+    assert_eq!(next.head.status(), 200, "the connection is as good as before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_names_two_hosts_goes_nowhere() {
+    let (edge, authority) = edge(&[legacy()]);
+    let mut requests = connect(&edge, &authority).await;
+    let mut two = request("GET", &edge, "/json");
+    two.headers_mut().insert("host", "other.example".parse().unwrap());
+    // Pingora's own refusal, before there is a request to speak of: RFC 9113 §8.1.1 calls it malformed, and asks for no words.
+    let outcome = ask(&mut requests, two, &[], true).await.unwrap();
+    assert_eq!((outcome.head.status().as_u16(), outcome.body.unwrap().len()), (400, 0));
+    assert!(edge.front.told.lock().unwrap().is_empty());
+    let next = ask(&mut requests, request("GET", &edge, "/json"), &[], true).await.unwrap();
+    assert_eq!(next.head.status(), 200, "the connection is as good as before");
+}

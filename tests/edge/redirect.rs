@@ -1,0 +1,75 @@
+//! Plain HTTP that leads to https and to nothing else.
+
+use sealgate::edge::AnsweredBy;
+
+use crate::harness::{Client, Edge, Reply, legacy};
+
+fn edge() -> Edge {
+    Edge::with(&[legacy()], |parts| {
+        parts.https = true;
+        parts.server.redirect_listen = vec!["127.0.0.1:0".parse().unwrap()];
+    })
+}
+
+fn ask(edge: &Edge, request: &str) -> Reply {
+    let mut client = Client::to(edge.redirect.unwrap());
+    client.send(request.as_bytes());
+    client.reply()
+}
+
+#[test]
+fn a_host_of_ours_is_redirected_to_the_same_place_over_https() {
+    let edge = edge();
+    for (request, place) in [
+        ("GET / HTTP/1.1\r\nHost: wiki.example\r\n\r\n", "/"),
+        ("GET /a/b?c=%C4%B1&d HTTP/1.1\r\nHost: WIKI.example:80\r\n\r\n", "/a/b?c=%C4%B1&d"),
+        ("GET //evil.example/ HTTP/1.1\r\nHost: wiki.example\r\n\r\n", "//evil.example/"),
+        ("GET /\\evil.example HTTP/1.1\r\nHost: wiki.example\r\n\r\n", "/\\evil.example"),
+        ("GET http://wiki.example/a?b HTTP/1.1\r\nHost: wiki.example\r\n\r\n", "/a?b"),
+        ("POST /local/a HTTP/1.1\r\nHost: wiki.example\r\nContent-Length: 5\r\n\r\nhello", "/local/a"),
+        ("GET /answer HTTP/1.0\r\nHost: wiki.example\r\n\r\n", "/answer"),
+    ] {
+        let reply = ask(&edge, request);
+        assert_eq!(reply.status, 308, "{request}");
+        assert_eq!(reply.headers["location"], format!("https://wiki.example:8443{place}"), "{request}");
+        assert!(reply.body.is_empty() && !reply.headers.contains_key("strict-transport-security"), "{request}");
+    }
+    let told = edge.front.told_of("/a/b");
+    assert_eq!((told.status, told.answered_by), (Some(308), AnsweredBy::Front));
+}
+
+#[test]
+fn no_other_host_is_redirected_anywhere() {
+    let edge = edge();
+    for host in ["evil.example", "plain.example", "127.0.0.1", "wiki.example.evil.example", "evilwiki.example"] {
+        for path in ["/", "/answer", "/.well-known/openid-configuration"] {
+            let reply = ask(&edge, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            assert_eq!((reply.status, &reply.json()["error"]), (421, &"invalid_request".into()), "{host}");
+            assert!(!reply.headers.contains_key("location"), "{host}");
+        }
+    }
+    for request in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: wiki.example\r\nHost: wiki.example\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: wiki.example@evil.example\r\n\r\n",
+        "GET http://evil.example/ HTTP/1.1\r\nHost: wiki.example\r\n\r\n",
+    ] {
+        assert_eq!(ask(&edge, request).status, 400, "{request}");
+    }
+    assert_eq!(ask(&edge, "OPTIONS * HTTP/1.1\r\nHost: wiki.example\r\n\r\n").status, 421);
+}
+
+#[test]
+fn the_limits_of_the_public_listeners_hold_for_it() {
+    let edge = edge();
+    let mut client = Client::to(edge.redirect.unwrap());
+    client.send(b"GET / HTTP/1.1\r\nHost: wiki.ex");
+    assert_eq!(client.reply().status, 408);
+    let long = "x".repeat(17 * 1024);
+    assert_eq!(ask(&edge, &format!("GET /{long} HTTP/1.1\r\nHost: wiki.example\r\n\r\n")).status, 431);
+    let mut client = Client::to(edge.redirect.unwrap());
+    for _ in 0..3 {
+        client.send(b"GET / HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
+        assert!(client.reply().keeps());
+    }
+}
