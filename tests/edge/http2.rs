@@ -126,6 +126,7 @@ async fn a_refusal_has_the_words_that_it_has_over_http_1() {
     let (edge, authority) = edge(&[legacy(), nobody(), hangs]);
     let mut requests = connect(&edge, &authority).await;
     let long: &[&[u8]] = &[&MEGABYTE];
+    #[expect(clippy::type_complexity, reason = "a table with one row a case")]
     let cases: [(&str, &str, &[&[u8]], bool, u16, &str); 10] = [
         ("GET", "/answer", &[], true, 401, "unauthorized"),
         ("POST", "/answer", &[b"hello"], true, 401, "unauthorized"),
