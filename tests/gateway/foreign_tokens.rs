@@ -71,7 +71,7 @@ fn settings(url: &str, further: &str) -> String {
         [[trusted_issuer]]
         name = "corp"
         issuer = "{ISSUER}"
-        jwks_url = "{url}"
+        jwks = "{url}"
         audiences = ["{AUDIENCE}", "https://narrow.test"]
         {further}
         "#
@@ -524,7 +524,7 @@ async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
     let (first, second) = (Key::rsa("k1"), Key::ed25519("k2"));
     std::fs::write(&file, key_set(&[&first]).to_string()).unwrap();
     let settings = settings("", r#"algorithms = ["RS256", "EdDSA"]"#);
-    let settings = settings.replace("jwks_url = \"\"", &format!("jwks_file = \"{}\"", file.display()));
+    let settings = settings.replace("jwks = \"\"", &format!("jwks = \"{}\"", file.display()));
     let world = World::with(&settings).await;
     let (_stop, stopping) = watch::channel(false);
     tokio::spawn(trust::keep(world.sealgate.clone(), stopping));
@@ -546,7 +546,7 @@ async fn the_metadata_of_an_issuer_is_believed_about_itself_only() {
     let key = Key::rsa("k1");
     let publisher = Publisher::start(Answer::Huge(0));
     let issuer = publisher.url("/realm");
-    let table = |issuer: &str| settings("", "throttle_seconds = 1").replace("jwks_url = \"\"", "").replace(ISSUER, issuer);
+    let table = |issuer: &str| settings("", "throttle_seconds = 1").replace("jwks = \"\"", "").replace(ISSUER, issuer);
     let world = World::with(&table(&issuer)).await;
     let (_stop, stopping) = watch::channel(false);
     tokio::spawn(trust::keep(world.sealgate.clone(), stopping));

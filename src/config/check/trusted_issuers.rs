@@ -49,7 +49,7 @@ fn trusted_issuer(
         Ok(name)
     });
     let issuer = section.required_text("issuer", "write the address that its tokens have in iss", |text| {
-        let url = document(text, false)?;
+        document(text, false)?;
         if own.is_some_and(|own| own.as_str() == text) {
             return Err(format!("{text:?} is this provider; its own tokens need no [[trusted_issuer]]"));
         }
@@ -57,13 +57,13 @@ fn trusted_issuer(
             return Err(format!("{text:?} is another trusted issuer's; write each once"));
         }
         taken.issuers.push(text.to_owned());
-        Ok((text.to_owned(), url))
+        Ok(text.to_owned())
     });
-    let jwks_url = section.text("jwks_url", "write the address of its key set", |text| document(text, true));
-    let jwks_file = section.text("jwks_file", "write the file of its key set", |text| files.key_set(text));
-    if section.has("jwks_url") && section.has("jwks_file") {
-        section.fault("jwks_file", "stands beside jwks_url; write one of them, or none to read its metadata");
-    }
+    let keys = section.text("jwks", "write the address of its key set, or the file that holds it", |text| {
+        let address = text.contains("://");
+        if address { document(text, true).map(KeySource::At) } else { files.key_set(text).map(KeySource::File) }
+    });
+    let discovered = !section.has("jwks");
     let audiences = section.required_texts("audiences", "write the audiences that its tokens name for you", address::name);
     let algorithms = algorithms(&mut section);
     let access_tokens_only = section.flag("access_tokens_only", true);
@@ -79,12 +79,8 @@ fn trusted_issuer(
         let problem = format!("is shorter than refresh_seconds; write at least {}", refresh.as_secs());
         section.fault("stale_seconds", &problem);
     }
-    let keys = match (jwks_url, jwks_file) {
-        (Some(url), _) => KeySource::At(url),
-        (None, Some(path)) => KeySource::File(path),
-        (None, None) => KeySource::Discovered,
-    };
-    let (issuer, _) = issuer?;
+    let keys = if discovered { KeySource::Discovered } else { keys? };
+    let issuer = issuer?;
     let terms =
         Terms { name: name?, issuer, audiences, algorithms, access_tokens_only, clients, skew, longest, claims };
     Some(TrustedIssuer { terms, keys, refresh, throttle, stale })
