@@ -1,5 +1,7 @@
 //! Another issuer: its keys, its tokens, and a server that publishes the keys, well or badly.
 
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +62,6 @@ impl Key {
     }
 
     /// The bytes of the public part, such as somebody may use as a secret by mistake.
-    #[allow(dead_code, reason = "the tests of the real process share this fixture and do not use it")]
     pub(crate) fn public_bytes(&self) -> Vec<u8> {
         match &self.pair {
             Pair::Rsa(pair) => pair.public_key().as_ref().to_vec(),
