@@ -101,7 +101,8 @@ impl Web {
 /// The `max-age` of a `Cache-Control`; none where nothing may be kept, since there is then no time to go by.
 fn max_age(field: &str) -> Option<Duration> {
     let directives = || field.split(',').map(str::trim);
-    let forbids = |directive: &str| directive.eq_ignore_ascii_case("no-store") || directive.eq_ignore_ascii_case("no-cache");
+    let forbids =
+        |directive: &str| directive.eq_ignore_ascii_case("no-store") || directive.eq_ignore_ascii_case("no-cache");
     if directives().any(forbids) {
         return None;
     }

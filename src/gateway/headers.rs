@@ -369,9 +369,9 @@ mod tests {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
         let format = |authorization| config::Identity { authorization, ..config::Identity::default() };
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::of(&anna, format(Authorization::Strip)).unwrap();
+        let stripped = Identity::of(Who::Ours(&anna), format(Authorization::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced = Identity::of(&anna, format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
+        let replaced = Identity::of(Who::Ours(&anna), format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);
         assert_eq!(
             (&headers["authorization"], &headers["x-sealgate-assertion"]),

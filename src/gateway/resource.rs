@@ -43,7 +43,8 @@ pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
     scopes.dedup();
     let config = &visit.sealgate.config;
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
-    let taken = taken.filter(|terms| visit.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
+    let taken =
+        taken.filter(|terms| visit.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
     let metadata = Metadata {
         // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
         resource: &visit.app.origin(&config.issuer),

@@ -10,7 +10,7 @@ pub enum Algorithm {
     Ps256,
     /// ECDSA on P-256 with SHA-256.
     Es256,
-    /// EdDSA on Ed25519, the only curve of it here.
+    /// `EdDSA` on Ed25519, the only curve of it here.
     EdDsa,
 }
 
@@ -37,7 +37,9 @@ mod tests {
             assert_eq!(Algorithm::parse(name), Some(algorithm));
         }
         assert_eq!(Algorithm::parse("Ed25519"), Some(Algorithm::EdDsa));
-        for name in ["none", "None", "", "HS256", "HS512", "rs256", "RS256 ", "RS384", "RS1", "ES256K", "ES384", "Ed448"] {
+        for name in
+            ["none", "None", "", "HS256", "HS512", "rs256", "RS256 ", "RS384", "RS1", "ES256K", "ES384", "Ed448"]
+        {
             assert_eq!(Algorithm::parse(name), None, "{name}");
         }
     }

@@ -418,12 +418,13 @@ mod tests {
 
     #[test]
     fn a_sound_token_says_who_it_is_and_nothing_that_was_not_mapped() {
-        let said = json!({ "groups": ["staff"], "scope": "profile", "email": "a@b.test", "email_verified": true, "acr": "1" });
+        let said =
+            json!({ "groups": ["staff"], "scope": "profile", "email": "a@b.test", "email_verified": true, "acr": "1" });
         let mut all = claims();
         all.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
         let foreign = judged_by(&terms(), &all).unwrap();
         assert_eq!(foreign.name(), "corp:auth0|17");
-        assert_eq!(foreign.ends_at, NOW.plus(Duration::from_secs(660)));
+        assert_eq!(foreign.ends_at, NOW.plus(Duration::from_mins(11)));
         assert!(foreign.groups.is_empty() && foreign.scopes.is_empty());
         assert_eq!((foreign.email, foreign.acr), (None, None));
     }
@@ -460,7 +461,8 @@ mod tests {
         }
         let long = format!(r#"{{"alg":"RS256","typ":"at+jwt","kid":"{}"}}"#, "k".repeat(LONGEST_KID + 1));
         assert_eq!(with_header(&long), Err(ForeignFault::UnknownKey));
-        let brings = r#"{"alg":"RS256","typ":"at+jwt","kid":"k","jku":"https://evil.test","jwk":{"kty":"RSA"},"x5u":"x"}"#;
+        let brings =
+            r#"{"alg":"RS256","typ":"at+jwt","kid":"k","jku":"https://evil.test","jwk":{"kty":"RSA"},"x5u":"x"}"#;
         assert_eq!(with_header(brings), Ok(()));
     }
 
@@ -479,7 +481,11 @@ mod tests {
         }
         for typ in ["logout+jwt", "secevent+jwt", "dpop+jwt", "sealgate-assertion+jwt", "", "jwt ", "at+jwt;x"] {
             let typ = format!(r#","typ":"{typ}""#);
-            assert_eq!((kind(&typ, true), kind(&typ, false)), (Err(ForeignFault::Kind), Err(ForeignFault::Kind)), "{typ}");
+            assert_eq!(
+                (kind(&typ, true), kind(&typ, false)),
+                (Err(ForeignFault::Kind), Err(ForeignFault::Kind)),
+                "{typ}"
+            );
         }
     }
 
@@ -488,7 +494,10 @@ mod tests {
         for issuer in ["https://login.corp.test", "https://LOGIN.corp.test/", "https://login.corp.test//", "corp", ""] {
             assert_eq!(judged_by(&terms(), &changed("iss", issuer)), Err(ForeignFault::Issuer), "{issuer}");
         }
-        assert_eq!(judged_by(&terms(), &changed("iss", json!(["https://login.corp.test/"]))), Err(ForeignFault::Issuer));
+        assert_eq!(
+            judged_by(&terms(), &changed("iss", json!(["https://login.corp.test/"]))),
+            Err(ForeignFault::Issuer)
+        );
         assert_eq!(judged_by(&terms(), &without("iss")), Err(ForeignFault::Issuer));
     }
 
@@ -537,7 +546,9 @@ mod tests {
 
     #[test]
     fn who_it_is_about_can_be_written_into_a_header() {
-        for sub in [json!(""), json!("a b"), json!("a\r\nx: y"), json!("ş"), json!("a".repeat(256)), json!(7), Value::Null] {
+        for sub in
+            [json!(""), json!("a b"), json!("a\r\nx: y"), json!("ş"), json!("a".repeat(256)), json!(7), Value::Null]
+        {
             assert_eq!(judged_by(&terms(), &changed("sub", sub.clone())), Err(ForeignFault::Subject), "{sub}");
         }
         assert_eq!(judged_by(&terms(), &without("sub")), Err(ForeignFault::Subject));

@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn each_kind_of_key_is_for_its_own_algorithms() {
         let keys = read_keys(&[rsa_key(), ec_key(), okp_key()]);
-        let kinds = |key: &Jwk| Algorithm::ALL.iter().filter(|(_, kind)| key.is_for(*kind)).map(|(name, _)| *name).collect();
+        let kinds =
+            |key: &Jwk| Algorithm::ALL.iter().filter(|(_, kind)| key.is_for(*kind)).map(|(name, _)| *name).collect();
         let kinds: Vec<Vec<&str>> = keys.iter().map(kinds).collect();
         assert_eq!(kinds, [vec!["RS256", "PS256"], vec!["ES256"], vec!["EdDSA"]]);
         assert_eq!(keys[0].numbers, Numbers::Rsa { n: vec![0x80; 256], e: vec![1, 0, 1] });

@@ -80,7 +80,11 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
         let local = Url::parse(issuer).is_ok_and(|issuer| loopback(&issuer));
         (url.scheme() == "https" && !loopback(&url)) || (local && loopback(&url) && url.scheme().starts_with("http"))
     });
-    if sound { Ok(jwks_uri.to_owned()) } else { Err(format!("the metadata of {issuer} has a jwks_uri that is not https")) }
+    if sound {
+        Ok(jwks_uri.to_owned())
+    } else {
+        Err(format!("the metadata of {issuer} has a jwks_uri that is not https"))
+    }
 }
 
 /// The well-known path between host and path (RFC 8414 §3.1).

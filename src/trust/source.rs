@@ -193,12 +193,8 @@ impl Source {
     fn replace(&self, jwks: Vec<Jwk>, now: UnixTime) -> Result<usize, String> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.read_at.is_some() && keys.jwks == jwks {
-            let known = Keys {
-                generation: keys.generation,
-                read_at: Some(now),
-                jwks,
-                verifying: Arc::clone(&keys.verifying),
-            };
+            let known =
+                Keys { generation: keys.generation, read_at: Some(now), jwks, verifying: Arc::clone(&keys.verifying) };
             let count = known.verifying.len();
             *keys = Arc::new(known);
             return Ok(count);

@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use sealgate::ambient::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::foreign::{Answer, Key, Publisher};
@@ -36,7 +37,7 @@ fn settings(issuer: &str, upstream: &Upstream, further: &str) -> Settings {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+    SystemClock.now().seconds()
 }
 
 fn claims(issuer: &str) -> Value {

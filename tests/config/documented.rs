@@ -12,7 +12,11 @@ const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 fn switched_on(examples: bool) -> String {
     let switch = |line: &'static str| match line.strip_prefix('#') {
         Some(setting) if !setting.starts_with(' ') && (setting.contains(" = ") || setting.starts_with("[[")) => {
-            if setting.ends_with("# example") && !examples { "" } else { setting }
+            if setting.ends_with("# example") && !examples {
+                ""
+            } else {
+                setting
+            }
         }
         _ => line,
     };

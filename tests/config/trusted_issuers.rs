@@ -40,7 +40,9 @@ fn what_is_left_out_is_strict() {
 #[test]
 fn keys_are_at_an_address_or_in_a_file() {
     let keys = |value: &str| parse(&text(&format!("jwks = \"{value}\""))).trusted_issuers[0].keys.clone();
-    assert!(matches!(keys("https://keys.corp.test/a?b=c"), KeySource::At(url) if url.as_str() == "https://keys.corp.test/a?b=c"));
+    assert!(
+        matches!(keys("https://keys.corp.test/a?b=c"), KeySource::At(url) if url.as_str() == "https://keys.corp.test/a?b=c")
+    );
     assert!(matches!(keys("http://127.0.0.1:9/k"), KeySource::At(_)));
     assert_eq!(keys("corp.json"), KeySource::File("/etc/sealgate/corp.json".into()));
 }
@@ -53,14 +55,20 @@ fn what_would_be_unsafe_is_refused() {
         ("jwks = \"https://a:b@corp.test/\"", "trusted_issuer[0].jwks: \"https://a:b@corp.test/\" has a user name"),
         ("algorithms = [\"none\"]", "trusted_issuer[0].algorithms[0]: \"none\" is no signature; "),
         ("algorithms = [\"HS256\"]", "trusted_issuer[0].algorithms[0]: \"HS256\" is a secret that would be shared; "),
-        ("algorithms = [\"RS512\"]", "trusted_issuer[0].algorithms[0]: \"RS512\" is not known; write a list of RS256, "),
+        (
+            "algorithms = [\"RS512\"]",
+            "trusted_issuer[0].algorithms[0]: \"RS512\" is not known; write a list of RS256, ",
+        ),
         ("algorithms = []", "trusted_issuer[0].algorithms: is empty; "),
         ("clients = []", "trusted_issuer[0].clients: is empty; "),
         ("group_prefix = \"\"", "trusted_issuer[0].group_prefix: stands alone; write groups_claim too"),
         ("emails_are_verified = true", "trusted_issuer[0].emails_are_verified: stands alone; write email_claim too"),
         ("clock_skew_seconds = 301", "trusted_issuer[0].clock_skew_seconds: 301 is out of range; "),
         ("token_bytes = 16385", "trusted_issuer[0].token_bytes: 16385 is out of range; "),
-        ("stale_seconds = 3599", "trusted_issuer[0].stale_seconds: is shorter than refresh_seconds; write at least 3600"),
+        (
+            "stale_seconds = 3599",
+            "trusted_issuer[0].stale_seconds: is shorter than refresh_seconds; write at least 3600",
+        ),
         ("jwk = \"x\"", "trusted_issuer[0].jwk: unknown key; "),
     ] {
         starts(&fault(&text(line)), start);
@@ -71,7 +79,11 @@ fn what_would_be_unsafe_is_refused() {
         ("\"corp\"", "\"urn\"", "trusted_issuer[0].name: \"urn\" begins other names already; "),
         ("https://login", "http://login", "trusted_issuer[0].issuer: \"http://login.corp.test/\" is not https; "),
         ("corp.test/", "corp.test/?a", "trusted_issuer[0].issuer: \"https://login.corp.test/?a\" has a query"),
-        ("https://login.corp.test/", "https://id.example.com", "trusted_issuer[0].issuer: \"https://id.example.com\" is this "),
+        (
+            "https://login.corp.test/",
+            "https://id.example.com",
+            "trusted_issuer[0].issuer: \"https://id.example.com\" is this ",
+        ),
         ("[\"https://wiki.example.com\"]", "[]", "trusted_issuer[0].audiences: is empty; "),
     ] {
         starts(&fault(&text("").replacen(from, to, 1)), start);
@@ -97,7 +109,10 @@ fn an_application_names_issuers_that_there_are_and_may_then_use_their_words() {
     starts(&none[0], "app[0].route[0].scopes[0]: \"reports.read\" is not a scope; ");
     starts(&none[1], "app[0].route[0].users[0]: \"corp:auth0|17\" is neither an e-mail address nor a sub; ");
     starts(&fault(&app(corp, "scopes = [\"a b\"]")), "app[0].route[0].scopes[0]: \"a b\" is not a scope; ");
-    starts(&fault(&app("trusted_issuers = [\"other\"]", "")), "app[0].trusted_issuers[0]: \"other\" is no trusted issuer; ");
+    starts(
+        &fault(&app("trusted_issuers = [\"other\"]", "")),
+        "app[0].trusted_issuers[0]: \"other\" is no trusted issuer; ",
+    );
 }
 
 #[test]

@@ -246,7 +246,8 @@ async fn each_algorithm_that_was_allowed_verifies_and_no_other() {
 async fn no_confusion_of_algorithms_and_keys_forges_a_token() {
     let corp = Corp::new(r#"algorithms = ["RS256", "ES256"]"#).await;
     let claims = corp.claims().to_string();
-    let input = |header: &Value| format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.as_bytes()));
+    let input =
+        |header: &Value| format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.as_bytes()));
     let hs256 = |secret: &[u8]| {
         let input = input(&json!({ "alg": "HS256", "kid": "k1", "typ": "at+jwt" }));
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), input.as_bytes());
@@ -279,7 +280,10 @@ async fn no_confusion_of_algorithms_and_keys_forges_a_token() {
         ("another kind", corp.key.token_with(&header(json!({ "typ": "logout+jwt" })), &corp.claims())),
         ("an ID token", corp.key.token_with(&header(json!({ "typ": "JWT" })), &corp.claims())),
         ("two algs", corp.key.token_of(r#"{"alg":"none","alg":"RS256","kid":"k1","typ":"at+jwt"}"#, &claims, false)),
-        ("two subs", corp.key.token_of(&header(json!({})).to_string(), &claims.replacen('{', r#"{"sub":"x","#, 1), false)),
+        (
+            "two subs",
+            corp.key.token_of(&header(json!({})).to_string(), &claims.replacen('{', r#"{"sub":"x","#, 1), false),
+        ),
     ] {
         for path in ["/", "/api/"] {
             let reply = corp.send(path, &token).await;
@@ -526,9 +530,9 @@ async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
     let settings = settings("", r#"algorithms = ["RS256", "EdDSA"]"#);
     let settings = settings.replace("jwks = \"\"", &format!("jwks = \"{}\"", file.display()));
     let world = World::with(&settings).await;
-    let (_stop, stopping) = watch::channel(false);
+    let (stop, stopping) = watch::channel(false);
     tokio::spawn(trust::keep(world.sealgate.clone(), stopping));
-    let corp = Corp { world, publisher: Publisher::start(Answer::keys(&[])), key: first, _stop };
+    let corp = Corp { world, publisher: Publisher::start(Answer::keys(&[])), key: first, _stop: stop };
     // No waiting: they were there before the first request.
     corp.send("/api/", &corp.token()).await.arrived();
     corp.world.wait(30 * 86_400);
@@ -548,9 +552,9 @@ async fn the_metadata_of_an_issuer_is_believed_about_itself_only() {
     let issuer = publisher.url("/realm");
     let table = |issuer: &str| settings("", "throttle_seconds = 1").replace("jwks = \"\"", "").replace(ISSUER, issuer);
     let world = World::with(&table(&issuer)).await;
-    let (_stop, stopping) = watch::channel(false);
+    let (stop, stopping) = watch::channel(false);
     tokio::spawn(trust::keep(world.sealgate.clone(), stopping));
-    let corp = Corp { world, publisher, key, _stop };
+    let corp = Corp { world, publisher, key, _stop: stop };
     let mut claims = corp.claims();
     claims["iss"] = json!(issuer);
     let token = corp.key.token(&claims);

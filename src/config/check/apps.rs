@@ -213,7 +213,11 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
     let scopes = section.texts("scopes", &allowed, |text| {
         let known = ScopeValue::ALL.iter().any(|known| known.as_str() == text);
         // Another issuer has scopes of its own.
-        if known || (!trusted.is_empty() && is_scope(text)) { Ok(text.to_owned()) } else { Err(format!("{text:?} is not a scope; {allowed}")) }
+        if known || (!trusted.is_empty() && is_scope(text)) {
+            Ok(text.to_owned())
+        } else {
+            Err(format!("{text:?} is not a scope; {allowed}"))
+        }
     });
     let groups = section.texts("groups", "write a list of groups' names", address::name);
     // An empty list would let everybody through where nobody was meant.

@@ -64,7 +64,8 @@ fn trusted_issuer(
         if address { document(text, true).map(KeySource::At) } else { files.key_set(text).map(KeySource::File) }
     });
     let discovered = !section.has("jwks");
-    let audiences = section.required_texts("audiences", "write the audiences that its tokens name for you", address::name);
+    let audiences =
+        section.required_texts("audiences", "write the audiences that its tokens name for you", address::name);
     let algorithms = algorithms(&mut section);
     let access_tokens_only = section.flag("access_tokens_only", true);
     let client = "write a list of client ids, as its tokens have them in client_id or azp";
@@ -129,7 +130,8 @@ fn prefix(text: &str) -> Result<String, String> {
 
 /// Our name for an issuer: it stands before its people's names, with a colon between.
 fn short_name(text: &str) -> Result<String, String> {
-    let name = address::app_name(text).map_err(|_| format!("{text:?} is not such a name; write 1 to 63 of a-z, 0-9, - and _"))?;
+    let name = address::app_name(text)
+        .map_err(|_| format!("{text:?} is not such a name; write 1 to 63 of a-z, 0-9, - and _"))?;
     // `urn:uuid:…` is a spelling of a UUID, and so of one of our own people.
     if name == "urn" { Err("\"urn\" begins other names already; write another one".to_owned()) } else { Ok(name) }
 }
