@@ -78,7 +78,12 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
     let sound = Url::parse(jwks_uri).is_ok_and(|url| {
         // Plain HTTP, and this machine's other services, are for an issuer on this machine only.
         let local = Url::parse(issuer).is_ok_and(|issuer| loopback(&issuer));
-        (url.scheme() == "https" && !loopback(&url)) || (local && loopback(&url) && url.scheme().starts_with("http"))
+        let reached = match url.scheme() {
+            "https" => local || !loopback(&url),
+            "http" => local && loopback(&url),
+            _ => false,
+        };
+        reached && url.username().is_empty() && url.password().is_none()
     });
     if sound {
         Ok(jwks_uri.to_owned())

@@ -12,6 +12,7 @@ mod source;
 
 use std::sync::Arc;
 
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::config::TrustedIssuer;
@@ -23,14 +24,15 @@ use crate::protocol::time::UnixTime;
 pub use keep::keep;
 pub use source::Source;
 
-/// Tokens that are remembered.
+/// Tokens that are remembered, about, and the memory that they may take, bytes: an issuer may put much into each.
 const REMEMBERED: usize = 16_384;
+const MOST_MEMORY: u64 = 32 << 20;
 
 /// The issuers whose tokens some application takes.
 pub struct Trust {
     sources: Vec<Arc<Source>>,
     /// By the token's SHA-256, so that it holds no credentials.
-    verified: Cache<[u8; 32], Entry>,
+    verified: Cache<[u8; 32], Entry, Size>,
 }
 
 #[derive(Clone)]
@@ -39,6 +41,18 @@ struct Entry {
     /// The keys that it was verified with: once any has changed, the signature is looked at again, for the issuer may have
     /// taken away the one that others can sign with.
     generation: u64,
+    /// Bytes, about.
+    size: u64,
+}
+
+/// Weighs entries by their memory.
+#[derive(Clone)]
+struct Size;
+
+impl Weighter<[u8; 32], Entry> for Size {
+    fn weight(&self, _key: &[u8; 32], entry: &Entry) -> u64 {
+        entry.size
+    }
 }
 
 impl Trust {
@@ -50,7 +64,8 @@ impl Trust {
         let mut faults = Vec::new();
         let opened = issuers.iter().filter_map(|issuer| Source::open(issuer).map_err(|fault| faults.push(fault)).ok());
         let sources = opened.map(Arc::new).collect();
-        if faults.is_empty() { Ok(Self { sources, verified: Cache::new(REMEMBERED) }) } else { Err(faults) }
+        let verified = Cache::with_weighter(REMEMBERED, MOST_MEMORY, Size);
+        if faults.is_empty() { Ok(Self { sources, verified }) } else { Err(faults) }
     }
 
     /// The issuer that a token claims to be of, if it is one of these; nothing about the token is verified by that.
@@ -107,7 +122,8 @@ impl Trust {
             return Err(ForeignFault::Signature);
         }
         let foreign = Arc::new(foreign);
-        self.verified.insert(key, Entry { foreign: Arc::clone(&foreign), generation: keys.generation() });
+        let size = (foreign.size() + size_of::<Entry>() + key.len()) as u64;
+        self.verified.insert(key, Entry { foreign: Arc::clone(&foreign), generation: keys.generation(), size });
         Ok(foreign)
     }
 

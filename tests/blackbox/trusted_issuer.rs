@@ -13,7 +13,7 @@ use crate::support::{Instance, Settings, Upstream, wait_until};
 const AUDIENCE: &str = "https://api.test";
 
 /// An application that takes the tokens of an issuer that lives at this address.
-fn settings(issuer: &str, upstream: &Upstream, further: &str) -> Settings {
+fn settings(issuer: &str, upstream: &str, further: &str) -> Settings {
     let sections = format!(
         r#"
         [[trusted_issuer]]
@@ -25,13 +25,12 @@ fn settings(issuer: &str, upstream: &Upstream, further: &str) -> Settings {
         [[app]]
         name = "partner"
         host = "partner.localhost"
-        upstreams = ["{}"]
+        upstreams = ["{upstream}"]
         trusted_issuers = ["corp"]
         [[app.route]]
         path = "/"
         access = "bearer"
-        "#,
-        upstream.url()
+        "#
     );
     Settings { sections, upstream: None }
 }
@@ -65,7 +64,7 @@ struct Site {
 impl Site {
     fn start(issuer: &str, further: &str) -> Self {
         let upstream = Upstream::start();
-        let instance = Instance::started(&settings(issuer, &upstream, further));
+        let instance = Instance::started(&settings(issuer, &upstream.url(), further));
         Self { instance, issuer: issuer.to_owned(), _upstream: upstream }
     }
 
@@ -178,4 +177,26 @@ fn an_issuer_that_answers_slowly_or_too_much_holds_nobody_up() {
     let begun = Instant::now();
     assert_eq!(site.instance.stop(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn an_open_stream_ends_with_the_token_that_opened_it() {
+    let key = Key::ed25519("k1");
+    let publisher = Publisher::start(Answer::keys(&[&key]));
+    let issuer = "https://login.corp.test";
+    let further = format!("jwks = \"{}\"\nalgorithms = [\"EdDSA\"]\nclock_skew_seconds = 0", publisher.url("/keys"));
+    let upstream = format!("http://{}", crate::lasting::streams());
+    let instance = Instance::started(&settings(issuer, &upstream, &further));
+    let port = instance.port;
+    let host = format!("partner.localhost:{port}");
+    let bearer = |seconds: u64| {
+        let mut claims = claims(issuer);
+        claims["exp"] = json!(now() + seconds);
+        format!("Authorization: Bearer {}\r\n", key.token(&claims))
+    };
+    wait_until("its tokens are taken", || status(&get(port, "/", &host, &bearer(60))) == 200);
+    let begun = Instant::now();
+    let stream = get(port, "/events", &host, &bearer(3));
+    assert!(stream.contains("data: x"), "{stream}");
+    assert!((Duration::from_secs(1)..Duration::from_secs(6)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
 }

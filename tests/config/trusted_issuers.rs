@@ -78,6 +78,7 @@ fn what_would_be_unsafe_is_refused() {
         ("\"corp\"", "\"a:b\"", "trusted_issuer[0].name: \"a:b\" is not such a name; "),
         ("\"corp\"", "\"urn\"", "trusted_issuer[0].name: \"urn\" begins other names already; "),
         ("https://login", "http://login", "trusted_issuer[0].issuer: \"http://login.corp.test/\" is not https; "),
+        ("https://login", " https://login", "trusted_issuer[0].issuer: \" https://login.corp.test/\" is not a name; "),
         ("corp.test/", "corp.test/?a", "trusted_issuer[0].issuer: \"https://login.corp.test/?a\" has a query"),
         (
             "https://login.corp.test/",

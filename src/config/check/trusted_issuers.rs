@@ -138,6 +138,8 @@ fn short_name(text: &str) -> Result<String, String> {
 
 /// The address of a document at an issuer, or of the issuer: its bytes matter, so that nothing is tidied.
 fn document(text: &str, with_query: bool) -> Result<Url, String> {
+    // A URL library would take blanks and line breaks out without a word.
+    address::name(text)?;
     let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); write https://host/path"))?;
     match url.scheme() {
         "https" => {}
