@@ -19,6 +19,7 @@ use crate::store::Store;
 use crate::store::engine::{CommitObserver, Engine};
 use crate::store::sealer::Sealer;
 use crate::store::sled::SledEngine;
+use crate::trust;
 
 /// Why serving could not start.
 #[derive(Debug)]
@@ -78,6 +79,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     let config = &sealgate.config;
     let last = Arc::clone(&house);
     let rotating = Arc::clone(&sealgate);
+    let trusting = Arc::clone(&sealgate);
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let server = Server::prepare(ServerParts {
         server: config.server.clone(),
@@ -90,6 +92,7 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
         health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
         background: vec![
             Background::new("store", |stop| house.keep(stop)),
+            Background::new("trusted issuers", |stop| trust::keep(trusting, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
             Background::new("admin socket", |stop| admin::socket::serve(socket, sealgate, stop)),
         ],

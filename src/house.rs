@@ -277,7 +277,7 @@ impl Health for House {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.sealgate.rotation.fault().into_iter().collect()
+        self.sealgate.rotation.fault().into_iter().chain(self.sealgate.trust.warnings()).collect()
     }
 }
 

@@ -26,3 +26,5 @@ pub mod sealing;
 pub mod server;
 pub mod signer;
 pub mod store;
+pub mod trust;
+pub mod web;

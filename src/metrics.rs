@@ -1,7 +1,8 @@
 //! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
 
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 
 /// The series.
@@ -46,6 +47,15 @@ pub struct Metrics {
     pub swept: IntCounter,
     /// Expired records that wait to be removed, counted up to a bound.
     pub expired_pending: IntGauge,
+    foreign: Foreign,
+}
+
+/// The series about other issuers.
+struct Foreign {
+    tokens: IntCounterVec,
+    reads: IntCounterVec,
+    keys: IntGaugeVec,
+    read_at: IntGaugeVec,
 }
 
 /// What a token was issued as.
@@ -170,6 +180,7 @@ impl Metrics {
                 "sealgate_store_expired_pending",
                 "Expired records that the last sweep left for the next, counted up to 16384.",
             )?,
+            foreign: Foreign::new(&registry)?,
             registry,
         })
     }
@@ -241,9 +252,50 @@ impl Metrics {
         self.turned_away.with_label_values(&[reason]).inc();
     }
 
+    /// An application was sent a token of another issuer. `issuer` is our name for it, `outcome` a fixed word.
+    pub fn foreign_token(&self, issuer: &str, outcome: &'static str) {
+        self.foreign.tokens.with_label_values(&[issuer, outcome]).inc();
+    }
+
+    /// Another issuer's keys were read: how many can be used, and when it was; none when the reading failed.
+    pub fn foreign_keys_read(&self, issuer: &str, read: Option<(usize, u64)>) {
+        let outcome = if read.is_some() { "read" } else { "failed" };
+        self.foreign.reads.with_label_values(&[issuer, outcome]).inc();
+        let Some((keys, seconds)) = read else { return };
+        self.foreign.keys.with_label_values(&[issuer]).set(i64::try_from(keys).unwrap_or(i64::MAX));
+        self.foreign.read_at.with_label_values(&[issuer]).set(i64::try_from(seconds).unwrap_or(i64::MAX));
+    }
+
     /// A signature failed. `class` is a fixed word.
     pub fn sign_failed(&self, class: &'static str) {
         self.sign_errors.with_label_values(&[class]).inc();
+    }
+}
+
+impl Foreign {
+    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counters = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
+            let counters = IntCounterVec::new(Opts::new(name, help), &["issuer", "outcome"])?;
+            registry.register(Box::new(counters.clone()))?;
+            Ok(counters)
+        };
+        let gauges = |name: &str, help: &str| -> Result<IntGaugeVec, prometheus::Error> {
+            let gauges = IntGaugeVec::new(Opts::new(name, help), &["issuer"])?;
+            registry.register(Box::new(gauges.clone()))?;
+            Ok(gauges)
+        };
+        Ok(Self {
+            tokens: counters(
+                "sealgate_foreign_tokens_total",
+                "Tokens of other issuers that applications were sent, by what was found.",
+            )?,
+            reads: counters("sealgate_foreign_key_reads_total", "Readings of other issuers' keys.")?,
+            keys: gauges("sealgate_foreign_keys", "Keys of another issuer that can be used.")?,
+            read_at: gauges(
+                "sealgate_foreign_keys_read_timestamp_seconds",
+                "When another issuer's keys were last read, seconds since 1970.",
+            )?,
+        })
     }
 }
 

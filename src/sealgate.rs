@@ -24,6 +24,7 @@ use crate::rotation::Rotation;
 use crate::signer::Signer;
 use crate::store::engine::Engine;
 use crate::store::{Store, StoreError};
+use crate::trust::Trust;
 
 /// The prefix of the client ids that belong to protected applications; nobody can register one.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
@@ -69,6 +70,8 @@ pub struct Sealgate {
     pub rotation: Rotation,
     /// Access tokens that were found to stand.
     pub bearers: Bearers,
+    /// Other issuers whose tokens some applications take.
+    pub trust: Trust,
     /// Rate limits.
     pub limiter: Limiter,
     /// Password checks.
@@ -113,6 +116,7 @@ impl Parts {
             rotation: Rotation::new(entropy.as_ref()),
             issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
             bearers: Bearers::default(),
+            trust: Trust::open(&config.trusted_issuers)?,
             limiter: Limiter::new(random(entropy.as_ref())),
             passwords: Passwords::new(&config.login).map_err(|error| line("password threads", &error))?,
             pages: Pages::new(&config.pages).map_err(|error| line("pages", &error))?,

@@ -12,7 +12,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("ambient", &["protocol"]),
     ("config", &["protocol"]),
-    ("attestation", &["config", "protocol", "signer"]),
+    ("attestation", &["config", "protocol", "signer", "web"]),
+    ("web", &[]),
+    ("trust", &["protocol", "config", "metrics", "sealgate", "web"]),
     ("origin", &[]),
     ("cookie", &["config", "protocol"]),
     ("metrics", &[]),
@@ -41,6 +43,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "rotation",
             "signer",
             "store",
+            "trust",
         ],
     ),
     (
@@ -54,7 +57,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "gateway",
         &[
             "protocol", "ambient", "bearer", "config", "cookie", "limiter", "metrics", "origin", "page", "sealgate",
-            "store",
+            "store", "trust",
         ],
     ),
     ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),
@@ -67,7 +70,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "compose",
         &[
             "admin", "ambient", "config", "edge", "house", "metrics", "rotation", "sealgate", "sealing", "server",
-            "signer", "store",
+            "signer", "store", "trust",
         ],
     ),
     (
@@ -85,6 +88,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "server",
             "signer",
             "store",
+            "web",
         ],
     ),
 ];
@@ -98,10 +102,10 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("askama", &["src/page/"]),
     ("fluent_bundle", &["src/page/"]),
     ("argon2", &["src/password.rs"]),
-    ("ureq", &["src/attestation/"]),
+    ("ureq", &["src/web.rs"]),
     ("webpki", &["src/attestation/"]),
     ("x509_parser", &["src/attestation/", "src/edge/"]),
-    ("aws_lc_rs", &["src/signer/", "src/edge/", "src/store/sealer.rs"]),
+    ("aws_lc_rs", &["src/signer/", "src/edge/", "src/store/sealer.rs", "src/trust/"]),
 ];
 
 /// What the pure rules may use: nothing that does I/O, tells the time or speaks HTTP.

@@ -11,6 +11,10 @@ mod assertion;
 mod browser;
 #[path = "gateway/cors.rs"]
 mod cors;
+#[path = "support/foreign.rs"]
+mod foreign;
+#[path = "gateway/foreign_tokens.rs"]
+mod foreign_tokens;
 #[path = "gateway/forwarding.rs"]
 mod forwarding;
 #[path = "gateway/kept_form.rs"]

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::grant::RefreshToken;
+use sealgate_fuzz::protocol::grant::{RefreshToken, Salt};
 use sealgate_fuzz::protocol::secret::base64url;
 
 fuzz_target!(|raw: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|raw: &[u8]| {
 fn check(text: &str) {
     let Some(token) = RefreshToken::parse(text) else { return };
     assert_eq!(token.to_wire().expose(), text);
-    let next = token.next([7; 32]);
+    let next = token.next(&Salt::from_random([7; 32]));
     assert!(next.grant() == token.grant());
     let read = RefreshToken::parse(next.to_wire().expose()).expect("what we write we can read");
     assert!(read.hash() == next.hash() && (read.hash() != token.hash() || text == next.to_wire().expose()));

@@ -33,6 +33,7 @@ pub fn client(client_type: ClientType) -> Client {
         details: ClientDetails::default(),
         owner: None,
         registration: None,
+        refresh_retry_seconds: None,
     }
 }
 

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::chain::{self, End};
-use super::fetch::Web;
 use super::statement::{self, Attested};
 use crate::config::Issuer;
 use crate::protocol::time::UnixTime;
+use crate::web::Web;
 
 /// The statements' place below the issuer.
 const STATEMENTS: &str = "/.well-known/sealgate/keys";

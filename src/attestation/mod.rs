@@ -1,15 +1,13 @@
 //! What outsiders can know of the signing keys: the vendor's certificates that the operator laid down (`shelf`, in the
-//! server), and their verification from outside (`audit`, on anybody's machine): `fetch` reads what the provider
-//! publishes, `statement` compares it with itself, `chain` verifies certificates.
+//! server), and their verification from outside (`audit`, on anybody's machine): `statement` compares what the provider publishes
+//! with itself, `chain` verifies certificates.
 //!
 //! Knows no token: an auditor has none, and believes only what is published and what a root of their choice certifies.
 
 mod audit;
 mod chain;
-mod fetch;
 mod shelf;
 mod statement;
 
 pub use audit::{Audit, Outcome, Verdict, audit, roots};
-pub use fetch::Web;
 pub use shelf::Attestations;

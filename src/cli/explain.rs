@@ -14,6 +14,7 @@ use crate::ambient::{Clock as _, SystemClock};
 use crate::gateway::{Asker, Explanation, explain};
 use crate::protocol::claims::AccessTokenClaims;
 use crate::protocol::client::ClientId;
+use crate::protocol::foreign::{ForeignFault, Signed, claimed_issuer};
 use crate::protocol::jwt::{self, Unverified};
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Subject, User};
@@ -75,6 +76,9 @@ fn read(token: String) -> Result<String, Failure> {
 
 /// The holder of a token, or the claim that makes it worthless, as far as can be told without its key.
 fn by_token(token: &str, access: &mut Access, now: UnixTime) -> Result<Result<Asker, Option<&'static str>>, Failure> {
+    if let Some(asker) = by_foreign_token(token, access, now) {
+        return Ok(asker);
+    }
     let Some(token) = Unverified::parse(token) else { return Ok(Err(None)) };
     if !token.is(jwt::ACCESS_TOKEN) {
         return Ok(Err(Some("typ")));
@@ -96,6 +100,15 @@ fn by_token(token: &str, access: &mut Access, now: UnixTime) -> Result<Result<As
     let client = access.ask(&Command::Client(ClientCommand::Show(client)))?;
     let self_registered = client.members().get("self_registered") == Some(&Value::Bool(true));
     Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), self_registered }))
+}
+
+/// The same of a token of another issuer that some application takes; `None` for every other one.
+fn by_foreign_token(token: &str, access: &Access, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
+    let claimed = claimed_issuer(token)?;
+    let mut trusted = access.config().trusted_issuers.iter().map(|issuer| &issuer.terms);
+    let terms = trusted.find(|terms| terms.issuer == claimed)?;
+    let judged = Signed::parse(token, terms).and_then(|signed| signed.judged(terms, now));
+    Some(judged.map(|foreign| Asker::Foreign(Box::new(foreign))).map_err(ForeignFault::claim))
 }
 
 fn shown(person: Value) -> Result<User, Failure> {

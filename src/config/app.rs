@@ -8,6 +8,7 @@ use url::Url;
 use super::Tls;
 use super::issuer::{Issuer, authority};
 use crate::protocol::client::ClientId;
+use crate::protocol::foreign::Foreign;
 use crate::protocol::user::{Email, Subject, User};
 
 /// `[[app]]`: a protected application.
@@ -30,6 +31,8 @@ pub struct App {
     pub audience: Option<String>,
     /// The clients whose bearer tokens are taken; without a list, those of every client that an operator made.
     pub clients: Option<Vec<ClientId>>,
+    /// The other issuers whose bearer tokens are taken, by our names for them.
+    pub trusted_issuers: Vec<String>,
     /// How the application is told who somebody is.
     pub identity: Identity,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
@@ -235,6 +238,8 @@ pub enum Person {
     Sub(Subject),
     /// By their address, once it was verified.
     Email(Email),
+    /// By what another issuer calls them, with our name for that issuer before it: `issuer:sub`.
+    Foreign(String),
 }
 
 impl Person {
@@ -248,6 +253,7 @@ impl Person {
         match self {
             Self::Sub(sub) => sub.to_string(),
             Self::Email(email) => email.as_str().to_owned(),
+            Self::Foreign(name) => name.clone(),
         }
     }
 
@@ -256,6 +262,17 @@ impl Person {
         match self {
             Self::Sub(sub) => *sub == user.sub,
             Self::Email(email) => user.email_verified && email.lookup_key() == user.email.lookup_key(),
+            Self::Foreign(_) => false,
+        }
+    }
+
+    /// Whether this is the person that another issuer's token is about: by that issuer's name for them, or by an address
+    /// that it is believed about. Never by a `sub` of ours.
+    pub fn is_foreign(&self, foreign: &Foreign) -> bool {
+        match self {
+            Self::Sub(_) => false,
+            Self::Email(email) => foreign.email.as_ref().is_some_and(|own| own.lookup_key() == email.lookup_key()),
+            Self::Foreign(name) => *name == foreign.name(),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod address;
 mod apps;
 mod tls;
+mod trusted_issuers;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,7 +58,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<Fault>> {
 
 /// The keys that are asked for, when every table is there.
 pub(super) fn known_keys() -> BTreeSet<String> {
-    let reading = Reading::new("[server.tls]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
+    let reading = Reading::new("[server.tls]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
     }
@@ -82,10 +83,14 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
     let forward_auth = forward_auth(root.section("forward_auth"));
+    let trusted_issuers = root.sections("trusted_issuer");
+    let trusted_issuers = trusted_issuers::trusted_issuers(trusted_issuers, issuer.as_ref(), files);
+    let trusted: Vec<&str> = trusted_issuers.iter().flatten().map(|issuer| issuer.terms.name.as_str()).collect();
     let own = apps::Own {
         issuer: issuer.as_ref(),
         listen: &listen,
         socket: admin.as_ref().map(|admin| admin.socket.as_path()),
+        trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
     let (issuer, apps) = (issuer?, apps?);
@@ -107,6 +112,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         log,
         audit,
         forward_auth,
+        trusted_issuers: trusted_issuers?,
         apps,
         warnings,
     })

@@ -15,6 +15,7 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
 use super::look::{LARGEST_LOGO, Logo};
+use crate::protocol::jwk_set;
 
 /// Stands for the directory in which systemd puts a unit's credentials; each unit has another one.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";
@@ -160,6 +161,26 @@ impl Files {
         }
         let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
         Logo::read(content).map(Some).map_err(|problem| format!("{name} {problem}"))
+    }
+
+    /// Another issuer's key set, with a key in it.
+    pub(super) fn key_set(&self, text: &str) -> Result<PathBuf, String> {
+        let path = self.path(text)?;
+        let Look::Yes { .. } = self.look else { return Ok(path) };
+        let size = readable(&path)?.len();
+        let name = path.display();
+        if size > jwk_set::LONGEST as u64 {
+            return Err(format!("{name} has {size} bytes; a key set has at most {}", jwk_set::LONGEST));
+        }
+        let content = fs::read(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
+        match jwk_set::read(&content) {
+            Ok(keys) if keys.is_empty() => Err(format!(
+                "{name} holds no key that is used here; write a JWK set with public RSA (2048 to 8192 bits), P-256 or \
+                 Ed25519 keys"
+            )),
+            Ok(_) => Ok(path),
+            Err(fault) => Err(format!("{name} is not a JWK set: {fault}")),
+        }
     }
 
     /// A directory that is there.

@@ -9,6 +9,7 @@ mod fault;
 mod file;
 mod issuer;
 mod look;
+mod trusted_issuer;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ pub use app::{
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
+pub use trusted_issuer::{KeySource, TrustedIssuer};
 
 /// Everything that the configuration file says, checked.
 #[derive(Debug, Clone)]
@@ -62,6 +64,8 @@ pub struct Config {
     pub audit: Audit,
     /// Who may ask for decisions on behalf of their clients.
     pub forward_auth: ForwardAuth,
+    /// Other issuers whose access tokens some applications take.
+    pub trusted_issuers: Vec<TrustedIssuer>,
     /// The protected applications, in the file's order.
     pub apps: Vec<App>,
     /// What is allowed, and may be a mistake nevertheless. Found by [`Config::load`] alone.

@@ -12,10 +12,10 @@ use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 
 use crate::config::App;
+use crate::gateway::who::Who;
 use crate::protocol::claims::AssertionClaims;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
-use crate::protocol::user::User;
 use crate::sealgate::Sealgate;
 
 /// How long an assertion is valid.
@@ -49,16 +49,16 @@ impl Default for Assertions {
 }
 
 impl Assertions {
-    /// An assertion for this application about this person. None when the token device does not sign, which is logged.
+    /// An assertion for this application about somebody known. None when the token device does not sign, which is logged.
     pub(super) async fn about(
         &self,
         sealgate: &Sealgate,
         app: &App,
-        user: &User,
+        who: Who<'_>,
         session: Option<SessionId>,
         now: UnixTime,
     ) -> Option<String> {
-        let claims = claims(sealgate, app, user, session, now);
+        let claims = claims(sealgate, app, who, session, now);
         let key = key(sealgate, &claims);
         if let Some(kept) = self.0.get(&key) {
             if kept.left(now) < LEFT {
@@ -79,15 +79,16 @@ impl Assertions {
     }
 }
 
-fn claims(sealgate: &Sealgate, app: &App, user: &User, session: Option<SessionId>, now: UnixTime) -> AssertionClaims {
+fn claims(sealgate: &Sealgate, app: &App, who: Who<'_>, session: Option<SessionId>, now: UnixTime) -> AssertionClaims {
+    let (email, email_verified) = who.email().unzip();
     AssertionClaims {
         iss: sealgate.config.issuer.as_str().to_owned(),
         aud: app.origin(&sealgate.config.issuer),
-        sub: user.sub.to_string(),
-        email: user.email.as_str().to_owned(),
-        email_verified: user.email_verified,
-        name: Some(user.name.clone()).filter(|name| !name.is_empty()),
-        groups: user.groups.iter().cloned().collect(),
+        sub: who.name(),
+        email: email.map(str::to_owned),
+        email_verified,
+        name: Some(who.full_name().to_owned()).filter(|name| !name.is_empty()),
+        groups: who.groups().iter().cloned().collect(),
         sid: session.map(|session| session.to_string()),
         iat: now,
         exp: now.plus(LIFETIME),
@@ -104,8 +105,8 @@ fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
     add(sealgate.issuer.signer().key_set().active().kid().as_str());
     add(&claims.aud);
     add(&claims.sub);
-    add(&claims.email);
-    add(if claims.email_verified { "1" } else { "0" });
+    add(claims.email.as_deref().unwrap_or_default());
+    add(if claims.email_verified == Some(true) { "1" } else { "0" });
     add(claims.name.as_deref().unwrap_or_default());
     add(claims.sid.as_deref().unwrap_or_default());
     for group in &claims.groups {

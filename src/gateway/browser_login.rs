@@ -17,6 +17,7 @@ use crate::gateway::rounds::{self, Rounds};
 use crate::gateway::session;
 use crate::gateway::visit::{Sessions, Visit};
 use crate::gateway::wanted::Wanted;
+use crate::gateway::who::Who;
 use crate::limiter::{Key, Rule};
 use crate::page::{Problem, language_from_tag, language_tag};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
@@ -269,7 +270,7 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
     let user = session::enabled(visit, code.value.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
         // Another round would end as this one did.
-        Some(user) => visit.forbidden(&user),
+        Some(user) => visit.forbidden(Who::Ours(&user)),
         None => Answer::redirect(StatusCode::FOUND, &back.location()),
     };
     let answer = match visit.sessions {

@@ -17,6 +17,7 @@ use crate::gateway::route::{Routes, Rule};
 use crate::gateway::wanted;
 use crate::protocol::claims::AccessTokenClaims;
 use crate::protocol::client::ClientId;
+use crate::protocol::foreign::Foreign;
 use crate::protocol::scope::Scope;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
@@ -36,6 +37,8 @@ pub enum Asker {
         /// Whether its client registered itself.
         self_registered: bool,
     },
+    /// Who holds a token of another issuer that stands and says this.
+    Foreign(Box<Foreign>),
     /// Who has just signed in with a browser.
     Person(Box<User>),
 }
@@ -104,6 +107,10 @@ pub fn explain(
     let visitor = visitor(asker, now).ok_or("the token's client_id or scope cannot be read")?;
     match policy::decide(&wish, &visitor) {
         Ok(_) => Ok(Explanation { forwarded: true, reason: "forwarded", ..told }),
+        // At the gate such a token is one of an unknown issuer, which is refused before any rule is looked at.
+        Err(Refused::Unknown) if matches!(visitor, Visitor::Foreign(_)) => {
+            Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..told })
+        }
         Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..told }),
         Err(refused) => Ok(Explanation { reason: refused.as_str(), claim: refused.claim(), ..told }),
     }
@@ -127,6 +134,7 @@ fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
             user: Arc::new(user.as_ref().clone()),
             self_registered: *self_registered,
         })),
+        Asker::Foreign(foreign) => Visitor::Foreign(Arc::new(foreign.as_ref().clone())),
         Asker::Person(user) => Visitor::Browser(Arc::new(SignedIn {
             user: user.as_ref().clone(),
             session: SessionId::from_random([0; 16]),

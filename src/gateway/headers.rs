@@ -13,8 +13,8 @@ use crate::config::{self, Authorization};
 use crate::cookie;
 use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::gateway::encoding::{written, written_group};
+use crate::gateway::who::Who;
 use crate::origin::Origin;
-use crate::protocol::user::User;
 
 const USER: HeaderName = HeaderName::from_static("x-forwarded-user");
 const EMAIL: HeaderName = HeaderName::from_static("x-forwarded-email");
@@ -90,7 +90,7 @@ pub struct Rewrite {
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
     authorization: Authorization,
-    /// Whether the request's bearer token was ours: then it has done its work here.
+    /// Whether the request's bearer token told who it is: then it has done its work here.
     spent: bool,
     /// Whether a rule of the application looks at methods: then nobody may name another one aside.
     methods_ruled: bool,
@@ -111,23 +111,23 @@ impl Identity {
         Self { headers: Vec::new(), authorization: format.authorization, spent: false, methods_ruled: false }
     }
 
-    /// Of this person. What they do not have (a name, groups) has no header.
+    /// Of somebody known. What they do not have (a name, groups) has no header.
     ///
     /// # Errors
     /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
     /// person may do.
-    pub(super) fn of(user: &User, format: config::Identity) -> Result<Self, Unwritable> {
+    pub(super) fn of(who: Who<'_>, format: config::Identity) -> Result<Self, Unwritable> {
         let delimiter = format.groups_delimiter.as_char();
         let groups: Option<Vec<Vec<u8>>> =
-            user.groups.iter().map(|group| written_group(group, format.names, delimiter)).collect();
+            who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
         let groups = groups.ok_or(Unwritable::Letters)?.join([delimiter as u8].as_slice());
         if groups.len() > LONGEST_GROUPS {
             return Err(Unwritable::TooLong);
         }
         let values = [
-            (USER, user.sub.to_string().into_bytes()),
-            (EMAIL, written(user.email.as_str(), format.names, None).unwrap_or_default()),
-            (NAME, written(user.name.trim(), format.names, Some(b'?')).unwrap_or_default()),
+            (USER, who.name().into_bytes()),
+            (EMAIL, who.email().and_then(|(email, _)| written(email, format.names, None)).unwrap_or_default()),
+            (NAME, written(who.full_name(), format.names, Some(b'?')).unwrap_or_default()),
             (GROUPS, groups),
         ];
         let values = values.into_iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, value)| {
@@ -137,7 +137,7 @@ impl Identity {
         Ok(Self { headers: values.collect(), ..Self::nobody(format) })
     }
 
-    /// The same, known by a token of ours that came with the request.
+    /// The same, known by a token that came with the request.
     #[must_use]
     pub(super) fn by_token(self) -> Self {
         Self { spent: true, ..self }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::config::{GroupsDelimiter, Names};
     use crate::protocol::time::UnixTime;
-    use crate::protocol::user::{Email, Subject, UserState};
+    use crate::protocol::user::{Email, Subject, User, UserState};
 
     fn user(name: &str, email: &str, groups: &[&str]) -> User {
         User {
@@ -292,13 +292,13 @@ mod tests {
     }
 
     fn of(user: &User) -> Result<Identity, Unwritable> {
-        Identity::of(user, config::Identity::default())
+        Identity::of(Who::Ours(user), config::Identity::default())
     }
 
     /// The headers of this person in another encoding, as the bytes that arrive.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
         let format = config::Identity { names, groups_delimiter: delimiter, ..config::Identity::default() };
-        Ok(arrive(&[], &Identity::of(user, format)?))
+        Ok(arrive(&[], &Identity::of(Who::Ours(user), format)?))
     }
 
     fn anna() -> Identity {
@@ -369,9 +369,9 @@ mod tests {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
         let format = |authorization| config::Identity { authorization, ..config::Identity::default() };
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::of(&anna, format(Authorization::Strip)).unwrap();
+        let stripped = Identity::of(Who::Ours(&anna), format(Authorization::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced = Identity::of(&anna, format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
+        let replaced = Identity::of(Who::Ours(&anna), format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);
         assert_eq!(
             (&headers["authorization"], &headers["x-sealgate-assertion"]),

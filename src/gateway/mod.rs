@@ -11,6 +11,7 @@ mod cors;
 mod credential;
 mod encoding;
 mod explain;
+mod foreign_token;
 mod forward_auth;
 mod headers;
 mod kept_form;
@@ -25,6 +26,7 @@ mod route;
 mod session;
 mod visit;
 mod wanted;
+mod who;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -244,8 +246,8 @@ impl Gateway {
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
         let asserted = gate.app.identity.assertion && !visit.is_again();
-        let Some(user) = visitor.user().filter(|_| asserted) else { return Ok(Ok(Passage::Forward(permit))) };
-        let made = self.assertions.about(visit.sealgate, &gate.app, user, visitor.session(), visit.now).await;
+        let Some(who) = visitor.who().filter(|_| asserted) else { return Ok(Ok(Passage::Forward(permit))) };
+        let made = self.assertions.about(visit.sealgate, &gate.app, who, visitor.session(), visit.now).await;
         Ok(match made {
             Some(assertion) => Ok(Passage::Forward(permit.with_assertion(&assertion))),
             None => Err(("unsigned", visit.overloaded())),
@@ -264,6 +266,9 @@ impl Gateway {
             Presented::Malformed => return Ok(Err(refuse_token(visit))),
             Presented::Bearer(token) => token,
         };
+        if let Some(source) = visit.sealgate.trust.claimed(token, &visit.app.trusted_issuers) {
+            return Ok(foreign_token::visitor(visit, source, token).await);
+        }
         match bearer::verify(visit.sealgate, token, visit.now).await {
             Ok(bearer) => Ok(Ok(Visitor::Bearer(bearer))),
             Err(BearerFault::Invalid) => Ok(Err(refuse_token(visit))),
@@ -363,7 +368,7 @@ fn is_form_to_keep(visit: &Visit<'_>, wish: &Wish<'_>, visitor: &Visitor, refuse
         Refused::Acr(_) | Refused::TooOld(_) => true,
         _ => false,
     };
-    would_help && !matches!(visitor, Visitor::Bearer(_)) && kept_form::is_keepable(visit)
+    would_help && !visitor.is_by_token() && kept_form::is_keepable(visit)
 }
 
 async fn keep_form(
@@ -386,20 +391,20 @@ async fn refuse(
     visitor: &Visitor,
     refused: Refused<'_>,
 ) -> Result<Halt, StoreError> {
-    let (user, rule) = (visitor.user(), wish.rule);
-    if let Some(user) = user {
+    let (who, rule) = (visitor.who(), wish.rule);
+    if let Some(who) = who {
         tracing::info!(
             request_id = visit.origin.request_id,
             app = visit.app.name,
             rule = rule.path,
             reason = refused.as_str(),
             claim = refused.claim(),
-            subject = %user.sub,
+            subject = who.name(),
             "refused"
         );
     }
-    let by_browser = !matches!(visitor, Visitor::Bearer(_)) && navigation::is_navigation(visit.head);
-    let answer = match (refused, user) {
+    let by_browser = !visitor.is_by_token() && navigation::is_navigation(visit.head);
+    let answer = match (refused, who) {
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
             return Ok(("signing_in", sign_in(visit, wish.path_and_query, rule).await?));
         }
@@ -421,15 +426,15 @@ async fn refuse(
             let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
             visit.challenge(Some(rule), Some(&refusal))
         }
-        (Refused::Group | Refused::User, Some(user)) => visit.forbidden(user),
-        (Refused::Groups(unwritable), Some(user)) => {
+        (Refused::Group | Refused::User, Some(who)) => visit.forbidden(who),
+        (Refused::Groups(unwritable), Some(who)) => {
             let what = match unwritable {
                 Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",
                 Unwritable::Letters => {
                     "a group of the person cannot be written in the application's encoding; rename it"
                 }
             };
-            tracing::error!(app = visit.app.name, subject = %user.sub, "{what}");
+            tracing::error!(app = visit.app.name, subject = who.name(), "{what}");
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
             visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }

@@ -17,6 +17,8 @@ use crate::gateway::cors::Cors;
 use crate::gateway::headers::{self, Identity, Rewrite, Unwritable};
 use crate::gateway::route::Rule;
 use crate::gateway::visit;
+use crate::gateway::who::Who;
+use crate::protocol::foreign::Foreign;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::User;
@@ -59,8 +61,10 @@ impl Permit {
 pub(super) enum Visitor {
     /// Anybody.
     Nobody,
-    /// Who holds an access token that stands.
+    /// Who holds an access token of ours that stands.
     Bearer(Arc<Bearer>),
+    /// Who holds one of another issuer that the application takes.
+    Foreign(Arc<Foreign>),
     /// Who is signed in to the browser.
     Browser(Arc<SignedIn>),
 }
@@ -79,19 +83,34 @@ pub(super) struct SignedIn {
 }
 
 impl Visitor {
-    /// The person, where one is known.
-    pub(super) fn user(&self) -> Option<&User> {
+    /// Who it is, where that is known.
+    pub(super) fn who(&self) -> Option<Who<'_>> {
         match self {
             Self::Nobody => None,
+            Self::Bearer(bearer) => Some(Who::Ours(&bearer.user)),
+            Self::Foreign(foreign) => Some(Who::Foreign(foreign)),
+            Self::Browser(signed_in) => Some(Who::Ours(&signed_in.user)),
+        }
+    }
+
+    /// The person of ours, where it is one.
+    pub(super) fn user(&self) -> Option<&User> {
+        match self {
+            Self::Nobody | Self::Foreign(_) => None,
             Self::Bearer(bearer) => Some(&bearer.user),
             Self::Browser(signed_in) => Some(&signed_in.user),
         }
     }
 
+    /// Whether they came with a token.
+    pub(super) fn is_by_token(&self) -> bool {
+        matches!(self, Self::Bearer(_) | Self::Foreign(_))
+    }
+
     /// Their session at the provider, where there is one.
     pub(super) fn session(&self) -> Option<SessionId> {
         match self {
-            Self::Nobody | Self::Bearer(_) => None,
+            Self::Nobody | Self::Bearer(_) | Self::Foreign(_) => None,
             Self::Browser(signed_in) => Some(signed_in.session),
         }
     }
@@ -176,20 +195,28 @@ pub(super) struct Wish<'a> {
 /// Why not.
 pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
     let (rule, format) = (wish.rule, wish.app.identity);
-    let (user, at, acr) = match (rule.access, visitor) {
+    let (who, at, acr) = match (rule.access, visitor) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
         (Access::Public, _) => return Ok(permit(wish, Identity::nobody(format))),
         (Access::Bearer | Access::SignedIn, Visitor::Bearer(bearer)) => {
             judge_token(wish, bearer)?;
-            (&*bearer.user, bearer.claims.auth_time, bearer.claims.acr.as_str())
+            (Who::Ours(&bearer.user), bearer.claims.auth_time, bearer.claims.acr.as_str())
         }
-        (Access::SignedIn, Visitor::Browser(signed_in)) => (&signed_in.user, signed_in.at, signed_in.acr.as_str()),
+        (Access::Bearer | Access::SignedIn, Visitor::Foreign(foreign)) => {
+            judge_foreign(wish, foreign)?;
+            // A sign-in of which nothing is said was long ago, and reached nothing.
+            let at = foreign.auth_time.unwrap_or(UnixTime::from_seconds(0));
+            (Who::Foreign(foreign), at, foreign.acr.as_deref().unwrap_or_default())
+        }
+        (Access::SignedIn, Visitor::Browser(signed_in)) => {
+            (Who::Ours(&signed_in.user), signed_in.at, signed_in.acr.as_str())
+        }
         (Access::Bearer, Visitor::Browser(_)) | (_, Visitor::Nobody) => return Err(Refused::Unknown),
     };
-    if !rule.users.is_empty() && !rule.users.iter().any(|person| person.is(user)) {
+    if !rule.users.is_empty() && !rule.users.iter().any(|person| who.is(person)) {
         return Err(Refused::User);
     }
-    if !rule.groups.is_empty() && !rule.groups.iter().any(|group| user.groups.contains(group)) {
+    if !rule.groups.is_empty() && !rule.groups.iter().any(|group| who.groups().contains(group)) {
         return Err(Refused::Group);
     }
     if !rule.acr.is_empty() && !rule.acr.iter().any(|known| known == acr) {
@@ -200,8 +227,8 @@ pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, R
     {
         return Err(Refused::TooOld(most));
     }
-    let identity = Identity::of(user, format).map_err(Refused::Groups)?;
-    Ok(permit(wish, if matches!(visitor, Visitor::Bearer(_)) { identity.by_token() } else { identity }))
+    let identity = Identity::of(who, format).map_err(Refused::Groups)?;
+    Ok(permit(wish, if visitor.is_by_token() { identity.by_token() } else { identity }))
 }
 
 fn judge_token<'a>(wish: &Wish<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> {
@@ -218,6 +245,22 @@ fn judge_token<'a>(wish: &Wish<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> 
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
     if !wish.rule.scopes.iter().all(has) {
+        return Err(Refused::Scope(&wish.rule.scopes));
+    }
+    Ok(())
+}
+
+/// What our own tokens are asked, of a token of another issuer; its clients are a matter of that issuer's terms.
+fn judge_foreign<'a>(wish: &Wish<'a>, foreign: &Foreign) -> Result<(), Refused<'a>> {
+    // Nobody is let in by an issuer that the application does not name, whoever has judged the token.
+    if !wish.app.trusted_issuers.contains(&foreign.issuer) {
+        return Err(Refused::Unknown);
+    }
+    let audience = wish.rule.audience.as_ref().or(wish.app.audience.as_ref());
+    if audience.is_some_and(|audience| !foreign.audiences.contains(audience)) {
+        return Err(Refused::Audience);
+    }
+    if !wish.rule.scopes.iter().all(|scope| foreign.scopes.contains(scope)) {
         return Err(Refused::Scope(&wish.rule.scopes));
     }
     Ok(())

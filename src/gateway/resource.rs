@@ -16,7 +16,7 @@ const PATH: &str = "/.well-known/oauth-protected-resource";
 #[derive(Serialize)]
 struct Metadata<'a> {
     resource: &'a str,
-    authorization_servers: [&'a str; 1],
+    authorization_servers: Vec<&'a str>,
     scopes_supported: Vec<&'a str>,
     bearer_methods_supported: [&'static str; 1],
     resource_name: &'a str,
@@ -41,10 +41,14 @@ pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
     let mut scopes: Vec<&str> = visit.app.routes.iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect();
     scopes.sort_unstable();
     scopes.dedup();
+    let config = &visit.sealgate.config;
+    let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
+    let taken =
+        taken.filter(|terms| visit.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
     let metadata = Metadata {
         // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
-        resource: &visit.app.origin(&visit.sealgate.config.issuer),
-        authorization_servers: [visit.sealgate.config.issuer.as_str()],
+        resource: &visit.app.origin(&config.issuer),
+        authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
         scopes_supported: scopes,
         bearer_methods_supported: ["header"],
         resource_name: &visit.app.name,

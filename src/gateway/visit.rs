@@ -16,12 +16,12 @@ use crate::gateway::navigation;
 use crate::gateway::resource;
 use crate::gateway::route::Rule;
 use crate::gateway::wanted::Wanted;
+use crate::gateway::who::Who;
 use crate::origin::{Again, Origin};
 use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Pages, Problem};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::time::UnixTime;
-use crate::protocol::user::User;
 use crate::sealgate::Sealgate;
 use crate::store::StoreError;
 
@@ -133,14 +133,14 @@ impl<'a> Visit<'a> {
     }
 
     /// 403 to somebody whom we know: to a person a page that names the account and offers another one.
-    pub(super) fn forbidden(&self, user: &User) -> Answer {
+    pub(super) fn forbidden(&self, who: Who<'_>) -> Answer {
         if !navigation::is_navigation(self.head) {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This account may not use this.");
             return Answer::error(StatusCode::FORBIDDEN, &refusal);
         }
         let content = Forbidden {
             app: &self.app.name,
-            account: user.email.as_str(),
+            account: &who.account(),
             switch_account: &own_path("switch-account", &[("then", self.here().as_str())]),
         };
         Answer::page(StatusCode::FORBIDDEN, self.with_chrome(|chrome| self.sealgate.pages.forbidden(chrome, &content)))

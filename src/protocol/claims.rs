@@ -122,12 +122,14 @@ pub struct AssertionClaims {
     pub iss: String,
     /// The application's origin.
     pub aud: String,
-    /// The person.
+    /// The person; with a colon in it, somebody whom only another issuer knows.
     pub sub: String,
-    /// Their address.
-    pub email: String,
+    /// Their address, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
     /// Whether it was verified.
-    pub email_verified: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email_verified: Option<bool>,
     /// Their full name, where they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

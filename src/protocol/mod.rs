@@ -2,6 +2,7 @@
 //! no HTTP types. Raw strings stop here: a [`redirect_uri::RedirectUri`], a [`scope::Scope`], a [`pkce::CodeVerifier`]
 //! exists only when it is valid.
 
+pub mod algorithm;
 pub mod audit;
 pub mod authorize;
 pub mod claims;
@@ -10,7 +11,9 @@ pub mod code;
 pub mod consent;
 pub mod credentials;
 pub mod error;
+pub mod foreign;
 pub mod grant;
+pub mod jwk_set;
 pub mod jwt;
 pub mod key_life;
 pub mod logout;
@@ -24,6 +27,7 @@ pub mod registration;
 pub mod scope;
 pub mod secret;
 pub mod session;
+pub mod strict_json;
 pub mod time;
 pub mod token;
 pub mod user;

@@ -13,7 +13,7 @@ use crate::support::{Browser, Instance, Settings};
 const SOON: Duration = Duration::from_secs(1);
 
 /// An application with an event stream (ten a second) and a WebSocket that echoes.
-fn streams() -> SocketAddr {
+pub(crate) fn streams() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

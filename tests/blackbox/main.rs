@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/foreign.rs"]
+mod foreign;
 #[path = "../support/shim.rs"]
 mod shim;
 #[path = "../support/softhsm.rs"]
@@ -25,3 +27,4 @@ mod start;
 mod streaming;
 mod sync;
 mod transfer;
+mod trusted_issuer;

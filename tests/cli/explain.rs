@@ -101,3 +101,52 @@ fn a_token_is_judged_by_what_it_says() {
     assert_eq!(judged(&token("openid profile", future, jwt::ASSERTION)), pair("invalid_token", "typ"));
     assert_eq!(judged("rubbish"), pair("invalid_token", ""));
 }
+
+#[test]
+fn a_token_of_another_issuer_is_judged_by_the_terms_that_it_is_taken_under() {
+    let site = Site::new();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let trusted = r#"
+        [[trusted_issuer]]
+        name = "corp"
+        issuer = "https://login.corp.test/"
+        audiences = ["https://api.test"]
+        groups_claim = "groups"
+        [[app]]
+        name = "shop"
+        host = "shop.localhost"
+        upstreams = ["http://127.0.0.1:8082"]
+        trusted_issuers = ["corp"]
+        [[app.route]]
+        path = "/"
+        access = "bearer"
+        groups = ["corp:staff"]
+    "#;
+    fs::write(site.config(), text + APPS + trusted).unwrap();
+    let token = |typ, name: &str, value: Value| {
+        let mut claims = json!({
+            "iss": "https://login.corp.test/", "sub": "17", "aud": "https://api.test", "exp": 4_000_000_000_u64,
+            "groups": ["staff"],
+        });
+        claims[name] = value;
+        jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
+    };
+    let judged = |host: &str, token: &str| {
+        let told = site.json_with(&["explain", "--url", &format!("http://{host}/"), "--token", "-"], token);
+        (told["reason"].as_str().unwrap().to_owned(), told["claim"].as_str().unwrap_or_default().to_owned())
+    };
+    let pair = |reason: &str, claim: &str| (reason.to_owned(), claim.to_owned());
+    let sound = token(jwt::ACCESS_TOKEN, "sub", json!("17"));
+    assert_eq!(judged("shop.localhost", &sound), pair("forwarded", ""));
+    assert_eq!(judged("wiki.localhost", &sound), pair("invalid_token", "iss"));
+    for (typ, name, value, expected) in [
+        (jwt::ACCESS_TOKEN, "groups", json!(["other"]), pair("group", "groups")),
+        (jwt::ACCESS_TOKEN, "aud", json!("https://x.test"), pair("invalid_token", "aud")),
+        (jwt::ACCESS_TOKEN, "exp", json!(1), pair("invalid_token", "exp")),
+        (jwt::ACCESS_TOKEN, "iss", json!("https://evil.test"), pair("invalid_token", "")),
+        (jwt::ID_TOKEN, "sub", json!("17"), pair("invalid_token", "typ")),
+    ] {
+        assert_eq!(judged("shop.localhost", &token(typ, name, value)), expected, "{name}");
+    }
+    assert!(!site.store_directory().exists(), "nobody of ours was looked up");
+}

@@ -6,6 +6,7 @@ mod contents;
 mod documented;
 mod faults;
 mod files;
+mod trusted_issuers;
 
 use std::path::PathBuf;
 

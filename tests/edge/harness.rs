@@ -293,6 +293,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         routes: Vec::new(),
         audience: None,
         clients: None,
+        trusted_issuers: Vec::new(),
         identity: sealgate::config::Identity::default(),
         preserve_host: true,
         connect_timeout: Duration::from_secs(1),

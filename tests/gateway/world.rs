@@ -152,12 +152,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::keeping(None).await
+        Self::made("", None).await
+    }
+
+    /// With further settings: whole tables.
+    pub(crate) async fn with(settings: &str) -> Self {
+        Self::made(settings, None).await
     }
 
     /// One whose token has a wrapping key, and that keeps so many forms.
     pub(crate) async fn keeping(forms: Option<usize>) -> Self {
-        let config = Config::parse(SETTINGS, Path::new("/nowhere")).unwrap();
+        Self::made("", forms).await
+    }
+
+    async fn made(settings: &str, forms: Option<usize>) -> Self {
+        let config = Config::parse(&format!("{SETTINGS}{settings}"), Path::new("/nowhere")).unwrap();
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
         let parts = Parts {

@@ -3,14 +3,22 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::ambient::{Clock, SystemClock};
-use crate::attestation::{self, Audit, Outcome, Verdict, Web};
+use crate::attestation::{self, Audit, Outcome, Verdict};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, printable};
 use crate::config::Issuer;
+use crate::web::Web;
+
+/// The longest that one document may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The longest document, bytes: a key set with chains is a few kilobytes a key.
+const LONGEST_DOCUMENT: u64 = 2 << 20;
 
 /// The longest file of roots, bytes.
 const LONGEST: u64 = 1 << 20;
@@ -34,7 +42,7 @@ pub(in crate::cli) fn run(arguments: &Attestation, output: &Output) -> Result<()
         let content = read(file).map_err(|error| fault(&format_args!("cannot be read ({error})")))?;
         roots.extend(attestation::roots(&content).map_err(|why| fault(&why))?);
     }
-    let web = Web::new().map_err(Failure::line)?;
+    let web = Web::new(PATIENCE, LONGEST_DOCUMENT).map_err(Failure::line)?;
     let audit = attestation::audit(&web, &arguments.issuer, &roots, SystemClock.now()).map_err(Failure::line)?;
     output.result(&audit, || audit.keys.iter().map(line).collect())?;
     verdict(&audit)

@@ -25,6 +25,8 @@ pub(super) struct Own<'a> {
     pub(super) listen: &'a [SocketAddr],
     /// The command line's socket, which is nobody's either: whoever speaks there may do everything.
     pub(super) socket: Option<&'a Path>,
+    /// The names of the trusted issuers.
+    pub(super) trusted: &'a [&'a str],
 }
 
 /// Reads all applications.
@@ -82,12 +84,18 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let clients = section.texts("clients", "write a list of client ids", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
     });
+    let trusted_issuers = section.texts("trusted_issuers", "write a list of trusted issuers' names", |text| {
+        let known = own.trusted.contains(&text);
+        let problem = || format!("{text:?} is no trusted issuer; write the name of a [[trusted_issuer]]");
+        if known { Ok(text.to_owned()) } else { Err(problem()) }
+    });
+    let trusted_issuers = trusted_issuers.unwrap_or_default();
     let identity = identity(&mut section);
     let preserve_host = section.flag("preserve_host", true);
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
-    let routes = routes(&mut section);
+    let routes = routes(&mut section, &trusted_issuers);
     Some(App {
         name: name?,
         host: host?,
@@ -97,6 +105,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         routes: routes?,
         audience,
         clients,
+        trusted_issuers,
         identity,
         preserve_host,
         connect_timeout,
@@ -159,13 +168,13 @@ fn overlap(one: &str, other: &str) -> bool {
     one == other && (one_port == other_port || one_port.is_none() || other_port.is_none())
 }
 
-fn routes(app: &mut Section<'_, '_>) -> Option<Vec<Route>> {
+fn routes(app: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<Route>> {
     let sections = app.sections("route");
     if sections.is_empty() {
         app.missing("route", "write at least one [[app.route]]; what no route covers is refused");
     }
     let mut taken = TakenRules::default();
-    let routes: Vec<_> = sections.into_iter().map(|section| route(section, &mut taken)).collect();
+    let routes: Vec<_> = sections.into_iter().map(|section| route(section, trusted, &mut taken)).collect();
     let mut routes: Vec<Route> = routes.into_iter().collect::<Option<_>>()?;
     routes.sort_by_key(|route| Reverse(route.path.len()));
     Some(routes)
@@ -175,7 +184,7 @@ fn routes(app: &mut Section<'_, '_>) -> Option<Vec<Route>> {
 #[derive(Default)]
 struct TakenRules(BTreeSet<(String, Option<String>)>);
 
-fn route(mut section: Section<'_, '_>, taken: &mut TakenRules) -> Option<Route> {
+fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRules) -> Option<Route> {
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
         if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
@@ -203,12 +212,18 @@ fn route(mut section: Section<'_, '_>, taken: &mut TakenRules) -> Option<Route> 
     let allowed = format!("write a list of {known}");
     let scopes = section.texts("scopes", &allowed, |text| {
         let known = ScopeValue::ALL.iter().any(|known| known.as_str() == text);
-        if known { Ok(text.to_owned()) } else { Err(format!("{text:?} is not a scope; {allowed}")) }
+        // Another issuer has scopes of its own.
+        if known || (!trusted.is_empty() && is_scope(text)) {
+            Ok(text.to_owned())
+        } else {
+            Err(format!("{text:?} is not a scope; {allowed}"))
+        }
     });
     let groups = section.texts("groups", "write a list of groups' names", address::name);
     // An empty list would let everybody through where nobody was meant.
     let users = section.some_texts("users", "write a list of addresses or subs", |text| {
-        Person::parse(text).ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
+        person(text, trusted)
+            .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
     });
     let acr = section.texts("acr", "write a list of context classes, such as [\"1\"]", address::word);
     let max_age = section.optional_seconds("max_age_seconds", 30..=366 * 24 * 3600);
@@ -238,4 +253,20 @@ fn route(mut section: Section<'_, '_>, taken: &mut TakenRules) -> Option<Route> 
         max_age,
         cors_origins: cors_origins.unwrap_or_default(),
     })
+}
+
+/// A person of ours, or of a trusted issuer that the application takes: `issuer:sub`.
+fn person(text: &str, trusted: &[String]) -> Option<Person> {
+    match text.split_once(':') {
+        Some((issuer, sub)) if trusted.iter().any(|known| known == issuer) => {
+            let sound = !sub.is_empty() && sub.bytes().all(|byte| byte.is_ascii_graphic());
+            sound.then(|| Person::Foreign(text.to_owned()))
+        }
+        _ => Person::parse(text),
+    }
+}
+
+/// A scope's syntax (RFC 6749 §3.3).
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }

@@ -1,0 +1,156 @@
+//! The other issuers of the file, whose tokens applications take.
+
+use url::Url;
+
+use super::{DAY, HOUR, MINUTE, address};
+use crate::config::disk::Files;
+use crate::config::file::Section;
+use crate::config::{Issuer, KeySource, TrustedIssuer, is_loopback_host};
+use crate::protocol::algorithm::Algorithm;
+use crate::protocol::foreign::{ClaimNames, LONGEST, Terms};
+
+/// The most of them: each is asked for its keys again and again.
+const MOST: usize = 32;
+
+/// Reads all of them. `own` is ours, which is none of them.
+pub(super) fn trusted_issuers(
+    sections: Vec<Section<'_, '_>>,
+    own: Option<&Issuer>,
+    files: &Files,
+) -> Option<Vec<TrustedIssuer>> {
+    let mut taken = Taken::default();
+    // All are read before any is given up.
+    let issuers: Vec<_> = sections.into_iter().map(|section| trusted_issuer(section, own, files, &mut taken)).collect();
+    issuers.into_iter().collect()
+}
+
+/// What earlier ones have.
+#[derive(Default)]
+struct Taken {
+    names: Vec<String>,
+    issuers: Vec<String>,
+}
+
+fn trusted_issuer(
+    mut section: Section<'_, '_>,
+    own: Option<&Issuer>,
+    files: &Files,
+    taken: &mut Taken,
+) -> Option<TrustedIssuer> {
+    let name = section.required_text("name", "write a short name of a-z, 0-9, - and _", |text| {
+        let name = short_name(text)?;
+        if taken.names.contains(&name) {
+            return Err(format!("{text:?} is another trusted issuer's name; write one of its own"));
+        }
+        if taken.names.len() == MOST {
+            return Err(format!("there are more than {MOST} trusted issuers; leave out those that are not needed"));
+        }
+        taken.names.push(name.clone());
+        Ok(name)
+    });
+    let issuer = section.required_text("issuer", "write the address that its tokens have in iss", |text| {
+        document(text, false)?;
+        if own.is_some_and(|own| own.as_str() == text) {
+            return Err(format!("{text:?} is this provider; its own tokens need no [[trusted_issuer]]"));
+        }
+        if taken.issuers.iter().any(|known| known == text) {
+            return Err(format!("{text:?} is another trusted issuer's; write each once"));
+        }
+        taken.issuers.push(text.to_owned());
+        Ok(text.to_owned())
+    });
+    let keys = section.text("jwks", "write the address of its key set, or the file that holds it", |text| {
+        let address = text.contains("://");
+        if address { document(text, true).map(KeySource::At) } else { files.key_set(text).map(KeySource::File) }
+    });
+    let discovered = !section.has("jwks");
+    let audiences =
+        section.required_texts("audiences", "write the audiences that its tokens name for you", address::name);
+    let algorithms = algorithms(&mut section);
+    let access_tokens_only = section.flag("access_tokens_only", true);
+    let client = "write a list of client ids, as its tokens have them in client_id or azp";
+    let clients = section.some_texts("clients", client, address::name);
+    let claims = claims(&mut section, name.as_deref());
+    let skew = section.seconds("clock_skew_seconds", MINUTE, 0..=5 * MINUTE);
+    let longest = section.number("token_bytes", 8192, 1024..=LONGEST);
+    let refresh = section.seconds("refresh_seconds", HOUR, 1..=DAY);
+    let throttle = section.seconds("throttle_seconds", 30, 1..=HOUR);
+    let stale = section.seconds("stale_seconds", DAY, 1..=7 * DAY);
+    if stale < refresh {
+        let problem = format!("is shorter than refresh_seconds; write at least {}", refresh.as_secs());
+        section.fault("stale_seconds", &problem);
+    }
+    let keys = if discovered { KeySource::Discovered } else { keys? };
+    let issuer = issuer?;
+    let terms =
+        Terms { name: name?, issuer, audiences, algorithms, access_tokens_only, clients, skew, longest, claims };
+    Some(TrustedIssuer { terms, keys, refresh, throttle, stale })
+}
+
+fn algorithms(section: &mut Section<'_, '_>) -> Vec<Algorithm> {
+    let known = Algorithm::ALL.map(|(name, _)| name).join(", ");
+    let allowed = format!("write a list of {known}");
+    let listed = section.some_texts("algorithms", &allowed, |text| {
+        let known = Algorithm::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm);
+        known.ok_or_else(|| match text {
+            "none" => "\"none\" is no signature; anybody could write such a token".to_owned(),
+            _ if text.starts_with("HS") => {
+                format!("{text:?} is a secret that would be shared; {allowed}, which verify with a public key")
+            }
+            _ => format!("{text:?} is not known; {allowed}"),
+        })
+    });
+    listed.unwrap_or_else(|| vec![Algorithm::Rs256])
+}
+
+fn claims(section: &mut Section<'_, '_>, name: Option<&str>) -> ClaimNames {
+    let allowed = "write a claim's name, or a JSON pointer such as \"/realm_access/roles\"";
+    let groups = section.text("groups_claim", allowed, address::name);
+    let prefix = section.text("group_prefix", "write what stands before its groups", prefix);
+    if section.has("group_prefix") && !section.has("groups_claim") {
+        section.fault("group_prefix", "stands alone; write groups_claim too, the claim that names the groups");
+    }
+    let scope = section.text("scope_claim", allowed, address::name);
+    let email = section.text("email_claim", allowed, address::name);
+    let emails_are_verified = section.flag("emails_are_verified", false);
+    if emails_are_verified && !section.has("email_claim") {
+        section.fault("emails_are_verified", "stands alone; write email_claim too, the claim that names the address");
+    }
+    let acr = section.text("acr_claim", allowed, address::name);
+    let group_prefix = prefix.unwrap_or_else(|| format!("{}:", name.unwrap_or_default()));
+    ClaimNames { groups, group_prefix, scope, email, emails_are_verified, acr }
+}
+
+fn prefix(text: &str) -> Result<String, String> {
+    if text.len() > 64 || text.chars().any(char::is_control) {
+        return Err(format!("{text:?} is not such a text; write at most 64 bytes without control characters"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Our name for an issuer: it stands before its people's names, with a colon between.
+fn short_name(text: &str) -> Result<String, String> {
+    let name = address::app_name(text)
+        .map_err(|_| format!("{text:?} is not such a name; write 1 to 63 of a-z, 0-9, - and _"))?;
+    // `urn:uuid:…` is a spelling of a UUID, and so of one of our own people.
+    if name == "urn" { Err("\"urn\" begins other names already; write another one".to_owned()) } else { Ok(name) }
+}
+
+/// The address of a document at an issuer, or of the issuer: its bytes matter, so that nothing is tidied.
+fn document(text: &str, with_query: bool) -> Result<Url, String> {
+    // A URL library would take blanks and line breaks out without a word.
+    address::name(text)?;
+    let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); write https://host/path"))?;
+    match url.scheme() {
+        "https" => {}
+        "http" if is_loopback_host(url.host_str().unwrap_or_default()) => {}
+        _ => return Err(format!("{text:?} is not https; http is allowed on localhost, 127.0.0.1 and [::1] only")),
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        return Err(format!("{text:?} has a user name or a fragment; write it without"));
+    }
+    if !with_query && url.query().is_some() {
+        return Err(format!("{text:?} has a query, which no issuer has; write it as it stands in iss"));
+    }
+    Ok(url)
+}

@@ -1,0 +1,35 @@
+//! Who sent a token of another issuer, and how such a token is refused.
+
+use http::header::RETRY_AFTER;
+
+use crate::gateway::policy::Visitor;
+use crate::gateway::visit::Visit;
+use crate::gateway::{Halt, refuse_token};
+use crate::protocol::foreign::ForeignFault;
+use crate::trust::Source;
+
+/// Who sent a token of an issuer that the application takes; or the refusal, which the log explains.
+pub(super) async fn visitor(visit: &Visit<'_>, source: &Source, token: &str) -> Result<Visitor, Halt> {
+    let sealgate = visit.sealgate;
+    let fault = match sealgate.trust.verify(source, token, visit.now, &sealgate.metrics).await {
+        Ok(foreign) => return Ok(Visitor::Foreign(foreign)),
+        Err(fault) => fault,
+    };
+    let settings = source.settings();
+    tracing::info!(
+        request_id = visit.origin.request_id,
+        app = visit.app.name,
+        issuer = settings.terms.name,
+        reason = fault.as_str(),
+        claim = fault.claim(),
+        "refused a token of another issuer"
+    );
+    match fault {
+        // A 401 would make a client throw away a token that may be good.
+        ForeignFault::NoKeys => {
+            let wait = settings.throttle.as_secs().to_string();
+            Err(("no_keys", visit.overloaded().with(RETRY_AFTER, &wait)))
+        }
+        _ => Err(refuse_token(visit)),
+    }
+}

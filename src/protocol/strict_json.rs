@@ -1,0 +1,121 @@
+//! JSON from strangers, in which no object may have a member twice: RFC 8259 §4 leaves open which of the two counts, and
+//! RFC 7515 §4 and RFC 7519 §4 let a reader refuse. Whoever checked the document before us may have read the other one.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Reads a document that is one object. `None` when it is not, when a member stands twice at any depth, and when it nests
+/// deeper than 128 levels.
+pub fn object(text: &[u8]) -> Option<Map<String, Value>> {
+    match serde_json::from_slice(text) {
+        Ok(Unique(Value::Object(members))) => Some(members),
+        _ => None,
+    }
+}
+
+/// A value in which no object has a member twice.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON in which no member stands twice")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number that is none"))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut read = Vec::new();
+        while let Some(Unique(element)) = elements.next_element()? {
+            read.push(element);
+        }
+        Ok(Value::Array(read))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut read = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let Unique(value) = members.next_value()?;
+            if read.insert(name, value).is_some() {
+                return Err(A::Error::custom("a member stands twice"));
+            }
+        }
+        Ok(Value::Object(read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_read_as_it_stands() {
+        let text = r#"{"a": [1, -1, 1.5, "x", true, null, {"b": {}}], "ş": "\u015f"}"#;
+        assert_eq!(Some(Value::Object(object(text.as_bytes()).unwrap())), serde_json::from_str(text).ok());
+    }
+
+    #[test]
+    fn a_member_that_stands_twice_is_refused_at_any_depth_and_in_any_spelling() {
+        for text in [
+            r#"{"a": 1, "a": 1}"#,
+            r#"{"iss": "x", "\u0069ss": "x"}"#,
+            r#"{"a": {"b": 1, "b": 2}}"#,
+            r#"{"a": [{"b": 1, "c": 2, "b": 2}]}"#,
+        ] {
+            assert_eq!(object(text.as_bytes()), None, "{text}");
+        }
+        assert!(object(br#"{"a": 1, "A": 1, "b": {"a": 1}}"#).is_some());
+    }
+
+    #[test]
+    fn what_is_no_object_or_nests_without_an_end_is_refused() {
+        for text in ["", "[]", "1", "null", "\"a\"", "{", "{} {}", "{}x", "{\"a\":1e999}", "{'a':1}", "\u{feff}{}"] {
+            assert_eq!(object(text.as_bytes()), None, "{text}");
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(object(deep.as_bytes()), None);
+        assert_eq!(object(b"{\"a\":\"\xff\"}"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = object(&text);
+        }
+    }
+}
