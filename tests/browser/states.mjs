@@ -1,7 +1,7 @@
 // Every page, a row each: who is signed in ("nobody", "first", "second", "both"), and how to get there. `status`: of the page, where it
 // is not 200. `show(page, lane)` ends when the page is there.
 
-import { APP, AWAY, CALLBACK, ISSUER, authorize, first, second, signIn } from "./world.mjs";
+import { APP, AWAY, CALLBACK, ISSUER, authorize, first, leave, second, signIn } from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
 
@@ -18,7 +18,7 @@ async function wrong(page, times) {
   // An account that there is not: as many guesses as the next run wants.
   const email = `nobody.${crypto.randomUUID()}@example.test`;
   for (let time = 0; time < times; time += 1) {
-    await signIn(page, email, "wrong");
+    await leave(page, () => signIn(page, email, "wrong"));
     await page.waitForSelector("#login-problem");
   }
 }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
-import { APP, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, authorize, cookiesOf, first, second } from "./world.mjs";
+import { APP, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, authorize, cookiesOf, first, leave, second } from "./world.mjs";
 
 const LANE = "walk";
 
@@ -344,7 +344,7 @@ export const WALKS = [
         const typed = await told();
         // What the script says while it is typed is what the server says of it.
         if (scripts) assert.match(typed, /2/, wrong);
-        await press(page, "#client-register");
+        await leave(page, () => press(page, "#client-register"));
         await page.waitForSelector("[role=alert]");
         assert.match(await told(), /2/, wrong);
         if (scripts) assert.equal(await told(), typed, wrong);

@@ -87,6 +87,11 @@ export async function open(browser, { language = "en", scripts = true, cookies, 
   return { page, context, journal };
 }
 
+/// Does something that leads to another page, and waits until the browser has left this one: the next one may look the same.
+export function leave(page, act) {
+  return Promise.all([page.waitForEvent("framenavigated"), act()]);
+}
+
 /// Types a person's address and password, and sends them.
 export async function signIn(page, email, password = PASSWORD) {
   await page.fill("#email", email);
