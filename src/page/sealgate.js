@@ -16,7 +16,8 @@ for (const button of document.querySelectorAll("button[data-reveals]")) {
   if (field.form) field.form.addEventListener("submit", () => { field.type = "password"; });
 }
 
-// Say when Caps Lock is on, while a password is typed.
+// Say when Caps Lock is on, while a password is typed. The words stay when the field is left: were they to go, the button would
+// move away from under the pointer that presses it.
 for (const hint of document.querySelectorAll("[data-caps-of]")) {
   const field = document.getElementById(hint.dataset.capsOf);
   if (!field) continue;
@@ -27,7 +28,6 @@ for (const hint of document.querySelectorAll("[data-caps-of]")) {
   };
   field.addEventListener("keydown", tell);
   field.addEventListener("keyup", tell);
-  field.addEventListener("blur", () => { hint.textContent = ""; });
 }
 
 // Times in the reader's own zone. The server writes them in UTC, since it knows no other.
@@ -79,5 +79,12 @@ for (const field of document.querySelectorAll("textarea[data-uris]")) {
     if (fault) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
   };
-  field.addEventListener("input", check);
+  // Nobody is told of a fault in the middle of a word; once they were, they see at once that it is gone. Not when the field
+  // is left: the words would push the button from under the pointer that has just pressed it.
+  let pause;
+  field.addEventListener("input", () => {
+    clearTimeout(pause);
+    if (message.textContent) check();
+    else pause = setTimeout(check, 700);
+  });
 }
