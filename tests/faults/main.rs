@@ -8,6 +8,7 @@ mod chance;
 mod kill;
 mod migration;
 mod power;
+mod refreshes;
 mod sharing;
 #[path = "../support/shim.rs"]
 mod shim;
