@@ -1,6 +1,7 @@
 //! Puts the program together: from a checked configuration to a server that runs until it is told to stop. Everything
 //! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use crate::config::{Config, StoreEngine};
 use crate::edge::{Resolver, inherited_sockets};
 use crate::house::House;
 use crate::metrics::Metrics;
+use crate::reload::{self, Reloader, SetFilter};
 use crate::rotation;
 use crate::sealgate::Parts;
 use crate::sealing::{self, NotSealing};
@@ -39,13 +41,22 @@ impl From<Vec<String>> for NotServing {
 /// How often systemd is told that a long start goes on.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 
+/// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
+pub struct Reloading {
+    /// The file, an absolute path.
+    pub file: PathBuf,
+    /// Sets what is logged.
+    pub set_filter: SetFilter,
+}
+
 /// Serves until told to stop.
 ///
 /// # Errors
 /// Why serving could not start.
-pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
+pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
     crate::server::log_panics();
     let line = |error: String| vec![error];
+    block_on(async { reload::outlive_hangup().map_err(line) })?;
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let engine = match config.store.engine {
@@ -66,8 +77,10 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
     let sealgate = Arc::new(block_on(async {
         let mut sealgate = parts.assemble().await?;
         if let Some(sealer) = sealer {
-            let sealing = sealgate.store.sealing_with(sealer, sealgate.config.sessions.max_forms).await;
-            sealgate.store = sealing.map_err(|error| vec![format!("store: {error}")])?;
+            let fault = |error: &dyn std::fmt::Display| vec![format!("store: {error}")];
+            let most_forms = sealgate.config.sessions.max_forms;
+            let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
+            sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
         } else {
             tracing::info!(
                 "the token has no wrapping key, so nothing can be sealed; to make one: sealgate key wrap-init"
@@ -75,13 +88,14 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
         }
         Ok::<_, Vec<String>>(sealgate)
     })?);
+    sealgate.metrics.configured(sealgate.clock.now().seconds());
     let house = Arc::new(House::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
-    let last = Arc::clone(&house);
+    let (last, keeping) = (Arc::clone(&house), Arc::clone(&house));
     let rotating = Arc::clone(&sealgate);
     let trusting = Arc::clone(&sealgate);
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
-    let server = Server::prepare(ServerParts {
+    let mut server = Server::prepare(ServerParts {
         server: config.server.clone(),
         https: config.issuer.is_https(),
         admin: config.admin.listen,
@@ -91,10 +105,9 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
         front: Arc::clone(&house) as Arc<dyn crate::edge::Front>,
         health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
         background: vec![
-            Background::new("store", |stop| house.keep(stop)),
+            Background::new("store", |stop| keeping.keep(stop)),
             Background::new("trusted issuers", |stop| trust::keep(trusting, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
-            Background::new("admin socket", |stop| admin::socket::serve(socket, sealgate, stop)),
         ],
         stopped: Box::new(move || {
             Box::pin(async move {
@@ -103,6 +116,11 @@ pub fn run(config: Config, signal: StopSignal) -> Result<(), NotServing> {
             })
         }),
     })?;
+    let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, house));
+    let commanded = Arc::clone(&reloader);
+    server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
+    let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
+    server.add_background(Background::new("admin socket", serve));
     Ok(server.run(signal).map_err(line)?)
 }
 

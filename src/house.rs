@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 
-use crate::config::host_name;
+use crate::config::{Config, host_name};
 use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
 use crate::endpoint;
 use crate::gateway::{self, Decision, Gateway};
@@ -28,13 +28,13 @@ const MOST_PENDING: usize = 2 * SWEEP_STEPS * SWEEP_STEP;
 /// Records of the audit trail that a sweep removes: more than strangers can make in the meantime.
 const MOST_TRIMMED: usize = 16_384;
 
-/// Provider and gate under one roof.
+/// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`House::with`].
 pub struct House {
     sealgate: Arc<Sealgate>,
     gateway: Gateway,
     /// The issuer's host, as a Host header names it.
     authority: String,
-    store_writable: AtomicBool,
+    store_writable: Arc<AtomicBool>,
 }
 
 impl House {
@@ -42,7 +42,23 @@ impl House {
     pub fn new(sealgate: Arc<Sealgate>) -> Self {
         let gateway = Gateway::new(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
-        Self { sealgate, gateway, authority, store_writable: AtomicBool::new(true) }
+        Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)) }
+    }
+
+    /// The house under another configuration, which shares with this one all that lasts.
+    ///
+    /// # Errors
+    /// One line each.
+    pub fn with(&self, config: Config) -> Result<Self, Vec<String>> {
+        let sealgate = Arc::new(self.sealgate.with(config)?);
+        let gateway = self.gateway.with(&sealgate.config);
+        let authority = sealgate.config.issuer.authority();
+        Ok(Self { sealgate, gateway, authority, store_writable: Arc::clone(&self.store_writable) })
+    }
+
+    /// What it is made of.
+    pub fn sealgate(&self) -> &Arc<Sealgate> {
+        &self.sealgate
     }
 
     /// Whether a Host header names the issuer: without regard to case, and to the port where it is the scheme's own.
@@ -221,9 +237,13 @@ impl Front for House {
         self.sealgate.store.epoch()
     }
 
-    async fn stands(&self, head: &request::Parts) -> Standing {
+    async fn stands(&self, head: &request::Parts, app: &str) -> Standing {
         match self.gateway.admit(&self.sealgate, head).await {
-            Decision::Forward(_) => Standing::Holds,
+            Decision::Forward(permit) => {
+                // Since a reload the host may be another application's.
+                let now = self.sealgate.config.apps.get(permit.app());
+                if now.is_some_and(|now| now.name == app) { Standing::Holds } else { Standing::Ended }
+            }
             Decision::Answer(answer) if answer.status().is_server_error() => Standing::Unknown,
             Decision::Answer(_) | Decision::ReadForm => Standing::Ended,
         }

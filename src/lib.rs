@@ -20,6 +20,7 @@ pub mod origin;
 pub mod page;
 pub mod password;
 pub mod protocol;
+pub mod reload;
 pub mod rotation;
 pub mod sealgate;
 pub mod sealing;

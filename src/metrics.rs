@@ -48,6 +48,9 @@ pub struct Metrics {
     /// Expired records that wait to be removed, counted up to a bound.
     pub expired_pending: IntGauge,
     foreign: Foreign,
+    reloads: IntCounterVec,
+    reload_succeeded: IntGauge,
+    configured: IntGauge,
 }
 
 /// The series about other issuers.
@@ -181,8 +184,29 @@ impl Metrics {
                 "Expired records that the last sweep left for the next, counted up to 16384.",
             )?,
             foreign: Foreign::new(&registry)?,
+            reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
+            reload_succeeded: gauge(
+                "sealgate_config_last_reload_successful",
+                "0 after a reload that was refused: the file is not what runs.",
+            )?,
+            configured: gauge(
+                "sealgate_config_last_reload_success_timestamp_seconds",
+                "When the configuration that runs was taken over, by the start or a reload.",
+            )?,
             registry,
         })
+    }
+
+    /// The configuration that runs was taken over now, seconds since 1970.
+    pub fn configured(&self, now: u64) {
+        self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));
+        self.reload_succeeded.set(1);
+    }
+
+    /// The operator asked for a reload.
+    pub fn reloaded(&self, applied: bool) {
+        self.reloads.with_label_values(&[if applied { "applied" } else { "refused" }]).inc();
+        self.reload_succeeded.set(i64::from(applied));
     }
 
     /// The text exposition format.

@@ -52,36 +52,38 @@ pub const OWN_PAGES: &[&str] = &[
 /// Where a protected application's sign-in comes back to, on its own host.
 pub const CALLBACK: &str = "/.sealgate/callback";
 
-/// Everything that a request may need.
+/// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
+/// all that lasts: see [`Sealgate::with`].
+#[derive(Clone)]
 pub struct Sealgate {
     /// The settings.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub entropy: Arc<dyn Entropy>,
     /// State.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// Tokens.
-    pub issuer: Issuer,
+    pub issuer: Arc<Issuer>,
     /// The vendor's word on the published keys.
-    pub attestations: Attestations,
+    pub attestations: Arc<Attestations>,
     /// How rotation by this server goes.
-    pub rotation: Rotation,
+    pub rotation: Arc<Rotation>,
     /// Access tokens that were found to stand.
-    pub bearers: Bearers,
+    pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications take.
-    pub trust: Trust,
+    pub trust: Arc<Trust>,
     /// Rate limits.
-    pub limiter: Limiter,
+    pub limiter: Arc<Limiter>,
     /// Password checks.
-    pub passwords: Passwords,
+    pub passwords: Arc<Passwords>,
     /// The pages' templates and words.
-    pub pages: Pages,
+    pub pages: Arc<Pages>,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// What happened, for whoever asks later.
-    pub audit: Trail,
+    pub audit: Arc<Trail>,
 }
 
 /// What the capabilities are made of.
@@ -112,20 +114,20 @@ impl Parts {
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
         settle_keys(&store, signer.as_ref(), &clock).await?;
         Ok(Sealgate {
-            attestations: read_attestations(&config, signer.as_ref()),
-            rotation: Rotation::new(entropy.as_ref()),
-            issuer: Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer),
-            bearers: Bearers::default(),
-            trust: Trust::open(&config.trusted_issuers)?,
-            limiter: Limiter::new(random(entropy.as_ref())),
-            passwords: Passwords::new(&config.login).map_err(|error| line("password threads", &error))?,
-            pages: Pages::new(&config.pages).map_err(|error| line("pages", &error))?,
+            attestations: Arc::new(read_attestations(&config, signer.as_ref())),
+            rotation: Arc::new(Rotation::new(entropy.as_ref())),
+            issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
+            bearers: Arc::default(),
+            trust: Arc::new(Trust::open(&config.trusted_issuers)?),
+            limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
+            passwords: Arc::new(Passwords::new(&config.login).map_err(|error| line("password threads", &error))?),
+            pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
             metrics,
-            audit: Trail::new(&config.audit),
-            store,
+            audit: Arc::new(Trail::new(&config.audit)),
+            store: Arc::new(store),
             clock,
             entropy,
-            config,
+            config: Arc::new(config),
         })
     }
 }
@@ -168,6 +170,17 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
+    /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the
+    /// password threads, the lifetime of access tokens) stays as it is: the new settings say the same of it, see
+    /// [`crate::config::Difference`].
+    ///
+    /// # Errors
+    /// One line each.
+    pub fn with(&self, config: Config) -> Result<Self, Vec<String>> {
+        let pages = Pages::new(&config.pages).map_err(|error| vec![format!("pages: {error}")])?;
+        Ok(Self { config: Arc::new(config), pages: Arc::new(pages), ..self.clone() })
+    }
+
     /// Reads the attestations that have changed, away from whoever waits for a request.
     pub async fn read_attestations(self: &Arc<Self>) {
         if !self.attestations.has_directory() {

@@ -21,8 +21,8 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, Redirect, RequestIds, Resolver, Tls,
-    TransportSecurity, Upstreams, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
+    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, Redirect, RequestIds, Resolver, Stage,
+    Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
 };
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
@@ -105,7 +105,7 @@ pub struct Server {
     public: Vec<Listener>,
     redirecting: Vec<Listener>,
     admin: Option<Listener>,
-    upstreams: Arc<[Arc<Upstreams>]>,
+    stages: Arc<Stages>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -118,8 +118,9 @@ impl Server {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
         let tls = Tls::load(&parts.server).map_err(&mut noted).ok().flatten().map(Arc::new);
-        let upstreams = parts.apps.iter().map(|app| Upstreams::new(app, &parts.resolver).map(Arc::new));
-        let upstreams: Arc<[_]> = upstreams.filter_map(|upstreams| upstreams.map_err(&mut noted).ok()).collect();
+        let stage = Stage::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
+            .map_err(|lines| lines.into_iter().for_each(&mut noted))
+            .ok();
         let mut sockets = std::mem::take(&mut parts.sockets);
         let mut bind = |address, tls| Listener::take_or_bind(&mut sockets, address, tls).map_err(&mut noted).ok();
         let public = parts.server.listen.iter().filter_map(|address| bind(*address, tls.clone())).collect();
@@ -131,11 +132,19 @@ impl Server {
                 "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
             ));
         }
-        if !faults.is_empty() {
-            return Err(faults);
-        }
-        Upstreams::find_names(&upstreams);
-        Ok(Self { parts, public, redirecting, admin, upstreams, tls })
+        let Some(stage) = stage.filter(|_| faults.is_empty()) else { return Err(faults) };
+        stage.find_names(None);
+        Ok(Self { parts, public, redirecting, admin, stages: Stages::new(stage), tls })
+    }
+
+    /// What changes the applications, the front and the certificates while the server runs.
+    pub fn changer(&self) -> Changer {
+        Changer::new(Arc::clone(&self.stages), self.parts.resolver.clone(), self.tls.clone())
+    }
+
+    /// Adds a further task.
+    pub fn add_background(&mut self, task: Background) {
+        self.parts.background.push(task);
     }
 
     /// The public addresses that are bound.
@@ -159,7 +168,7 @@ impl Server {
     /// # Errors
     /// One line: why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
-        let Self { parts, public, redirecting, admin, upstreams, tls } = self;
+        let Self { parts, public, redirecting, admin, stages, tls } = self;
         let config = ServerConf {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
@@ -180,20 +189,20 @@ impl Server {
         server.add_service(Doorway::new(
             "public",
             parts.server.threads,
-            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&upstreams), Arc::clone(&lasting))),
+            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&stages), Arc::clone(&lasting))),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
-            watch_of(&parts.front),
+            watch_of(&stages),
             stopping.clone(),
             ready.clone(),
         ));
         if !redirecting.is_empty() {
+            let front = Arc::new(Redirect(Arc::clone(&stages)));
             let redirect = Proxy {
-                front: Arc::new(Redirect(Arc::clone(&parts.front))),
                 // Browsers may not heed it over plain HTTP.
                 transport_security: None,
-                ..proxy(&parts, Arc::new([]), Arc::default())
+                ..proxy(&parts, Stages::new(Stage { front, upstreams: Arc::new([]) }), Arc::default())
             };
             server.add_service(Doorway::new(
                 "redirect",
@@ -202,7 +211,7 @@ impl Server {
                 redirecting,
                 limits(&parts.server),
                 Arc::clone(&quota),
-                watch_of(&parts.front),
+                watch_of(&stages),
                 stopping.clone(),
                 ready.clone(),
             ));
@@ -224,12 +233,12 @@ impl Server {
         }
         drop(ready);
         let mut tasks = parts.background;
-        let front = Arc::clone(&parts.front);
-        tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, front, stop)));
+        let set = Arc::clone(&stages);
+        tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, set, stop)));
         if let Some(tls) = tls {
             tasks.push(Background::new("certificates", |stop| watch_tls(tls, stop)));
         }
-        tasks.push(Background::new("upstreams", |stop| watch_upstreams(upstreams, stop)));
+        tasks.push(Background::new("upstreams", |stop| watch_upstreams(stages, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
 
         let failure = Arc::new(Mutex::new(None));
@@ -246,11 +255,10 @@ impl Server {
     }
 }
 
-fn proxy(parts: &ServerParts, upstreams: Arc<[Arc<Upstreams>]>, lasting: Arc<Lasting>) -> Proxy {
+fn proxy(parts: &ServerParts, stages: Arc<Stages>, lasting: Arc<Lasting>) -> Proxy {
     let seed = [0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy)));
     Proxy {
-        front: Arc::clone(&parts.front),
-        upstreams,
+        stages,
         trusted_proxies: parts.server.trusted_proxies.clone(),
         header_bytes: parts.server.header_bytes,
         body_timeout: parts.server.body_timeout,
@@ -285,9 +293,9 @@ const fn limits(server: &ServerConfig) -> Limits {
     }
 }
 
-fn watch_of(front: &Arc<dyn Front>) -> Watch {
-    let front = Arc::clone(front);
-    Arc::new(move |event| front.connection(event))
+fn watch_of(stages: &Arc<Stages>) -> Watch {
+    let stages = Arc::clone(stages);
+    Arc::new(move |event| stages.current().front.connection(event))
 }
 
 /// Runs the tasks beside the requests, in one runtime of their own.
@@ -409,7 +417,8 @@ pub fn still_starting() {
     notify(&[NotifyState::ExtendTimeoutUsec(START_EXTENSION)]);
 }
 
-fn notify(state: &[NotifyState<'_>]) {
+/// Tells systemd of our state, where it listens.
+pub fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot tell systemd of our state");
     }

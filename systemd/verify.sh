@@ -15,7 +15,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
 # The unit: the program that it starts need not be there.
-sed 's|^ExecStart=/usr/bin/sealgate |ExecStart=/bin/true |' "$here/sealgate.service" >"$root/sealgate.service"
+sed -E 's#^(ExecStart|ExecReload)=/usr/bin/sealgate #\1=/bin/true #' "$here/sealgate.service" >"$root/sealgate.service"
 cp "$here/sealgate.socket" "$root/sealgate.socket"
 said=$(systemd-analyze verify --man=no --recursive-errors=no "$root/sealgate.service" "$root/sealgate.socket" 2>&1) || {
     echo "$said" >&2

@@ -66,11 +66,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("sealing", &["ambient", "config", "signer", "store"]),
     ("server", &["ambient", "config", "edge"]),
     ("rotation", &["protocol", "ambient", "sealgate", "signer"]),
+    ("reload", &["admin", "config", "edge", "house", "protocol", "server"]),
     (
         "compose",
         &[
-            "admin", "ambient", "config", "edge", "house", "metrics", "rotation", "sealgate", "sealing", "server",
-            "signer", "store", "trust",
+            "admin", "ambient", "config", "edge", "house", "metrics", "reload", "rotation", "sealgate", "sealing",
+            "server", "signer", "store", "trust",
         ],
     ),
     (
@@ -85,6 +86,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "gateway",
             "password",
             "protocol",
+            "reload",
             "server",
             "signer",
             "store",

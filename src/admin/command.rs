@@ -22,6 +22,8 @@ use crate::protocol::user::{Email, Role, Subject};
 pub enum Command {
     /// Whether the server works.
     Status,
+    /// Reads the configuration again and takes it over.
+    Reload,
     /// Makes a copy of the store.
     Backup {
         /// The new directory that shall hold it, absolute.

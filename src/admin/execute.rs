@@ -56,7 +56,7 @@ impl<'a> Directory<'a> {
             store: &sealgate.store,
             clock: &*sealgate.clock,
             entropy: &*sealgate.entropy,
-            passwords: &sealgate.passwords,
+            passwords: &*sealgate.passwords,
             keys: sealgate,
             key_times: sealgate.config.keys.times,
             trail: &sealgate.audit,
@@ -128,6 +128,8 @@ impl CommandError {
 pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
     match command {
         Command::Status => status(directory).await,
+        // The socket has an ear of its own for it.
+        Command::Reload => Err(CommandError::invalid("only a running server has a configuration to reload")),
         Command::Backup { to } => backup(directory, &to).await,
         Command::User(command) => users::execute(directory, command).await,
         Command::Client(command) => clients::execute(directory, command).await,

@@ -22,6 +22,7 @@ use super::answer::Answer;
 use super::command::Command;
 use super::execute::{self, CommandError, Directory};
 use super::peer;
+use super::reload::{Reload, Reloaded};
 use super::wire::{self, Reply};
 use crate::sealgate::Sealgate;
 
@@ -106,10 +107,15 @@ fn is_live(path: &Path) -> io::Result<bool> {
 }
 
 /// Carries out commands on a running server until `stop` turns true, then lets those under way end. Removes the socket.
-pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, stop: watch::Receiver<bool>) {
+pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn Reload>, stop: watch::Receiver<bool>) {
     let execute = move |command| {
-        let sealgate = Arc::clone(&sealgate);
-        async move { execute::execute(&Directory::of(&sealgate), command).await }
+        let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
+        async move {
+            match command {
+                Command::Reload => reload.reload().await.map(Reloaded::into_answer).map_err(CommandError::Invalid),
+                command => execute::execute(&Directory::of(&sealgate), command).await,
+            }
+        }
     };
     serve_with(socket, execute, stop).await;
 }

@@ -15,6 +15,7 @@ mod grant;
 mod key;
 mod output;
 mod password;
+mod reload;
 mod serve;
 mod session;
 mod transfer;
@@ -70,6 +71,9 @@ enum Noun {
     Explain(explain::ExplainArguments),
     /// Ask the running server whether it works
     Status,
+    /// Have the running server take over its configuration file, without dropping a connection: all of it, or nothing
+    #[command(long_about = reload::ABOUT)]
+    Reload,
     /// People: who may sign in
     #[command(subcommand)]
     User(user::Verb),
@@ -116,10 +120,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
     };
     match cli.noun {
-        Noun::Serve => serve::run(load(&file)?),
+        Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check => check::run(&file, &output),
         Noun::Explain(arguments) => explain::run(arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Status => status(&file, &output),
+        Noun::Reload => reload::run(&file, &output),
         Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),

@@ -12,7 +12,7 @@ use crate::protocol::foreign::Foreign;
 use crate::protocol::user::{Email, Subject, User};
 
 /// `[[app]]`: a protected application.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
     /// Its name; part of its internal client id and of log lines and metrics.
     pub name: String,

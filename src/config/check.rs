@@ -22,7 +22,7 @@ use super::file::{Reading, Section};
 use super::look;
 use super::{
     Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
-    RateLimits, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tokens,
+    RateLimits, Reach, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tokens,
 };
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
@@ -38,12 +38,27 @@ const CLOCKS_DIFFER: u64 = 5 * MINUTE;
 
 /// Reads and checks the file at `path`; `files` is given the directory that it stands in.
 pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<Fault>> {
-    let unreadable = |problem| vec![Fault::new(path.display().to_string(), None, problem)];
-    let content = fs::read(path).map_err(|error| unreadable(format!("cannot be read ({error})")))?;
-    let content = String::from_utf8(content).map_err(|_| unreadable("is not UTF-8 text".into()))?;
-    let absolute = std::path::absolute(path).map_err(|error| unreadable(format!("cannot be found ({error})")))?;
-    let base = absolute.parent().map(Path::to_owned).unwrap_or_default();
+    let (content, base) =
+        content(path).map_err(|problem| vec![Fault::new(path.display().to_string(), None, problem)])?;
     text(&content, &files(base))
+}
+
+/// A file's text, and the directory that it stands in.
+fn content(path: &Path) -> Result<(String, PathBuf), String> {
+    let content = fs::read(path).map_err(|error| format!("cannot be read ({error})"))?;
+    let content = String::from_utf8(content).map_err(|_| "is not UTF-8 text".to_owned())?;
+    let absolute = std::path::absolute(path).map_err(|error| format!("cannot be found ({error})"))?;
+    Ok((content, absolute.parent().map(Path::to_owned).unwrap_or_default()))
+}
+
+/// Looks in the file at `path` for the way to a server that runs with it.
+pub(super) fn reach(path: &Path) -> Option<Reach> {
+    let (content, base) = content(path).ok()?;
+    let (reading, files) = (Reading::new(&content), Files::unchecked(base));
+    let mut root = reading.recovered();
+    let store = store(root.section("store"), &files)?;
+    let admin = admin(root.section("admin"), &files, &[], Some(&store))?;
+    Some(Reach { socket: admin.socket, store: store.path })
 }
 
 /// Checks a file's text.

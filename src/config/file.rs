@@ -41,13 +41,16 @@ impl<'t> Reading<'t> {
             }
             last_line = line;
         }
-        errors.is_empty().then(|| Section {
-            reading: self,
-            path: String::new(),
-            shape: Shape::Absent,
-            entries: root.into_inner(),
-            asked: BTreeMap::new(),
-        })
+        errors.is_empty().then(|| self.whole(root.into_inner()))
+    }
+
+    /// What can be read of the file, even where it is no TOML: for whoever looks for one thing and does not tell of faults.
+    pub(super) fn recovered(&self) -> Section<'_, 't> {
+        self.whole(DeTable::parse_recoverable(self.text).0.into_inner())
+    }
+
+    fn whole(&self, entries: DeTable<'t>) -> Section<'_, 't> {
+        Section { reading: self, path: String::new(), shape: Shape::Absent, entries, asked: BTreeMap::new() }
     }
 
     /// The faults, in the file's order.

@@ -4,6 +4,7 @@
 
 mod app;
 mod check;
+mod difference;
 mod disk;
 mod fault;
 mod file;
@@ -24,13 +25,14 @@ use crate::protocol::key_life::KeyTimes;
 pub use app::{
     Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls, host_name,
 };
+pub use difference::Difference;
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
 pub use trusted_issuer::{KeySource, TrustedIssuer};
 
 /// Everything that the configuration file says, checked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The provider's base address, as it stands in tokens and discovery.
     pub issuer: Issuer,
@@ -91,6 +93,12 @@ impl Config {
         check::file(path, Files::unchecked)
     }
 
+    /// Where a server that runs with this file is reached, whatever else is wrong with the file. None when the file cannot be
+    /// read, or does not say it.
+    pub fn reach(path: &Path) -> Option<Reach> {
+        check::reach(path)
+    }
+
     /// Reads a file's text without looking at the files that it names. Relative paths start at `base`, the directory that
     /// the file stands in.
     ///
@@ -107,7 +115,7 @@ pub fn known_keys() -> BTreeSet<String> {
 }
 
 /// `[server]`: the public listeners.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// Addresses to listen on; at least one.
     pub listen: Vec<SocketAddr>,
@@ -167,7 +175,7 @@ pub enum Demand {
 }
 
 /// `[admin]`: what operators and monitoring talk to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admin {
     /// `/metrics`, `/healthz` and `/readyz`; none when absent.
     pub listen: Option<SocketAddr>,
@@ -175,8 +183,17 @@ pub struct Admin {
     pub socket: PathBuf,
 }
 
+/// How the command line finds a running server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// Its socket.
+    pub socket: PathBuf,
+    /// The directory of its store.
+    pub store: PathBuf,
+}
+
 /// `[hsm]`: the PKCS#11 token.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hsm {
     /// The vendor's PKCS#11 module, a shared library.
     pub module: PathBuf,
@@ -212,7 +229,7 @@ pub enum Mechanism {
 }
 
 /// `[store]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     /// What keeps the bytes.
     pub engine: StoreEngine,
@@ -234,7 +251,7 @@ pub enum StoreEngine {
 }
 
 /// `[tokens]`: lifetimes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
     /// Of an access token and an ID token.
     pub access_token: Duration,
@@ -247,7 +264,7 @@ pub struct Tokens {
 }
 
 /// `[keys]`: how signing keys follow one another.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     /// For how long a key signs before the server replaces it by itself; for ever when absent.
     pub rotate: Option<Duration>,
@@ -258,7 +275,7 @@ pub struct Keys {
 }
 
 /// `[sessions]`: lifetimes of a browser's sign-in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
     /// Without any request.
     pub idle: Duration,
@@ -273,7 +290,7 @@ pub struct Sessions {
 }
 
 /// `[rate_limits]`: requests a minute.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimits {
     /// `/oauth/authorize`, per client address.
     pub authorize: u32,
@@ -296,7 +313,7 @@ pub struct RateLimits {
 }
 
 /// `[login]`: guesses of passwords. Only failures count.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// Failed attempts an account in `window`.
     pub failures_per_account: u32,
@@ -311,7 +328,7 @@ pub struct Login {
 }
 
 /// `[registration]`: who may register a client over HTTP.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// The rule.
     pub mode: RegistrationMode,
@@ -331,7 +348,7 @@ pub enum RegistrationMode {
 }
 
 /// `[pages]`: what people see.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pages {
     /// The operator's name, shown on each page.
     pub operator: String,
@@ -344,7 +361,7 @@ pub struct Pages {
 }
 
 /// `[console]`: the developer console.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Console {
     /// Whether there is one.
     pub enabled: bool,
@@ -366,7 +383,7 @@ pub enum Language {
 }
 
 /// `[audit]`: the trail's records in the store.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     /// How long a record is kept; zero keeps none.
     pub keep: Duration,
@@ -375,14 +392,14 @@ pub struct Audit {
 }
 
 /// `[forward_auth]`: proxies that ask for decisions on behalf of their clients.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardAuth {
     /// The networks that they ask from; nobody may when empty.
     pub trusted: Vec<IpNet>,
 }
 
 /// `[log]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// The lines' shape.
     pub format: LogFormat,

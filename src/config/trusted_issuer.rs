@@ -8,7 +8,7 @@ use url::Url;
 use crate::protocol::foreign::Terms;
 
 /// `[[trusted_issuer]]`: an issuer whose access tokens some applications take.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedIssuer {
     /// What its tokens must be like, and our name for it.
     pub terms: Terms,

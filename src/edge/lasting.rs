@@ -1,6 +1,6 @@
 //! Exchanges that last: open `WebSocket`s, event streams, long downloads and uploads. What let one through may be taken
-//! away while it is open, so the [`Front`] is asked again: all of them once its epoch has moved, and each in its turn,
-//! for what ends by the clock alone. One whose access has ended is cut off.
+//! away while it is open, so the [`super::Front`] that is set now is asked again: all of them once it is another one or its
+//! epoch has moved, and each in its turn, for what ends by the clock alone. One whose access has ended is cut off.
 //!
 //! A short exchange never gets here and costs nothing but its [`Switch`].
 
@@ -23,7 +23,8 @@ use pingora::server::ShutdownWatch;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::{Front, Standing};
+use super::Standing;
+use super::stage::Stages;
 
 /// From this age on an exchange lasts, whatever its head promised.
 pub(super) const LONG: Duration = Duration::from_secs(1);
@@ -104,13 +105,21 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
     }
 }
 
+/// What was let through.
+pub(super) struct Admitted {
+    /// The request, for asking again.
+    pub(super) head: request::Parts,
+    /// The name of the application that it went to.
+    pub(super) app: String,
+}
+
 /// The exchanges that last. As many as there are connections and streams, and no more.
 #[derive(Default)]
 pub(crate) struct Lasting(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
-    exchanges: BTreeMap<u64, (Arc<request::Parts>, Arc<Switch>)>,
+    exchanges: BTreeMap<u64, (Arc<Admitted>, Arc<Switch>)>,
     last: u64,
     /// The last one that was asked about in its turn.
     turn: u64,
@@ -120,18 +129,18 @@ struct Open {
 
 impl Lasting {
     /// Takes down an exchange; it is asked about at once, and stays until the ticket is dropped.
-    pub(super) fn begin(self: &Arc<Self>, head: Arc<request::Parts>, switch: Arc<Switch>) -> Ticket {
+    pub(super) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> Ticket {
         let mut open = self.open();
         open.last += 1;
         let id = open.last;
-        open.exchanges.insert(id, (head, switch));
+        open.exchanges.insert(id, (admitted, switch));
         Ticket { lasting: Arc::clone(self), id }
     }
 
     /// Those to ask about now: all, or the new ones and those whose turn it is.
-    fn due(&self, all: bool) -> Vec<(u64, Arc<request::Parts>)> {
+    fn due(&self, all: bool) -> Vec<(u64, Arc<Admitted>)> {
         let mut open = self.open();
-        let found = |(id, (head, _)): (&u64, &(Arc<request::Parts>, Arc<Switch>))| (*id, Arc::clone(head));
+        let found = |(id, (admitted, _)): (&u64, &(Arc<Admitted>, Arc<Switch>))| (*id, Arc::clone(admitted));
         let (turn, asked) = (open.turn, open.asked);
         open.asked = open.last;
         if all {
@@ -170,8 +179,9 @@ impl Drop for Ticket {
 }
 
 /// Asks the front about the exchanges that last and cuts off those whose access has ended, until `stop` turns true.
-pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, front: Arc<dyn Front>, mut stop: watch::Receiver<bool>) {
-    let mut known = front.epoch();
+pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
+    let mut known = stages.current();
+    let mut known_epoch = known.front.epoch();
     let mut rest = TICK;
     loop {
         tokio::select! {
@@ -179,16 +189,18 @@ pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, front: Arc<dyn Front>, 
             () = sleep(rest) => {}
         }
         // Before the front is asked: what changes meanwhile moves the epoch past this.
-        let epoch = front.epoch();
+        let stage = stages.current();
+        let epoch = stage.front.epoch();
+        let moved = epoch != known_epoch || !Arc::ptr_eq(&stage, &known);
         let begun = Instant::now();
-        for (id, head) in lasting.due(epoch != known) {
-            match timeout(PATIENCE, front.stands(&head)).await {
+        for (id, admitted) in lasting.due(moved) {
+            match timeout(PATIENCE, stage.front.stands(&admitted.head, &admitted.app)).await {
                 Ok(Standing::Ended) => lasting.cut(id),
                 // Nobody knows: it is asked again in its turn.
                 Ok(Standing::Holds | Standing::Unknown) | Err(_) => {}
             }
         }
-        known = epoch;
+        (known, known_epoch) = (stage, epoch);
         rest = begun.elapsed().clamp(TICK, LONGEST_REST);
     }
 }
@@ -197,11 +209,11 @@ pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, front: Arc<dyn Front>, 
 mod tests {
     use super::*;
 
-    fn head() -> Arc<request::Parts> {
-        Arc::new(http::Request::new(()).into_parts().0)
+    fn admitted() -> Arc<Admitted> {
+        Arc::new(Admitted { head: http::Request::new(()).into_parts().0, app: String::new() })
     }
 
-    fn ids(due: Vec<(u64, Arc<request::Parts>)>) -> Vec<u64> {
+    fn ids(due: Vec<(u64, Arc<Admitted>)>) -> Vec<u64> {
         due.into_iter().map(|(id, _)| id).collect()
     }
 
@@ -209,13 +221,13 @@ mod tests {
     fn a_new_one_is_asked_about_at_once_and_then_in_its_turn() {
         let lasting = Arc::new(Lasting::default());
         assert!(lasting.due(false).is_empty());
-        let tickets: Vec<_> = (0..95).map(|_| lasting.begin(head(), Arc::default())).collect();
+        let tickets: Vec<_> = (0..95).map(|_| lasting.begin(admitted(), Arc::default())).collect();
         assert_eq!(lasting.due(false).len(), 95);
         let mut turn: Vec<u64> = (0..10).flat_map(|_| ids(lasting.due(false))).collect();
         assert_eq!(turn.len(), 95, "once in ten ticks");
         turn.dedup();
         assert_eq!(turn, (1..=95).collect::<Vec<_>>());
-        let _late = lasting.begin(head(), Arc::default());
+        let _late = lasting.begin(admitted(), Arc::default());
         assert!(ids(lasting.due(false)).contains(&96));
         assert_eq!(lasting.due(true).len(), 96);
         drop(tickets);
@@ -226,10 +238,10 @@ mod tests {
     async fn one_that_is_over_is_not_cut() {
         let lasting = Arc::new(Lasting::default());
         let switch = Arc::new(Switch::default());
-        drop(lasting.begin(head(), Arc::clone(&switch)));
+        drop(lasting.begin(admitted(), Arc::clone(&switch)));
         lasting.cut(1);
         assert!(!switch.thrown.load(Ordering::Acquire));
-        let _ticket = lasting.begin(head(), Arc::clone(&switch));
+        let _ticket = lasting.begin(admitted(), Arc::clone(&switch));
         lasting.cut(2);
         poll_fn(|cx| switch.poll_thrown(cx)).await;
     }

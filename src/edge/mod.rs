@@ -21,6 +21,7 @@ mod quota;
 mod redirect;
 mod refusal;
 mod request_id;
+mod stage;
 mod tls;
 mod transport_security;
 mod upgrade;
@@ -45,10 +46,11 @@ pub(crate) use proxy::Proxy;
 pub(crate) use quota::Quota;
 pub(crate) use redirect::Redirect;
 pub(crate) use request_id::RequestIds;
+pub use stage::{Change, Changer};
+pub(crate) use stage::{Stage, Stages, watch_upstreams};
 pub(crate) use tls::{Tls, watch_tls};
 pub(crate) use transport_security::TransportSecurity;
 pub use upstream::{Find, Resolver};
-pub(crate) use upstream::{Upstreams, watch_upstreams};
 
 /// What stands behind the edge.
 #[async_trait]
@@ -76,8 +78,9 @@ pub trait Front: Send + Sync + 'static {
     }
 
     /// Whether a request that was let through to an application, and is still under way, would be let through now. `head`
-    /// is the one that was decided on, with the [`Origin`] and [`Again`] in its extensions.
-    async fn stands(&self, _head: &request::Parts) -> Standing {
+    /// is the one that was decided on, with the [`Origin`] and [`Again`] in its extensions; `app` is the application's name:
+    /// after a reload another one may answer to the same host.
+    async fn stands(&self, _head: &request::Parts, _app: &str) -> Standing {
         Standing::Holds
     }
 

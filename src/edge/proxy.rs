@@ -20,13 +20,14 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, linger, read_body, respond};
 use super::fields::{change_answer, check_head, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
-use super::lasting::{LONG, LONG_BODY, Lasting, Switch, Ticket};
+use super::lasting::{Admitted, LONG, LONG_BODY, Lasting, Switch, Ticket};
 use super::refusal::{refusal, status_of};
 use super::request_id::{RequestIds, is_request_id, is_traceparent};
+use super::stage::{Stage, Stages};
 use super::transport_security::TransportSecurity;
-use super::upstream::{Server, UPGRADED_SILENCE, Upstreams};
+use super::upstream::{Server, UPGRADED_SILENCE};
 use super::{
-    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Origin, Peer, Standing, Verdict, client_address,
+    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Peer, Standing, Verdict, client_address,
     client_certificate, head,
 };
 
@@ -40,9 +41,7 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The public service.
 pub(crate) struct Proxy {
-    pub(crate) front: Arc<dyn Front>,
-    /// One for each application, in the configuration's order.
-    pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
+    pub(crate) stages: Arc<Stages>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// The longest request head, bytes.
     pub(crate) header_bytes: usize,
@@ -57,6 +56,8 @@ pub(crate) struct Proxy {
 
 /// What is known of a request on its way.
 pub(crate) struct Exchange {
+    /// From the decision to the log line, whatever is set meanwhile.
+    stage: Arc<Stage>,
     started: Instant,
     origin: Origin,
     answered_by: AnsweredBy,
@@ -71,10 +72,17 @@ pub(crate) struct Exchange {
 
 /// An exchange that lasts: what is told of it should it be cut off.
 struct Last {
-    front: Arc<dyn Front>,
-    head: Arc<request::Parts>,
+    admitted: Arc<Admitted>,
     status: Option<StatusCode>,
     _ticket: Ticket,
+}
+
+impl Exchange {
+    /// The name of the application that the request was let through to.
+    fn app(&self) -> Option<&str> {
+        let forward = self.forward.as_ref()?;
+        self.stage.upstreams.get(forward.app).map(|upstreams| upstreams.app())
+    }
 }
 
 impl Drop for Exchange {
@@ -82,13 +90,14 @@ impl Drop for Exchange {
         // Only one that was cut off has not been told of before.
         let Some(last) = self.lasting.take() else { return };
         tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
-        last.front.connection(ConnectionEvent::AccessEnded);
-        last.front.finished(&Finished {
+        let head = &last.admitted.head;
+        self.stage.front.connection(ConnectionEvent::AccessEnded);
+        self.stage.front.finished(&Finished {
             origin: &self.origin,
-            method: &last.head.method,
-            host: last.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            path: last.head.uri.path(),
-            version: last.head.version,
+            method: &head.method,
+            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: head.uri.path(),
+            version: head.version,
             status: last.status,
             answered_by: AnsweredBy::Upstream,
             app: self.forward.as_ref().map(|forward| forward.app),
@@ -114,26 +123,21 @@ impl Proxy {
         self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()))
     }
 
-    /// The front's words for an application that did not answer.
-    fn unanswered(&self, session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
-        if exchange.forward.is_none() || !status.is_server_error() {
-            return None;
-        }
-        let mut head = session.req_header().as_owned_parts();
-        head.extensions.insert(exchange.origin.clone());
-        self.front.unanswered(&head, status)
+    /// Whether the request would be let through now, by the front that is set now.
+    async fn stands(&self, session: &Session, exchange: &Exchange) -> Standing {
+        let head = head_again(session, &exchange.origin);
+        self.stages.current().front.stands(&head, exchange.app().unwrap_or_default()).await
     }
 
     /// Takes down an exchange that lasts, once.
     fn lasts(&self, session: &Session, exchange: &mut Exchange, status: Option<StatusCode>) {
-        if exchange.lasting.is_some() || exchange.forward.is_none() {
+        if exchange.lasting.is_some() {
             return;
         }
-        let Some(switch) = exchange.switch.clone() else { return };
-        let head = Arc::new(head_again(session, &exchange.origin));
-        let front = Arc::clone(&self.front);
-        let ticket = self.lasting.begin(Arc::clone(&head), switch);
-        exchange.lasting = Some(Box::new(Last { front, head, status, _ticket: ticket }));
+        let (Some(app), Some(switch)) = (exchange.app().map(str::to_owned), exchange.switch.clone()) else { return };
+        let admitted = Arc::new(Admitted { head: head_again(session, &exchange.origin), app });
+        let ticket = self.lasting.begin(Arc::clone(&admitted), switch);
+        exchange.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 
     async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
@@ -153,7 +157,7 @@ impl Proxy {
         };
         let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
         request.extensions_mut().insert(exchange.origin.clone());
-        let response = self.front.answer(request).await;
+        let response = exchange.stage.front.answer(request).await;
         self.answer(session, response, exchange).await
     }
 
@@ -179,7 +183,7 @@ impl Proxy {
         session.set_keepalive(None);
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(exchange.origin.clone());
-        let response = self.front.body_refused(&head, status);
+        let response = exchange.stage.front.body_refused(&head, status);
         self.answer(session, response, exchange).await
     }
 }
@@ -188,6 +192,16 @@ impl Proxy {
 fn peer(session: &ServerSession) -> IpAddr {
     let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// The front's words for an application that did not answer.
+fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
+    if exchange.forward.is_none() || !status.is_server_error() {
+        return None;
+    }
+    let mut head = session.req_header().as_owned_parts();
+    head.extensions.insert(exchange.origin.clone());
+    exchange.stage.front.unanswered(&head, status)
 }
 
 /// The request as the front decided on it, for asking again.
@@ -214,6 +228,7 @@ impl ProxyHttp for Proxy {
         let origin = Origin { address: Ipv4Addr::UNSPECIFIED.into(), secure: false, request_id: String::new() };
         let (started, answered_by) = (Instant::now(), AnsweredBy::Edge);
         Exchange {
+            stage: self.stages.current(),
             started,
             origin,
             answered_by,
@@ -267,7 +282,7 @@ impl ProxyHttp for Proxy {
         if let Some(peer) = peer {
             session.req_header_mut().extensions_mut().insert(peer);
         }
-        let verdict = self.front.decide(session.req_header()).await;
+        let verdict = exchange.stage.front.decide(session.req_header()).await;
         session.req_header_mut().extensions_mut().remove::<Origin>();
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
@@ -288,7 +303,8 @@ impl ProxyHttp for Proxy {
         exchange.answered_by = AnsweredBy::Edge;
         // Without the front's word there is no upstream, whatever happened before.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
-        let upstreams = self.upstreams.get(forward.app).ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        let upstreams = exchange.stage.upstreams.get(forward.app);
+        let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         // Asked again, it is because this one could not be reached, or broke off.
         let server = upstreams.pick(exchange.server.as_ref());
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
@@ -358,16 +374,14 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         // An answer that was long in coming, to a question that may not be asked any more.
-        if exchange.started.elapsed() > LONG
-            && self.front.stands(&head_again(session, &exchange.origin)).await == Standing::Ended
-        {
+        if exchange.started.elapsed() > LONG && self.stands(session, exchange).await == Standing::Ended {
             return Err(refused(401, "access has ended"));
         }
         if may_last(session, response) {
             self.lasts(session, exchange, Some(response.status));
         }
         // Also on a 101: browsers take cookies from a WebSocket's handshake.
-        sift_cookies(response, |line| self.front.may_set_cookie(line))?;
+        sift_cookies(response, |line| exchange.stage.front.may_set_cookie(line))?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             session.set_read_timeout(Some(UPGRADED_SILENCE));
         } else {
@@ -412,7 +426,7 @@ impl ProxyHttp for Proxy {
         mut error: Box<Error>,
     ) -> Box<Error> {
         // Nothing was sent yet, so that another server may be asked whatever the method is.
-        let upstreams = exchange.forward.as_ref().and_then(|forward| self.upstreams.get(forward.app));
+        let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.stage.upstreams.get(forward.app));
         error.set_retry(upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
     }
@@ -424,8 +438,7 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let mut response = self
-                .unanswered(session, status, exchange)
+            let mut response = unanswered(session, status, exchange)
                 .unwrap_or_else(|| refusal(status, &session.req_header().headers, &exchange.origin.request_id));
             // A page of another origin can read why only where the answer says that it may.
             if let Some(forward) = &exchange.forward {
@@ -448,7 +461,7 @@ impl ProxyHttp for Proxy {
         }
         // Told of here, and not again when it is dropped.
         exchange.lasting = None;
-        self.front.finished(&Finished {
+        exchange.stage.front.finished(&Finished {
             origin: &exchange.origin,
             method: &request.method,
             host: request.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),

@@ -9,15 +9,16 @@ use http::header::{CACHE_CONTROL, HOST, LOCATION};
 use http::{HeaderValue, Request, Response, StatusCode, request};
 
 use super::refusal::refusal;
+use super::stage::Stages;
 use super::{ConnectionEvent, Finished, Front, Origin, Verdict};
 
-/// Redirects to what the other front has behind https, and tells it of what it did.
-pub(crate) struct Redirect(pub(crate) Arc<dyn Front>);
+/// Redirects to what the front that is set has behind https, and tells it of what it did.
+pub(crate) struct Redirect(pub(crate) Arc<Stages>);
 
 impl Redirect {
     fn redirected(&self, head: &request::Parts) -> Option<Response<Bytes>> {
         let host = head.headers.get(HOST)?.to_str().ok()?;
-        let origin = self.0.public_origin(&host.to_ascii_lowercase())?;
+        let origin = self.0.current().front.public_origin(&host.to_ascii_lowercase())?;
         let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
         // `OPTIONS *` is about no path.
         if !origin.starts_with("https://") || !target.starts_with('/') {
@@ -55,10 +56,10 @@ impl Front for Redirect {
     }
 
     fn finished(&self, exchange: &Finished<'_>) {
-        self.0.finished(exchange);
+        self.0.current().front.finished(exchange);
     }
 
     fn connection(&self, event: ConnectionEvent) {
-        self.0.connection(event);
+        self.0.current().front.connection(event);
     }
 }

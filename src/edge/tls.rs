@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use pingora::listeners::tls::{Acceptor, TlsSettings};
 use pingora::tls::install_default_crypto_provider;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -18,8 +19,31 @@ use crate::config::{ClientCertificates, Server};
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is spoken on the public listeners.
-pub(crate) struct Tls {
+/// What is spoken on the public listeners now; a reload of the configuration sets another one.
+pub(crate) struct Tls(ArcSwap<Spoken>);
+
+impl Tls {
+    /// Reads the files; none when no certificate is configured.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub(crate) fn load(server: &Server) -> Result<Option<Self>, String> {
+        Ok(Spoken::load(server)?.map(|spoken| Self(ArcSwap::from_pointee(spoken))))
+    }
+
+    /// For one handshake.
+    pub(super) fn acceptor(&self) -> Arc<Acceptor> {
+        self.0.load().acceptor()
+    }
+
+    /// For all handshakes from now on. Connections that are open go on; sessions of before are not resumed.
+    pub(super) fn replace(&self, spoken: Spoken) {
+        self.0.store(Arc::new(spoken));
+    }
+}
+
+/// One configuration's certificates, and what it asks of clients.
+pub(super) struct Spoken {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
     /// Made anew when the authorities of clients' certificates change. A session of before is then no way in.
@@ -28,12 +52,12 @@ pub(crate) struct Tls {
     read: Mutex<Stamp>,
 }
 
-impl Tls {
+impl Spoken {
     /// Reads the files; none when no certificate is configured.
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it.
-    pub(crate) fn load(server: &Server) -> Result<Option<Self>, String> {
+    pub(super) fn load(server: &Server) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
         }
@@ -47,8 +71,7 @@ impl Tls {
         Ok(Some(Self { certificates, clients, acceptor, read }))
     }
 
-    /// For one handshake.
-    pub(super) fn acceptor(&self) -> Arc<Acceptor> {
+    fn acceptor(&self) -> Arc<Acceptor> {
         Arc::clone(&self.acceptor.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -75,8 +98,8 @@ impl Tls {
 /// Looks at the files, over and over, until `stop` turns true.
 pub(crate) async fn watch_tls(tls: Arc<Tls>, mut stop: watch::Receiver<bool>) {
     while timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_err() {
-        let tls = Arc::clone(&tls);
-        if let Err(error) = tokio::task::spawn_blocking(move || tls.look()).await {
+        let spoken = tls.0.load_full();
+        if let Err(error) = tokio::task::spawn_blocking(move || spoken.look()).await {
             tracing::error!(%error, "looking at the certificates' files has failed");
         }
     }

@@ -100,6 +100,46 @@ impl Upstreams {
         Ok(upstreams)
     }
 
+    /// The application's name.
+    pub(super) fn app(&self) -> &str {
+        &self.app.name
+    }
+
+    /// Whether the application, as it is configured now, has just these upstreams and treats them alike.
+    pub(super) fn are_those_of(&self, app: &App) -> bool {
+        // What says who may come, and as whom, is nothing to them. A field that is added counts until it stands here.
+        let App { host, url, routes, audience, clients, trusted_issuers, identity, .. } = self.app.clone();
+        self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, ..app.clone() }
+    }
+
+    /// Begins with what others know of the same names and addresses: until a lookup and a check say more.
+    pub(super) fn inherit(&self, others: &[Arc<Self>]) {
+        for source in &self.sources {
+            let Place::Named { host, port, found } = &source.place else { continue };
+            let known = others.iter().flat_map(|other| &other.sources).find_map(|other| match &other.place {
+                Place::Named { host: name, port: at, found } if (name, at) == (host, port) => {
+                    let addresses = found.read().unwrap_or_else(PoisonError::into_inner).addresses.clone();
+                    Some(addresses).filter(|addresses| !addresses.is_empty())
+                }
+                _ => None,
+            });
+            if let Some(addresses) = known {
+                found.write().unwrap_or_else(PoisonError::into_inner).addresses = addresses;
+            }
+        }
+        if let Err(why) = self.assemble() {
+            tracing::error!(app = self.app.name, why, "the upstream cannot be used");
+        }
+        for server in self.current().iter() {
+            let known = others
+                .iter()
+                .find_map(|other| other.current().iter().find(|other| other.address == server.address).map(Arc::clone));
+            if let Some(known) = known {
+                server.inherit(&known);
+            }
+        }
+    }
+
     /// Looks up all names, and waits a moment for the answers. Blocks: for the start, and for threads of their own. A name
     /// that has no answer by then is looked up further by [`Upstreams::watch`].
     pub(crate) fn find_names(all: &[Arc<Self>]) {
@@ -156,7 +196,7 @@ impl Upstreams {
         Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks the servers, looks names up and certificates over, until `stop` turns true.
+    /// Checks the servers, looks names up and certificates over, until `stop` turns true or its sender is gone.
     pub(crate) async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut lookups = JoinSet::new();
         for index in 0..self.sources.len() {
@@ -310,12 +350,6 @@ fn source(app: &App, upstream: &Upstream) -> Result<Source, String> {
     let host = HeaderValue::from_str(&authority(url)).map_err(|_| fault("its host is not valid"))?;
     let name = app.upstream_tls.server_name.clone().unwrap_or(name);
     Ok(Source { place, tls: (url.scheme() == "https").then_some(name), host })
-}
-
-/// Watches over the servers of all applications until `stop` turns true.
-pub(crate) async fn watch_upstreams(all: Arc<[Arc<Upstreams>]>, stop: watch::Receiver<bool>) {
-    let watches: JoinSet<()> = all.iter().map(|upstreams| Arc::clone(upstreams).watch(stop.clone())).collect();
-    watches.join_all().await;
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ pub const MAX_FORM_BYTES: usize = store::MAX_FORM_BYTES;
 pub struct Gateway {
     /// In the configuration's order.
     gates: Vec<Gate>,
-    uses: Uses,
-    assertions: Assertions,
+    uses: Arc<Uses>,
+    assertions: Arc<Assertions>,
 }
 
 /// The gate of one application.
@@ -105,12 +105,13 @@ type Halt = (&'static str, Answer);
 impl Gateway {
     /// The gate that this configuration asks for.
     pub fn new(config: &Config) -> Self {
-        let gate = |app: &App| Gate {
-            routes: Routes::of(app),
-            sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
-            app: app.clone(),
-        };
-        Self { gates: config.apps.iter().map(gate).collect(), uses: Uses::default(), assertions: Assertions::default() }
+        Self { gates: gates(config), uses: Arc::default(), assertions: Arc::default() }
+    }
+
+    /// The gate that another configuration asks for. It goes on with what this one has noted and signed.
+    #[must_use]
+    pub fn with(&self, config: &Config) -> Self {
+        Self { gates: gates(config), uses: Arc::clone(&self.uses), assertions: Arc::clone(&self.assertions) }
     }
 
     /// The application that a `Host` header names, an index into the configured ones.
@@ -290,6 +291,15 @@ impl Gateway {
         let session::SignedIn { user, parent, at, acr } = signed_in;
         Ok(Ok(Visitor::Browser(Arc::new(SignedIn { user, session: parent.id, at, acr }))))
     }
+}
+
+fn gates(config: &Config) -> Vec<Gate> {
+    let gate = |app: &App| Gate {
+        routes: Routes::of(app),
+        sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
+        app: app.clone(),
+    };
+    config.apps.iter().map(gate).collect()
 }
 
 /// Whether an application may set this cookie, the value of a `Set-Cookie`: any but ours. One that was broken into must not

@@ -200,6 +200,7 @@ fn kind_words(t: &Messages, kind: &str) -> String {
         "user_deleted" => t.event_user_deleted(),
         "password_changed" => t.event_password_changed(),
         "keys_changed" => t.event_keys_changed(),
+        "configuration_reloaded" => t.event_configuration_reloaded(),
         // A newer program's kind is shown by its name.
         other => other.to_owned(),
     }

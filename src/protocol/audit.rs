@@ -65,11 +65,13 @@ pub enum AuditKind {
     PasswordChanged,
     /// The times of the signing keys changed.
     KeysChanged,
+    /// A running server took over another configuration.
+    ConfigurationReloaded,
 }
 
 impl AuditKind {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -93,6 +95,7 @@ impl AuditKind {
         Self::UserDeleted,
         Self::PasswordChanged,
         Self::KeysChanged,
+        Self::ConfigurationReloaded,
     ];
 
     /// Its name.
@@ -121,6 +124,7 @@ impl AuditKind {
             Self::UserDeleted => "user_deleted",
             Self::PasswordChanged => "password_changed",
             Self::KeysChanged => "keys_changed",
+            Self::ConfigurationReloaded => "configuration_reloaded",
         }
     }
 

@@ -56,7 +56,7 @@ fn instance() -> Instance {
     Instance::prepare(&Settings { upstream: Some(format!("http://{}", streams())), ..Settings::default() })
 }
 
-async fn websocket(instance: &Instance, browser: &Browser) -> reqwest::Upgraded {
+pub(crate) async fn websocket(instance: &Instance, browser: &Browser) -> reqwest::Upgraded {
     let request = browser.client().get(instance.app_url("/ws")).header("Connection", "Upgrade");
     let request = request.header("Upgrade", "websocket").header("Origin", instance.app_url("").as_str());
     let answer = request.send().await.unwrap();
@@ -78,7 +78,7 @@ async fn ends(mut stream: reqwest::Response) {
     while let Ok(Some(_)) = stream.chunk().await {}
 }
 
-async fn closes(mut socket: reqwest::Upgraded) {
+pub(crate) async fn closes(mut socket: reqwest::Upgraded) {
     while socket.read(&mut [0; 64]).await.is_ok_and(|length| length > 0) {}
 }
 

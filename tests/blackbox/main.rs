@@ -22,6 +22,8 @@ mod kept_form;
 mod keys;
 mod lasting;
 mod openidconnect;
+mod reload;
+mod restart;
 mod rotation;
 mod start;
 mod streaming;

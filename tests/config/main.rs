@@ -3,6 +3,7 @@
 
 mod apps;
 mod contents;
+mod difference;
 mod documented;
 mod faults;
 mod files;

@@ -15,8 +15,8 @@ use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
 use sealgate::config::{App, Server as ServerConfig, Upstream, UpstreamTls};
 use sealgate::edge::{
-    Again, AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver, Standing,
-    Verdict,
+    Again, AnswerFields, AnsweredBy, Changer, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver,
+    Standing, Verdict,
 };
 use sealgate::server::{Server, ServerParts, StopSignal};
 use tokio::sync::oneshot;
@@ -122,7 +122,8 @@ impl Front for TestFront {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    async fn stands(&self, head: &request::Parts) -> Standing {
+    async fn stands(&self, head: &request::Parts, app: &str) -> Standing {
+        assert_eq!(app, "wiki");
         assert!(head.extensions.get::<Again>().is_some() && head.extensions.get::<Origin>().is_some());
         let path = head.uri.path().to_owned();
         let standing = if self.ended.lock().unwrap().contains(&path) { Standing::Ended } else { Standing::Holds };
@@ -199,6 +200,7 @@ pub(crate) struct Edge {
     /// The listener that redirects, if there is one.
     pub(crate) redirect: Option<SocketAddr>,
     pub(crate) front: Arc<TestFront>,
+    pub(crate) changer: Changer,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), String>>>,
 }
@@ -216,9 +218,10 @@ impl Edge {
         let server = Server::prepare(parts).map_err(|faults| faults.join("\n")).unwrap();
         let (address, admin) = (server.addresses()[0], server.admin_address().unwrap());
         let redirect = server.redirect_addresses().first().copied();
+        let changer = server.changer();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || server.run(StopSignal::Channel(stopped)));
-        Self { address, admin, redirect, front, stop: Some(stop), thread: Some(thread) }
+        Self { address, admin, redirect, front, changer, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Asks for the stop and goes on.

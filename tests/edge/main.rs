@@ -16,6 +16,7 @@ mod legacy;
 mod local;
 mod proxying;
 mod redirect;
+mod reload;
 mod stop;
 mod tls;
 mod upstreams;

@@ -179,7 +179,8 @@ impl World {
         };
         let mut sealgate = parts.assemble().await.unwrap();
         if let Some(most) = forms {
-            sealgate.store = sealgate.store.sealing_with(Sealer::new(&[7; 32]).unwrap(), most).await.unwrap();
+            let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
+            sealgate.store = Arc::new(store.sealing_with(Sealer::new(&[7; 32]).unwrap(), most).await.unwrap());
         }
         let sealgate = Arc::new(sealgate);
         let now = clock.now();

@@ -187,3 +187,41 @@ fn more_addresses_than_anybody_needs_are_left_out() {
     Upstreams::find_names(&upstreams);
     assert_eq!(upstreams[0].current().len(), 64);
 }
+
+#[test]
+fn upstreams_outlive_what_is_nothing_to_them() {
+    let before = app(&["http://127.0.0.1:1"]);
+    let upstreams = at(&["http://127.0.0.1:1"]);
+    assert!(upstreams.are_those_of(&App { host: "other.test".to_owned(), routes: Vec::new(), ..before.clone() }));
+    for other in [
+        App { name: "other".to_owned(), ..before.clone() },
+        App { preserve_host: true, ..before.clone() },
+        App { read_timeout: Duration::from_secs(2), ..before.clone() },
+        App { upstream_tls: UpstreamTls { ca: Some("ca.pem".into()), ..UpstreamTls::default() }, ..before.clone() },
+        app(&["http://127.0.0.1:1", "http://127.0.0.1:2"]),
+    ] {
+        assert!(!upstreams.are_those_of(&other), "{other:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_and_a_dead_server_that_were_known_before_a_reload_are_known_after_it() {
+    let answer = Arc::new(Mutex::new(Ok(vec!["127.0.0.9:81".parse().unwrap()])));
+    let urls = ["http://app.test:81", "http://127.0.0.1:1"];
+    let before = Arc::new(Upstreams::new(&app(&urls), &said(&answer)).unwrap());
+    Upstreams::find_names(std::slice::from_ref(&before));
+    for _ in 0..2 {
+        let dead = before.current().iter().find(|server| server.address.to_string() == "127.0.0.1:1").map(Arc::clone);
+        dead.unwrap().check("wiki").await;
+    }
+    // The resolver is away just now.
+    *answer.lock().unwrap() = Err(io::ErrorKind::TimedOut.into());
+    let changed = App { read_timeout: Duration::from_secs(2), ..app(&urls) };
+    let after = Arc::new(Upstreams::new(&changed, &said(&answer)).unwrap());
+    after.inherit(&[before]);
+    Upstreams::find_names(std::slice::from_ref(&after));
+    assert_eq!(after.current().len(), 2);
+    for _ in 0..4 {
+        assert_eq!(picked(&after, None), "127.0.0.9:81");
+    }
+}

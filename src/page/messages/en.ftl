@@ -466,3 +466,4 @@ event-user-enabled = The account was enabled
 event-user-deleted = A person was deleted
 event-password-changed = The password was changed
 event-keys-changed = The signing keys' times were changed
+event-configuration-reloaded = The configuration was reloaded

@@ -60,4 +60,5 @@ messages! {
     plain event_user_deleted = "event-user-deleted" ();
     plain event_password_changed = "event-password-changed" ();
     plain event_keys_changed = "event-keys-changed" ();
+    plain event_configuration_reloaded = "event-configuration-reloaded" ();
 }

@@ -435,3 +435,4 @@ event-user-enabled = Hesap etkinleştirildi
 event-user-deleted = Kişi silindi
 event-password-changed = Parola değiştirildi
 event-keys-changed = İmza anahtarlarının zamanları değiştirildi
+event-configuration-reloaded = Yapılandırma yeniden yüklendi

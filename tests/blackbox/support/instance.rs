@@ -237,6 +237,10 @@ impl Instance {
     /// Starts the server and waits until it is ready.
     pub(crate) fn start(&mut self) {
         self.launch();
+        self.wait_until_ready();
+    }
+
+    fn wait_until_ready(&mut self) {
         wait_until("the server is ready", || {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server ended: {ended:?}\n{}", self.log());
@@ -246,9 +250,27 @@ impl Instance {
 
     /// Starts the server and waits for nothing.
     pub(crate) fn launch(&mut self) {
-        let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
         let config = self.config();
-        let mut command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        let command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        self.launch_by(command);
+    }
+
+    /// Starts the server on a socket that listens already, as systemd does, and waits until it is ready.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn start_on(&mut self, socket: &TcpListener) {
+        let config = self.config();
+        // The process that names itself in LISTEN_PID is the one that becomes the server; the socket comes as its input.
+        let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_sealgate"), "serve", "--config", path(&config)]);
+        command.env("SOFTHSM2_CONF", self.softhsm.configuration());
+        command.stdin(Stdio::from(std::os::fd::OwnedFd::from(socket.try_clone().unwrap())));
+        self.launch_by(command);
+        self.wait_until_ready();
+    }
+
+    fn launch_by(&mut self, mut command: Command) {
+        let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
         command.envs(self.environment.iter().cloned());
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         self.child = Some(child);
@@ -271,6 +293,13 @@ impl Instance {
         let mut instance = Self::prepare(settings);
         instance.start();
         instance
+    }
+
+    /// Sends the server a signal, such as `HUP`.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
     /// Ends the server at once, as a power cut or the kernel would: SIGKILL.

@@ -2,6 +2,8 @@
 
 mod browser;
 mod instance;
+#[allow(dead_code, reason = "the tests of crashes share this folder and do not use it")]
+pub(crate) mod load;
 mod upstream;
 
 pub(crate) use browser::Browser;

@@ -1,0 +1,292 @@
+//! Another configuration for a running server: taken over whole, under load, or not at all.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixDatagram;
+use std::process::Output;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::lasting::{closes, streams, websocket};
+use crate::support::load::{Connection, Load, Manner, application_saying};
+use crate::support::{Browser, Instance, Settings, wait_until};
+
+/// A further application, open to everybody.
+fn app(name: &str, upstream: &str) -> String {
+    format!(
+        "[[app]]\nname = \"{name}\"\nhost = \"{name}.localhost\"\nupstreams = [\"{upstream}\"]\n\
+         [[app.route]]\npath = \"/\"\naccess = \"public\"\n"
+    )
+}
+
+fn saying(word: &'static str) -> Settings {
+    Settings { upstream: Some(application_saying(word)), ..Settings::default() }
+}
+
+fn address(instance: &Instance) -> SocketAddr {
+    ([127, 0, 0, 1], instance.port).into()
+}
+
+/// What a host answers at a path: the status and the body.
+fn answer(instance: &Instance, host: &str, path: &str) -> (u16, String) {
+    let answer = Connection::open(address(instance)).unwrap().ask(host, path).unwrap();
+    (answer.status, answer.body)
+}
+
+/// Changes the text of the file.
+fn edit(instance: &Instance, from: &str, to: &str) {
+    let text = fs::read_to_string(instance.config()).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(instance.config(), text.replace(from, to)).unwrap();
+}
+
+/// A reload that must be refused; yields what it says.
+#[track_caller]
+fn refused(instance: &Instance) -> String {
+    let Output { status, stdout, stderr } = instance.try_run(&["reload"], "");
+    let said = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(stdout.is_empty() && said.contains("nothing was changed"), "{said}");
+    said
+}
+
+async fn metrics(instance: &Instance) -> String {
+    reqwest::get(instance.admin_url("/metrics")).await.unwrap().text().await.unwrap()
+}
+
+#[test]
+fn no_request_and_no_connection_is_lost_across_reloads_under_load() {
+    let mut settings = saying("first");
+    let instance = Instance::started(&settings);
+    let host = "app.localhost";
+    let load = Load::start(address(&instance), host, "/public/x", "first", &[Manner::Holds; 6]);
+    for round in 0..12_usize {
+        // Something else each time: an application that comes and goes, a limit, a timeout of the one under load.
+        settings.sections = format!("[rate_limits]\ntoken = {}\n", 100 + round);
+        if round % 2 == 0 {
+            settings.sections += &app("second", "http://127.0.0.1:9");
+        }
+        instance.configure(&settings);
+        edit(&instance, "name = \"legacy\"", &format!("name = \"legacy\"\nread_timeout_seconds = {}", 30 + round));
+        let said = instance.run(&["reload"]);
+        assert!(said.contains("app legacy: read_timeout_seconds") && said.contains("rate_limits.token"), "{said}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for (_, tally) in load.stop() {
+        assert_eq!(tally.failures, Vec::<String>::new());
+        assert!(tally.answered > 20, "{tally:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_application_another_upstream_and_another_rule_are_in_effect_at_once() {
+    let mut settings = saying("first");
+    let instance = Instance::started(&settings);
+    assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
+    assert_eq!(answer(&instance, "app.localhost", "/public/x"), (200, "first".into()));
+
+    let other = application_saying("other");
+    settings.sections = app("second", &application_saying("second"));
+    settings.upstream = Some(other);
+    instance.configure(&settings);
+    edit(&instance, "path = \"/api/\"", "path = \"/api2/\"");
+    let told = instance.json(&["reload"]);
+    assert_eq!(told["config"], instance.config().to_str().unwrap());
+    assert_eq!(told["changed"], serde_json::json!(["app second: added", "app legacy: upstreams, route"]));
+    assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
+    assert_eq!(answer(&instance, "app.localhost", "/public/x"), (200, "other".into()));
+
+    edit(&instance, "access = \"public\"", "access = \"bearer\"");
+    settings.sections.clear();
+    assert_eq!(
+        instance.run(&["reload"]).lines().skip(1).collect::<Vec<_>>(),
+        ["app second: route", "app legacy: route"]
+    );
+    assert_eq!(answer(&instance, "app.localhost", "/public/x").0, 401);
+    instance.configure(&settings);
+    instance.run(&["reload"]);
+    assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
+    assert!(instance.run(&["reload"]).ends_with("nothing has changed\n"));
+
+    let metrics = metrics(&instance).await;
+    for line in [
+        "sealgate_config_reloads_total{result=\"applied\"} 4",
+        "sealgate_config_last_reload_successful 1",
+        "sealgate_config_last_reload_success_timestamp_seconds 1",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let events = instance.json(&["audit", "--kind", "configuration_reloaded"]);
+    let events = events["events"].as_array().unwrap();
+    assert_eq!(events.len(), 4, "{events:?}");
+    assert!(events.iter().any(|event| event["detail"] == "app second: added; app legacy: upstreams, route"));
+    assert!(events.iter().all(|event| event["actor"] == "operator"), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faulty_file_changes_nothing_and_says_why_to_the_caller_and_in_the_log() {
+    let settings = saying("first");
+    let instance = Instance::started(&settings);
+    // Good changes beside the faults are not taken over either.
+    let sections = app("second", &application_saying("second")) + "[rate_limits]\ntoken = 0\n";
+    instance.configure(&Settings { sections, ..settings.clone() });
+    edit(&instance, "access = \"signed_in\"", "access = \"everybody\"");
+    let said = refused(&instance);
+    for fault in ["rate_limits.token: 0 is out of range", "app[1].route[2].access: \"everybody\" is not known"] {
+        assert!(said.contains(fault) && instance.log().contains(fault.split('"').next().unwrap()), "{said}");
+    }
+    assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
+    assert_eq!(answer(&instance, "app.localhost", "/public/x"), (200, "first".into()));
+
+    // What is no TOML at all.
+    fs::write(instance.config(), fs::read_to_string(instance.config()).unwrap() + "\n[log\n").unwrap();
+    assert!(refused(&instance).contains("not TOML"));
+    fs::remove_file(instance.config()).unwrap();
+    assert!(refused(&instance).contains("cannot be read"));
+
+    instance.configure(&settings);
+    instance.run(&["reload"]);
+    assert_eq!(answer(&instance, "app.localhost", "/public/x"), (200, "first".into()));
+    let metrics = metrics(&instance).await;
+    assert!(metrics.contains("sealgate_config_reloads_total{result=\"applied\"} 1"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_a_restart_is_named_and_the_rest_waits_with_it() {
+    let settings = saying("first");
+    let instance = Instance::started(&settings);
+    instance.configure(&Settings { sections: app("second", "http://127.0.0.1:9"), ..settings.clone() });
+    let listen = format!("listen = [\"127.0.0.1:{}\"]", instance.port);
+    edit(&instance, &listen, &format!("{listen}\nthreads = 3\nidle_timeout_seconds = 7"));
+    edit(&instance, "[hsm]", "[hsm]\nqueue = 77");
+    let said = refused(&instance);
+    let keys: Vec<_> = said.lines().filter(|line| line.ends_with("needs a restart")).collect();
+    assert_eq!(
+        keys,
+        [
+            "error: server.threads: has changed and needs a restart",
+            "error: server.idle_timeout_seconds: has changed and needs a restart",
+            "error: hsm.queue: has changed and needs a restart",
+        ]
+    );
+    assert_eq!(answer(&instance, "second.localhost", "/").0, 421);
+    let metrics = metrics(&instance).await;
+    for line in ["sealgate_config_reloads_total{result=\"refused\"} 1", "sealgate_config_last_reload_successful 0"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[test]
+fn sighup_reloads_too_and_tells_the_log() {
+    let mut settings = saying("first");
+    let instance = Instance::started(&settings);
+    settings.sections = app("second", &application_saying("second")) + "[log]\nfilter = \"debug\"\n";
+    instance.configure(&settings);
+    instance.signal("HUP");
+    wait_until("the reload is told of", || instance.log().contains("the configuration was reloaded"));
+    assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
+    wait_until("the log says more", || instance.log().contains("DEBUG"));
+
+    settings.sections = "[registration]\nmode = \"perhaps\"\n".into();
+    instance.configure(&settings);
+    instance.signal("HUP");
+    wait_until("the refusal is told of", || instance.log().contains("the configuration was not reloaded"));
+    assert!(instance.log().contains("registration.mode: "), "{}", instance.log());
+    assert_eq!(answer(&instance, "second.localhost", "/"), (200, "second".into()));
+}
+
+#[test]
+fn limits_on_requests_are_in_effect_at_once() {
+    let mut settings = saying("first");
+    let instance = Instance::started(&settings);
+    let host = format!("localhost:{}", instance.port);
+    assert_eq!(answer(&instance, &host, "/oauth/jwks").0, 200);
+    settings.sections = "[rate_limits]\njwks = 1\n".into();
+    instance.configure(&settings);
+    assert!(instance.run(&["reload"]).ends_with("rate_limits.jwks\n"));
+    assert_eq!(answer(&instance, &host, "/oauth/jwks").0, 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_websocket_outlives_reloads_until_its_rule_is_gone() {
+    let upstream = Some(format!("http://{}", streams()));
+    let mut settings = Settings { upstream, ..Settings::default() };
+    let instance = Instance::started(&settings);
+    let browser = Browser::new(&instance);
+    assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
+    let mut socket = websocket(&instance, &browser).await;
+    // Another application, and for its own: another upstream, another timeout, a rule for another path.
+    settings.sections = app("second", "http://127.0.0.1:9");
+    settings.upstream = Some(format!("http://{}", streams()));
+    instance.configure(&settings);
+    edit(&instance, "path = \"/api/\"", "path = \"/api2/\"");
+    edit(&instance, "name = \"legacy\"", "name = \"legacy\"\nread_timeout_seconds = 30");
+    let changed = instance.run(&["reload"]);
+    assert!(changed.contains("app legacy: upstreams, route, read_timeout_seconds"), "{changed}");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    socket.write_all(b"still").await.unwrap();
+    let mut echoed = [0; 5];
+    timeout(Duration::from_secs(5), socket.read_exact(&mut echoed)).await.unwrap().unwrap();
+    assert_eq!(&echoed, b"still");
+
+    // No rule opens its path any more.
+    edit(
+        &instance,
+        "path = \"/\"\n                access = \"signed_in\"",
+        "path = \"/only/\"\n access = \"signed_in\"",
+    );
+    instance.run(&["reload"]);
+    timeout(Duration::from_secs(1), closes(socket)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_websocket_ends_when_its_host_becomes_another_applications() {
+    let upstream = Some(format!("http://{}", streams()));
+    let instance = Instance::started(&Settings { upstream, ..Settings::default() });
+    let browser = Browser::new(&instance);
+    assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
+    let socket = websocket(&instance, &browser).await;
+    // It would let the same person through, but to somebody else.
+    edit(&instance, "name = \"legacy\"", "name = \"heir\"");
+    edit(&instance, "access = \"signed_in\"", "access = \"public\"");
+    assert_eq!(instance.json(&["reload"])["changed"], serde_json::json!(["app heir: added", "app legacy: removed"]));
+    timeout(Duration::from_secs(1), closes(socket)).await.unwrap();
+}
+
+#[test]
+fn systemd_is_told_when_a_reload_begins_and_when_it_is_over() {
+    let mut instance = Instance::prepare(&saying("first"));
+    let path = instance.directory.path().join("notify");
+    let systemd = UnixDatagram::bind(&path).unwrap();
+    systemd.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let told = || {
+        let mut buffer = [0; 4096];
+        let length = systemd.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    instance.environment.push(("NOTIFY_SOCKET", path.to_str().unwrap().to_owned()));
+    instance.start();
+    assert_eq!(told(), "READY=1\n");
+    instance.run(&["reload"]);
+    edit(&instance, "[server]", "[server]\nthreads = 3");
+    refused(&instance);
+    for _ in 0..2 {
+        let begin = told();
+        let since = begin.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{begin}"));
+        assert!(since.trim_end().parse::<u64>().is_ok_and(|since| since > 0), "{begin}");
+        assert_eq!(told(), "READY=1\n");
+    }
+    instance.stop();
+    assert_eq!(told(), "STOPPING=1\n");
+}
+
+#[test]
+fn a_server_that_does_not_run_cannot_reload() {
+    let instance = Instance::prepare(&Settings::default());
+    let output = instance.try_run(&["reload"], "");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("no server answers on") && said.contains("admin.sock"), "{said}");
+}

@@ -1,0 +1,189 @@
+//! Load from clients of our own, which count what becomes of each request, and applications that say one word.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The longest that a request may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An application that answers every request with this word, on kept connections. Yields its address.
+pub(crate) fn application_saying(word: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut stream = BufReader::new(stream);
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{word}", word.len());
+                while head(&mut stream).is_ok_and(|head| !head.is_empty()) {
+                    if stream.get_mut().write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+/// A message's head; empty at the end of the connection.
+fn head(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return if head.is_empty() { Ok(head) } else { Err(ErrorKind::UnexpectedEof.into()) };
+        }
+    }
+    Ok(head)
+}
+
+/// A client's connection.
+pub(crate) struct Connection(BufReader<TcpStream>);
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+    /// Whether the connection goes on.
+    pub(crate) keeps: bool,
+}
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    pub(crate) fn ask(&mut self, host: &str, path: &str) -> io::Result<Answer> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        self.0.get_mut().write_all(request.as_bytes())?;
+        let head = head(&mut self.0)?.to_ascii_lowercase();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or(ErrorKind::UnexpectedEof)?;
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let mut body = vec![0; length.ok_or_else(|| io::Error::other(format!("an answer without a length: {head}")))?];
+        self.0.read_exact(&mut body)?;
+        let keeps = !head.contains("connection: close");
+        Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), keeps })
+    }
+}
+
+/// How a client of the load treats its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// One for all requests; that it ends is a failure.
+    Holds,
+    /// Kept as long as the server keeps it. A request on one that was used before and has ended without a byte of an answer
+    /// is sent again once, as HTTP allows (RFC 9112 §9.3.1).
+    Keeps,
+    /// A new one for each request; any failure counts.
+    Opens,
+}
+
+/// What became of a client's requests.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) answered: usize,
+    /// Requests that were sent again because a kept connection had ended.
+    pub(crate) repeated: usize,
+    pub(crate) failures: Vec<String>,
+    /// The longest that an answer took.
+    pub(crate) longest: Duration,
+}
+
+/// Clients that ask without a pause until they are stopped.
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    clients: Vec<(Manner, JoinHandle<Tally>)>,
+}
+
+impl Load {
+    /// Lets a client for each of `manners` ask for `path` of `host`, and expect this word.
+    pub(crate) fn start(
+        address: SocketAddr,
+        host: &str,
+        path: &'static str,
+        word: &'static str,
+        manners: &[Manner],
+    ) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = |manner: &Manner| {
+            let (manner, host, stop) = (*manner, host.to_owned(), Arc::clone(&stop));
+            let client = thread::spawn(move || {
+                let mut client =
+                    Client { address, host, path, word, manner, connection: None, tally: Tally::default() };
+                while !stop.load(Ordering::Relaxed) {
+                    client.request();
+                }
+                client.tally
+            });
+            (manner, client)
+        };
+        let clients = manners.iter().map(client).collect();
+        Self { stop, clients }
+    }
+
+    /// Stops the clients, and yields what each has seen.
+    pub(crate) fn stop(self) -> Vec<(Manner, Tally)> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.clients.into_iter().map(|(manner, client)| (manner, client.join().unwrap())).collect()
+    }
+}
+
+struct Client {
+    address: SocketAddr,
+    host: String,
+    path: &'static str,
+    word: &'static str,
+    manner: Manner,
+    connection: Option<Connection>,
+    tally: Tally,
+}
+
+impl Client {
+    fn request(&mut self) {
+        let begun = Instant::now();
+        let reused = self.connection.is_some();
+        let mut outcome = self.exchange();
+        if reused && self.manner == Manner::Keeps && outcome.as_ref().is_err_and(has_ended) {
+            self.tally.repeated += 1;
+            outcome = self.exchange();
+        }
+        match outcome {
+            Ok(answer) if answer.status == 200 && answer.body == self.word => {
+                self.tally.answered += 1;
+                self.tally.longest = self.tally.longest.max(begun.elapsed());
+                if self.manner == Manner::Opens || self.manner == Manner::Keeps && !answer.keeps {
+                    self.connection = None;
+                }
+            }
+            other => {
+                self.tally.failures.push(format!("{:?}, reused {reused}: {other:?}", self.manner));
+                self.connection = None;
+            }
+        }
+    }
+
+    /// Sends the request once; a connection that failed is gone.
+    fn exchange(&mut self) -> io::Result<Answer> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => Connection::open(self.address)?,
+        };
+        let answer = connection.ask(&self.host, self.path)?;
+        self.connection = Some(connection);
+        Ok(answer)
+    }
+}
+
+/// Whether the connection was closed, rather than anything else gone wrong.
+fn has_ended(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}

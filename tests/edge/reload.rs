@@ -1,0 +1,127 @@
+//! What is served changes while the edge runs.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use sealgate::config::{Server as ServerConfig, Tls};
+use sealgate::edge::Front;
+
+use crate::harness::{Edge, TestFront, app, curl, legacy, parts, soon, upstream};
+use crate::tls::certificate;
+
+/// An upstream that answers with this word after this time.
+fn saying(word: &'static str, after: Duration) -> SocketAddr {
+    upstream(move |_, stream| {
+        thread::sleep(after);
+        let length = word.len();
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{word}");
+    })
+}
+
+/// Serves these applications by a front of its own from now on.
+fn reload(edge: &Edge, upstreams: &[SocketAddr]) -> Arc<TestFront> {
+    let front = Arc::new(TestFront::default());
+    let apps: Vec<_> = upstreams.iter().map(|address| app(&[*address])).collect();
+    let server = parts(Arc::default(), &[]).server;
+    let change = edge.changer.prepare(&apps, &server, Arc::clone(&front) as Arc<dyn Front>);
+    edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
+    front
+}
+
+#[test]
+fn a_request_under_way_ends_as_it_began_and_the_next_one_on_its_connection_is_served_anew() {
+    let edge = Edge::before(&[saying("old", Duration::from_millis(600))]);
+    let mut client = edge.client();
+    client.send(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+    thread::sleep(Duration::from_millis(200));
+    let front = reload(&edge, &[saying("new", Duration::ZERO)]);
+    assert_eq!(client.reply().body, b"old");
+    client.send(b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().body, b"new");
+    // Each front was told of its own.
+    edge.front.told_of("/first");
+    front.told_of("/second");
+    let of = |front: &TestFront| front.told.lock().unwrap().iter().map(|told| told.path.clone()).collect::<Vec<_>>();
+    assert_eq!((of(&edge.front), of(&front)), (vec!["/first".to_owned()], vec!["/second".to_owned()]));
+}
+
+#[test]
+fn an_application_that_is_gone_takes_its_place_with_it_and_a_body_under_way_goes_where_it_went() {
+    let edge = Edge::before(&[legacy(), legacy()]);
+    let mut client = edge.client();
+    client.send(b"POST /1/json HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+    thread::sleep(Duration::from_millis(200));
+    reload(&edge, &[legacy()]);
+    client.send(b"world");
+    let reply = client.reply();
+    assert_eq!(reply.status, 200);
+    client.send(b"GET /1/json HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 500, "this front names an application that is not there any more");
+}
+
+/// An upstream that counts the connections to it.
+fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&count);
+    thread::spawn(move || {
+        for _ in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, count)
+}
+
+#[test]
+fn health_checks_follow_what_is_served() {
+    let ((stays, staying), (goes, gone), (comes, coming)) = (counting(), counting(), counting());
+    let checked = |count: &AtomicUsize, times: usize| {
+        for _ in 0..3 {
+            thread::sleep(Duration::from_secs(2));
+            if count.load(Ordering::SeqCst) >= times {
+                return;
+            }
+        }
+        panic!("no check came");
+    };
+    let edge = Edge::before(&[stays, goes]);
+    soon(|| (staying.load(Ordering::SeqCst) == 1 && gone.load(Ordering::SeqCst) == 1).then_some(()));
+    reload(&edge, &[stays, comes]);
+    soon(|| (coming.load(Ordering::SeqCst) == 1).then_some(()));
+    checked(&staying, 2);
+    checked(&coming, 2);
+    assert_eq!(gone.load(Ordering::SeqCst), 1, "one that serves nobody is not looked at");
+}
+
+#[test]
+fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_changes_nothing() {
+    let (first, second, broken) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let files = certificate(first.path());
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]);
+    let url = format!("https://{}/local/a", edge.address);
+    let trusting = |directory: &tempfile::TempDir| directory.path().join("chain.pem").to_str().unwrap().to_owned();
+    assert!(curl(&["--cacert", &trusting(&first), &url]).contains("\"secure\":true"));
+
+    let front = || Arc::clone(&edge.front) as Arc<dyn Front>;
+    let showing = |files: Tls| ServerConfig { tls: vec![files], ..parts(Arc::default(), &[]).server };
+    let mut mixed = certificate(broken.path());
+    mixed.key = first.path().join("key.pem");
+    let faults = edge.changer.prepare(&[app(&[legacy()])], &showing(mixed), front()).err().unwrap();
+    assert!(faults[0].contains("chain.pem") && faults[0].contains("key.pem"), "{faults:?}");
+    assert!(curl(&["--cacert", &trusting(&first), &url]).contains("\"secure\":true"));
+
+    let files = certificate(second.path());
+    let change = edge.changer.prepare(&[app(&[legacy()])], &showing(files), front()).unwrap();
+    edge.changer.apply(change);
+    assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
+    // The watch follows: what changes in the files before does not matter, what changes in these does.
+    certificate(first.path());
+    certificate(second.path());
+    thread::sleep(Duration::from_millis(2200));
+    assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
+}
