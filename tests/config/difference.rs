@@ -57,7 +57,10 @@ fn each_section_says_what_takes_effect_and_what_waits_for_a_start() {
         ("keys.publish_seconds = 60", &["keys.publish_seconds"]),
         ("server.hsts_seconds = 7", &["server.hsts_seconds"]),
         ("server.redirect_listen = [\"127.0.0.1:80\"]", &["server.redirect_listen"]),
-        ("[[trusted_issuer]]\nname = \"other\"\nissuer = \"https://other.test\"", &["trusted_issuer"]),
+        (
+            "[[trusted_issuer]]\nname = \"other\"\nissuer = \"https://other.test\"\naudiences = [\"a\"]",
+            &["trusted_issuer"],
+        ),
     ] {
         let found = difference(REQUIRED, &format!("{REQUIRED}{line}\n"));
         assert_eq!((found.live, found.restart), (Vec::new(), keys.iter().map(ToString::to_string).collect()));
@@ -98,6 +101,7 @@ fn every_key_of_the_file_has_a_name_here() {
         let parts = ["app.route.", "app.upstream_tls.", "server.tls.", "trusted_issuer.", "pages.accent_dark"];
         let whole = parts.iter().any(|part| key.starts_with(part));
         let table = config::known_keys().iter().any(|other| other.starts_with(&format!("{key}.")));
-        assert!(whole || table || source.contains(&format!("\"{name}\"")), "{key}");
+        let said = [format!("\"{name}\""), format!(".{name}\"")].iter().any(|said| source.contains(said));
+        assert!(whole || table || said, "{key}");
     }
 }
