@@ -2,15 +2,16 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sealgate::config::{Server as ServerConfig, Tls};
+use sealgate::config::{ClientCertificates, Demand, Server as ServerConfig, Tls};
 use sealgate::edge::Front;
 
-use crate::harness::{Edge, TestFront, app, curl, legacy, parts, soon, upstream};
+use crate::harness::{Client, Edge, TestFront, app, curl, legacy, parts, soon, upstream};
 use crate::tls::certificate;
 
 /// An upstream that answers with this word after this time.
@@ -124,4 +125,34 @@ fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_c
     certificate(second.path());
     thread::sleep(Duration::from_millis(2200));
     assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
+}
+
+#[test]
+fn clients_are_asked_for_certificates_from_then_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = certificate(directory.path());
+    let shown = vec![files.clone()];
+    let edge = Edge::with(&[legacy()], |parts| parts.server.tls = shown);
+    let url = format!("https://{}/local/a", edge.address);
+    assert!(curl(&["-k", &url]).contains("\"secure\":true"));
+
+    let client_certificates = Some(ClientCertificates { ca: files.certificate.clone(), demand: Demand::Required });
+    let server = ServerConfig { tls: vec![files], client_certificates, ..parts(Arc::default(), &[]).server };
+    let front = Arc::clone(&edge.front) as Arc<dyn Front>;
+    edge.changer.apply(edge.changer.prepare(&[app(&[legacy()])], &server, front).unwrap());
+    let refused = Command::new("curl").args(["-sk", "--max-time", "10", &url]).output().unwrap();
+    assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
+}
+
+#[test]
+fn the_way_to_https_is_the_one_that_is_set() {
+    let edge = Edge::with(&[legacy()], |parts| {
+        parts.https = true;
+        parts.server.redirect_listen = vec!["127.0.0.1:0".parse().unwrap()];
+    });
+    let front = reload(&edge, &[legacy()]);
+    let mut client = Client::to(edge.redirect.unwrap());
+    client.send(b"GET /a HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
+    assert_eq!(client.reply().status, 308);
+    front.told_of("/a");
 }
