@@ -21,7 +21,7 @@ fn authorize(instance: &Instance) -> String {
     instance.url(&format!("/oauth/authorize?{}", query.finish()))
 }
 
-async fn code(instance: &Instance, browser: &Browser) -> String {
+pub(crate) async fn code(instance: &Instance, browser: &Browser) -> String {
     let end = browser.go(&authorize(instance)).await;
     end.returned("code").unwrap_or_else(|| panic!("{end:?}"))
 }
@@ -34,7 +34,7 @@ async fn token(instance: &Instance, secret: &str, fields: &[(&str, &str)]) -> (u
     (status, response.json().await.unwrap())
 }
 
-async fn redeem(instance: &Instance, secret: &str, code: &str) -> (u16, Value) {
+pub(crate) async fn redeem(instance: &Instance, secret: &str, code: &str) -> (u16, Value) {
     let fields = [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", REDIRECT_URI)];
     token(instance, secret, &fields).await
 }

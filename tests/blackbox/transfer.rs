@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use serde_json::Value;
 
-use crate::backup::{LIMITS, granted, refresh};
+use crate::backup::{LIMITS, code, granted, redeem, refresh};
 use crate::support::{Browser, Instance, Settings};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -15,6 +15,11 @@ async fn every_token_works_after_an_export_and_an_import() {
     instance.start();
     let browser = Browser::new(&instance);
     let token = granted(&instance, &secret, &browser).await;
+    let used = code(&instance, &browser).await;
+    assert_eq!(redeem(&instance, &secret, &used).await.0, 200);
+    let unused = code(&instance, &browser).await;
+    let rotated = granted(&instance, &secret, &browser).await;
+    assert_eq!(refresh(&instance, &secret, &rotated).await.0, 200);
     let file = instance.directory.path().join("export.ndjson");
     let export = ["export", "--to", file.to_str().unwrap()];
     let refused = String::from_utf8(instance.try_run(&export, "").stderr).unwrap();
@@ -55,6 +60,10 @@ async fn every_token_works_after_an_export_and_an_import() {
     instance.start();
     let (status, body) = refresh(&instance, &secret, &token).await;
     assert_eq!(status, 200, "{body}");
+    assert_eq!(redeem(&instance, &secret, &unused).await.0, 200);
+    for (status, body) in [redeem(&instance, &secret, &used).await, refresh(&instance, &secret, &rotated).await] {
+        assert_eq!((status, &body["error"]), (400, &"invalid_grant".into()), "what was used up came back to life");
+    }
     // The session came along: a code without another sign-in.
     let new = granted(&instance, &secret, &browser).await;
     assert_eq!(refresh(&instance, &secret, &new).await.0, 200);
