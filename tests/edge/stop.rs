@@ -140,6 +140,8 @@ fn a_passed_socket_that_nobody_wants_stops_the_start() {
     let faults = Server::prepare(parts).err().unwrap();
     assert_eq!(
         faults,
-        [format!("systemd passed a socket on {address}, which is none of server.listen and admin.listen")]
+        [format!(
+            "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
+        )]
     );
 }
