@@ -16,12 +16,12 @@ pub(super) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
 }
 
-/// What the doorway looks at over HTTP/1.1 before there is a request: no tunnel, and no head that is longer than `limit`,
-/// counted as HTTP/2 does (RFC 9113 §6.5.2).
-pub(super) fn check_head(request: &RequestHeader, limit: usize) -> Result<()> {
+/// No tunnel, and no head that is longer than `limit`, counted as HTTP/2 does (RFC 9113 §6.5.2).
+pub(super) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if request.method == Method::CONNECT {
         return Err(refused(405, "no tunnels here"));
     }
+    let Some(limit) = limit else { return Ok(()) };
     let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
     let length = fields.sum::<usize>() + request.raw_path().len();
     if length > limit { Err(refused(431, "the request's head is too long")) } else { Ok(()) }

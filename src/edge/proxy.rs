@@ -265,9 +265,8 @@ impl ProxyHttp for Proxy {
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
             exchange.switch = Some(switch);
         }
-        if session.is_http2() {
-            check_head(session.req_header(), self.header_bytes)?;
-        }
+        // Over HTTP/1.1 the doorway has counted, and counts otherwise.
+        check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
             return Err(refused(400, "invalid request target"));
