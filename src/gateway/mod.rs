@@ -19,6 +19,7 @@ mod navigation;
 mod own;
 mod path;
 mod policy;
+mod remembered;
 mod replay;
 mod resource;
 mod rounds;
@@ -56,7 +57,8 @@ use cors::Cors;
 use credential::Presented;
 use headers::Unwritable;
 use path::{Ambiguous, CanonicalPath};
-use policy::{Refused, SignedIn, Visitor, Wish};
+use policy::{Refused, Visitor, Wish};
+use remembered::Remembered;
 use route::{Place, Routes, Rule};
 use session::Uses;
 use visit::{Body, Sessions, Visit};
@@ -89,6 +91,8 @@ pub struct Gateway {
     /// In the configuration's order.
     gates: Vec<Gate>,
     uses: Arc<Uses>,
+    /// By the places that the applications have in this configuration.
+    remembered: Remembered,
     assertions: Arc<Assertions>,
 }
 
@@ -105,13 +109,15 @@ type Halt = (&'static str, Answer);
 impl Gateway {
     /// The gate that this configuration asks for.
     pub fn new(config: &Config) -> Self {
-        Self { gates: gates(config), uses: Arc::default(), assertions: Arc::default() }
+        let remembered = Remembered::default();
+        Self { gates: gates(config), uses: Arc::default(), remembered, assertions: Arc::default() }
     }
 
     /// The gate that another configuration asks for. It goes on with what this one has noted and signed.
     #[must_use]
     pub fn with(&self, config: &Config) -> Self {
-        Self { gates: gates(config), uses: Arc::clone(&self.uses), assertions: Arc::clone(&self.assertions) }
+        let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
+        Self { gates: gates(config), uses, remembered: Remembered::default(), assertions }
     }
 
     /// The application that a `Host` header names, an index into the configured ones.
@@ -263,7 +269,7 @@ impl Gateway {
         }
         let token = match Presented::read(&visit.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Ok(Visitor::Nobody)),
-            Presented::Nothing => return self.browser(visit, &wish.cors).await,
+            Presented::Nothing => return self.browser(visit, wish.index, &wish.cors).await,
             Presented::Malformed => return Ok(Err(refuse_token(visit))),
             Presented::Bearer(token) => token,
         };
@@ -277,8 +283,8 @@ impl Gateway {
         }
     }
 
-    async fn browser(&self, visit: &Visit<'_>, cors: &Cors) -> Result<Result<Visitor, Halt>, StoreError> {
-        let Some(signed_in) = session::find(visit).await? else { return Ok(Ok(Visitor::Nobody)) };
+    async fn browser(&self, visit: &Visit<'_>, app: usize, cors: &Cors) -> Result<Result<Visitor, Halt>, StoreError> {
+        let Some(known) = self.remembered.find(visit, app).await? else { return Ok(Ok(Visitor::Nobody)) };
         let own = visit.app.origin(&visit.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));
         if !listed && navigation::is_foreign_websocket(&visit.head.headers, &own) {
@@ -286,10 +292,9 @@ impl Gateway {
             return Ok(Err(("foreign_origin", Answer::error(StatusCode::FORBIDDEN, &refusal))));
         }
         if !visit.is_again() {
-            self.uses.note(&signed_in.parent, visit.now);
+            self.uses.note(known.signed_in.session, known.last_seen_at, visit.now);
         }
-        let session::SignedIn { user, parent, at, acr } = signed_in;
-        Ok(Ok(Visitor::Browser(Arc::new(SignedIn { user, session: parent.id, at, acr }))))
+        Ok(Ok(Visitor::Browser(Arc::clone(&known.signed_in))))
     }
 }
 

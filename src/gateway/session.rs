@@ -22,13 +22,20 @@ pub(super) struct SignedIn {
     pub at: UnixTime,
     /// The context class that they reached.
     pub acr: String,
+    /// From when on this may not hold any more, whatever else happens.
+    pub until: UnixTime,
 }
 
-/// The person whose cookie came with the request. Everything that the cookie rests on is looked up each time: the
-/// application's session, the provider session that it came from, the person. So a logout or a disabled account ends it
+/// The session cookie that came with the request.
+pub(super) fn cookie(visit: &Visit<'_>) -> Option<SessionCookie> {
+    visit.cookie(visit.cookies.session).and_then(SessionCookie::parse)
+}
+
+/// The person whose cookie came with the request. Everything that the cookie rests on is looked up: the application's
+/// session, the provider session that it came from, the person. So a logout or a disabled account ends it
 /// with the next request, on every host.
 pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreError> {
-    let Some(cookie) = visit.cookie(visit.cookies.session).and_then(SessionCookie::parse) else { return Ok(None) };
+    let Some(cookie) = cookie(visit) else { return Ok(None) };
     let store = &visit.sealgate.store;
     let (own, parent) = match visit.sessions {
         Sessions::OfApp => {
@@ -57,7 +64,12 @@ pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreErr
         // A cookie from before the last sign-in proves nothing about that one.
         None => (UnixTime::from_seconds(0), "0".to_owned()),
     };
-    Ok(Some(SignedIn { user, parent, at, acr }))
+    let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
+    // A cookie from before the last sign-in ends sooner than the session.
+    let replaced = parent.previous_cookie.filter(|_| own.is_none() && parent.cookie != cookie.hash());
+    let ends = [own.map(|own| own.expires_at), replaced.map(|(_, until)| until)];
+    let until = ends.into_iter().flatten().fold(parent.expires_at.min(idle), UnixTime::min);
+    Ok(Some(SignedIn { user, parent, at, acr, until }))
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.
@@ -86,13 +98,13 @@ const EXACT: Duration = Duration::from_mins(1);
 
 impl Uses {
     /// Takes down that a session is in use.
-    pub(super) fn note(&self, session: &Session, now: UnixTime) {
-        if now.since(session.last_seen_at) < EXACT {
+    pub(super) fn note(&self, session: SessionId, last_seen_at: UnixTime, now: UnixTime) {
+        if now.since(last_seen_at) < EXACT {
             return;
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < MOST_USES {
-            waiting.insert(session.id);
+            waiting.insert(session);
         }
     }
 

@@ -49,7 +49,12 @@ impl Store {
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = table::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
-        self.commit(changes).await
+        let committed = self.commit(changes).await?;
+        // Another person may be in use now, or another cookie: that ends what the old one opened.
+        if committed == Committed::Yes {
+            self.access_changed();
+        }
+        Ok(committed)
     }
 
     /// Notes that a session is in use, at most once a minute. Best effort: a session that changes at the same moment is

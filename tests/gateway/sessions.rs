@@ -173,3 +173,68 @@ async fn a_planted_session_does_not_become_the_victims() {
     // The planted session ended, and is in no case Anna's.
     attacker.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
 }
+
+#[tokio::test]
+async fn a_session_is_looked_up_once_and_again_after_any_revocation() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let asked = async || {
+        let before = world.reads();
+        browser.fetch("https://wiki.test/a").await.arrived();
+        world.reads() - before
+    };
+    asked().await;
+    assert_eq!((asked().await, asked().await), (0, 0));
+    // Whosever access changes: nobody's session is remembered beyond that.
+    world.sealgate.store.change_user(world.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    assert_eq!((asked().await, asked().await), (3, 0));
+    world.wait(29);
+    assert_eq!(asked().await, 0);
+    world.wait(1);
+    assert_eq!((asked().await, asked().await), (3, 0));
+    let cookie = browser.cookie("wiki.test", COOKIE).unwrap();
+    let stranger = Browser::new(&world);
+    stranger.set_cookie("shop.test", COOKIE, &cookie);
+    stranger.fetch("https://shop.test/orders/").await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_remembered_session_ends_to_the_second() {
+    let world = World::new().await;
+    for (waits, what) in [(vec![3590, 9], "idle"), ([1750; 20].to_vec(), "absolute")] {
+        let browser = signed_in(&world).await;
+        let mut passed = 0;
+        for seconds in waits {
+            world.wait(seconds);
+            passed += seconds;
+            browser.fetch("https://wiki.test/a").await.arrived();
+            if what == "absolute" {
+                world.gateway.note_uses(&world.sealgate).await;
+            }
+        }
+        let end = if what == "idle" { 3600 } else { 36_000 };
+        world.wait(end - passed - 1);
+        browser.fetch("https://wiki.test/a").await.arrived();
+        world.wait(1);
+        browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+    }
+}
+
+#[tokio::test]
+async fn a_remembered_cookie_of_the_provider_ends_when_somebody_else_signs_in() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/dashboard", ANNA).await.arrived();
+    let before = browser.cookie("id.test", COOKIE).unwrap();
+    let old = Browser::new(&world);
+    old.set_cookie("id.test", COOKIE, &before);
+    for _ in 0..2 {
+        assert_eq!(old.fetch("https://id.test/dashboard").await.header("x-forwarded-email"), Some(ANNA));
+    }
+    let page = browser.open("https://id.test/.sealgate/switch-account").await;
+    let page = browser.submit(&page, &[("account", "")]).await;
+    let end = browser.sign_in(&page, BEN).await;
+    assert_eq!(end.header("x-forwarded-email"), Some(BEN));
+    old.fetch("https://id.test/dashboard").await.assert_refused(401, "login_required");
+    assert_eq!(browser.fetch("https://id.test/dashboard").await.header("x-forwarded-email"), Some(BEN));
+}

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -145,6 +146,7 @@ pub(crate) struct World {
     pub(crate) sealgate: Arc<Sealgate>,
     pub(crate) gateway: Gateway,
     pub(crate) engine: Arc<MemoryEngine>,
+    reads: Arc<AtomicUsize>,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) anna: User,
     pub(crate) ben: User,
@@ -169,11 +171,12 @@ impl World {
         let config = Config::parse(&format!("{SETTINGS}{settings}"), Path::new("/nowhere")).unwrap();
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
+        let reads = Arc::default();
         let parts = Parts {
             config,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
-            engine: Arc::new(TakingTurns(Arc::clone(&engine))),
+            engine: Arc::new(TakingTurns(Arc::clone(&engine), Arc::clone(&reads))),
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
@@ -190,6 +193,7 @@ impl World {
             ben: person(2, BEN, "Ben", &[], now),
             sealgate,
             engine,
+            reads,
             clock,
         };
         for user in [&world.anna, &world.ben] {
@@ -197,6 +201,11 @@ impl World {
         }
         assert_eq!(world.sealgate.store.add_client(&client(now)).await.unwrap(), AddOutcome::Added);
         world
+    }
+
+    /// Records that were asked of the store so far.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
     }
 
     pub(crate) fn wait(&self, seconds: u64) {
@@ -377,11 +386,12 @@ impl Reply {
 
 /// The memory engine, which lets others have their turn before each of its steps: so that two requests at once meet in the
 /// middle, as they do on a disk.
-struct TakingTurns(Arc<MemoryEngine>);
+struct TakingTurns(Arc<MemoryEngine>, Arc<AtomicUsize>);
 
 #[async_trait]
 impl Engine for TakingTurns {
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.0.get(key).await
     }

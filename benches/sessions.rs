@@ -1,0 +1,172 @@
+//! What it costs the gate to look a browser's session up with each request: the application's session, the provider session
+//! that it came from and the person, out of sled. Beside it, what a cache of the outcome would cost. `SESSIONS` (20000),
+//! `SESSION_ROUNDS` (7), `SESSION_LOOKUPS` a round (200000).
+//!
+//! The two take turns, round by round, so that what else the machine does meets both.
+
+#![expect(clippy::print_stdout, reason = "the figures are the outcome")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]
+
+use std::env;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quick_cache::sync::Cache;
+use sealgate::config;
+use sealgate::protocol::secret::SecretHash;
+use sealgate::protocol::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::store::sled::SledEngine;
+use sealgate::store::{AddOutcome, Store};
+
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+/// Commits at once while the store is filled.
+const AT_ONCE: usize = 64;
+
+fn main() {
+    let number = |name: &str, default: usize| env::var(name).map_or(default, |text| text.parse().unwrap());
+    let (count, rounds) = (number("SESSIONS", 20_000), number("SESSION_ROUNDS", 7));
+    let lookups = number("SESSION_LOOKUPS", 200_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let store = config::Store {
+            engine: config::StoreEngine::Sled,
+            path: directory.path().to_owned(),
+            cache_bytes: 64 << 20,
+            reserve_bytes: 16 << 20,
+            queue: 4096,
+        };
+        let engine = Arc::new(SledEngine::open(&store, Arc::new(())).unwrap());
+        let store = Arc::new(Store::open(Arc::clone(&engine) as _, 100_000).await.unwrap());
+        let cookies = Arc::new(fill(&store, count).await);
+        let cache = Arc::new(Cache::new(count));
+        for cookie in cookies.iter() {
+            cache.insert(*cookie.hash().as_bytes(), Arc::new(find(&store, cookie).await));
+        }
+        let (mut looked_up, mut cached) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            looked_up.push(from_store(&store, &cookies, lookups).await);
+            cached.push(from_cache(&cache, &cookies, lookups));
+        }
+        println!("{count} sessions, medians of {rounds} rounds of {lookups} lookups, one thread:");
+        println!("from the store  {:>6} ns", median(looked_up, lookups));
+        println!("from a cache    {:>6} ns", median(cached, lookups));
+        drop(store);
+        engine.close();
+    });
+}
+
+/// Each with a person of its own.
+async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
+    let mut cookies = Vec::with_capacity(count);
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..count as u64 {
+        let bytes = u128::from(number).to_be_bytes();
+        let cookie = SessionCookie::new(SessionId::from_random(bytes), [7; 24]);
+        cookies.push(cookie.clone());
+        if tasks.len() == AT_ONCE {
+            tasks.join_next().await.unwrap().unwrap();
+        }
+        let store = Arc::clone(store);
+        tasks.spawn(async move {
+            let subject = Subject::from_random(bytes);
+            assert_eq!(store.add_user(&person(subject, number)).await.unwrap(), AddOutcome::Added);
+            let sign_in = SignIn { subject, at: NOW, steps: vec![Step::Password] };
+            let parent = SessionId::from_random((u128::from(number) + (1 << 100)).to_be_bytes());
+            store.begin_session(&session(parent, cookie.hash(), sign_in.clone())).await.unwrap();
+            let own = AppSession {
+                id: cookie.id,
+                cookie: cookie.hash(),
+                app: "wiki".into(),
+                parent,
+                subject,
+                sign_in,
+                created_at: NOW,
+                expires_at: NOW.plus(Duration::from_hours(100)),
+            };
+            store.begin_app_session(&own).await.unwrap();
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    cookies
+}
+
+fn person(sub: Subject, number: u64) -> User {
+    User {
+        sub,
+        email: Email::parse(&format!("person{number}@example.test")).unwrap(),
+        email_verified: true,
+        name: "Ayşe Yılmaz".into(),
+        phone_number: None,
+        picture: None,
+        roles: [].into(),
+        groups: ["staff".to_owned(), "editors".to_owned()].into(),
+        password: None,
+        state: UserState::Enabled,
+        created_at: NOW,
+        updated_at: NOW,
+    }
+}
+
+fn session(id: SessionId, cookie: SecretHash, sign_in: SignIn) -> Session {
+    Session {
+        id,
+        cookie,
+        previous_cookie: None,
+        sign_ins: vec![sign_in],
+        created_at: NOW,
+        last_seen_at: NOW,
+        expires_at: NOW.plus(Duration::from_hours(100)),
+        idle_seconds: 28_800,
+        address: IpAddr::from([192, 0, 2, 7]),
+        user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".into(),
+    }
+}
+
+/// What the gate does with a request's cookie.
+async fn find(store: &Store, cookie: &SessionCookie) -> (User, Session, AppSession) {
+    let own = store.app_session(cookie.id).await.unwrap().unwrap().value;
+    assert!(own.cookie == cookie.hash());
+    let parent = store.session(own.parent).await.unwrap().unwrap().value;
+    assert!(parent.is_live(NOW));
+    let user = store.user(own.subject).await.unwrap().filter(User::is_enabled).unwrap();
+    (user, parent, own)
+}
+
+async fn from_store(store: &Store, cookies: &[SessionCookie], lookups: usize) -> Duration {
+    let begun = Instant::now();
+    for number in 0..lookups {
+        std::hint::black_box(find(store, at(cookies, number)).await);
+    }
+    begun.elapsed()
+}
+
+fn from_cache(
+    cache: &Cache<[u8; 32], Arc<(User, Session, AppSession)>>,
+    cookies: &[SessionCookie],
+    lookups: usize,
+) -> Duration {
+    let begun = Instant::now();
+    for number in 0..lookups {
+        // The hash of the cookie is part of it: it is the key.
+        let found = cache.get(at(cookies, number).hash().as_bytes()).unwrap();
+        assert!(found.1.is_live(NOW));
+        std::hint::black_box(found);
+    }
+    begun.elapsed()
+}
+
+/// Another session each time, in no order that a processor's cache would like.
+fn at(cookies: &[SessionCookie], number: usize) -> &SessionCookie {
+    &cookies[number.wrapping_mul(7919) % cookies.len()]
+}
+
+fn median(mut times: Vec<Duration>, lookups: usize) -> u128 {
+    times.sort_unstable();
+    times[times.len() / 2].as_nanos() / lookups as u128
+}

@@ -1,0 +1,69 @@
+//! Sessions that were found live a moment ago, so that the next request of the same browser reads nothing from the store.
+//!
+//! As with access tokens, an entry carries the store's epoch from before its lookups: once anything was revoked or changed
+//! anywhere that can take access away, the epoch has moved and the session is looked up again. What moves no epoch is only
+//! the clock, and that a session was used: an entry ends with the first of the times that it rests on, and is short.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quick_cache::sync::Cache;
+
+use crate::gateway::policy::SignedIn;
+use crate::gateway::session;
+use crate::gateway::visit::Visit;
+use crate::protocol::session::SessionId;
+use crate::protocol::time::UnixTime;
+use crate::store::StoreError;
+
+/// Sessions that are remembered, 2 KiB each or so.
+const REMEMBERED: usize = 16_384;
+
+/// How long one is remembered at most: so old may the last use be by which it is judged.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Sessions by application, id and the hash of the cookie's secret: an application's cookie opens no other one.
+pub(super) struct Remembered(Cache<(usize, SessionId, [u8; 32]), Arc<Known>>);
+
+/// A session that was found live.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Who.
+    pub signed_in: Arc<SignedIn>,
+    /// When the session was last used, as the store has it.
+    pub last_seen_at: UnixTime,
+    epoch: u64,
+    until: UnixTime,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+impl Remembered {
+    /// The person whose cookie came with a request to the application of this index.
+    pub(super) async fn find(&self, visit: &Visit<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
+        let Some(cookie) = session::cookie(visit) else { return Ok(None) };
+        let key = (app, cookie.id, *cookie.hash().as_bytes());
+        // Before any lookup: a revocation that comes after this line moves the epoch past what the entry will carry.
+        let epoch = visit.sealgate.store.epoch();
+        if let Some(known) = self.0.get(&key).filter(|known| known.epoch == epoch && visit.now < known.until) {
+            return Ok(Some(known));
+        }
+        let Some(found) = session::find(visit).await? else {
+            self.0.remove(&key);
+            return Ok(None);
+        };
+        let session::SignedIn { user, parent, at, acr, until } = found;
+        let known = Arc::new(Known {
+            signed_in: Arc::new(SignedIn { user, session: parent.id, at, acr }),
+            last_seen_at: parent.last_seen_at,
+            epoch,
+            until: until.min(visit.now.plus(LONGEST)),
+        });
+        self.0.insert(key, Arc::clone(&known));
+        Ok(Some(known))
+    }
+}
