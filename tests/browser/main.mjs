@@ -37,6 +37,8 @@ async function examine(browser, lane, state, cookies) {
   const blame = (where, found) => found.forEach((fault) => tell(`${place}${where}: ${fault}`));
   try {
     await state.show(page, lane.name);
+    // What was waited for may stand there before the stylesheet does.
+    await page.waitForLoadState("load");
     const status = journal.responses[0]?.status();
     if (status !== (state.status ?? 200)) blame("", [`the status is ${status}`]);
     const { weight, faults: heavy } = await light(journal);
