@@ -109,5 +109,5 @@ uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirec
 sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
 sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
 
-timeout --kill-after 10 "${BROWSER_TIMEOUT:-300}" node tests/browser/main.mjs "$@" \
+timeout --kill-after 10 "${BROWSER_TIMEOUT:-900}" node tests/browser/main.mjs "$@" \
     || { echo "tests/browser failed (exit code $?; 124 means that it took too long)"; exit 1; }
