@@ -108,13 +108,14 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted: &trusted,
     };
     let apps = apps::apps(root.sections("app"), &own, files);
-    let (issuer, apps) = (issuer?, apps?);
-    let warnings = tls::coverage(&certificates, &issuer, &apps);
+    let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
+    let mut warnings = tls::coverage(&certificates, &issuer, &apps);
+    warnings.extend(one_call_at_a_time(&hsm));
     Some(Config {
         issuer,
         server,
         admin: admin?,
-        hsm: hsm?,
+        hsm,
         store: store?,
         tokens,
         keys,
@@ -224,6 +225,16 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         hang_abort,
         mechanism,
         require_local,
+    })
+}
+
+/// A warning of p11-kit's client with more than one call under way: see hsm/README.md. It is known by its file's name, for
+/// it answers `C_GetInfo` in the name of the module behind it.
+fn one_call_at_a_time(hsm: &Hsm) -> Option<Fault> {
+    let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
+    (is_client && hsm.sessions > 1).then(|| {
+        let problem = "p11-kit's client can hang for good when its server dies while two calls are under way; write 1";
+        Fault::new("hsm.sessions".to_owned(), None, problem.to_owned())
     })
 }
 

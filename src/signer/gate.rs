@@ -73,6 +73,8 @@ struct State {
     inside: Vec<Option<Instant>>,
     /// Since when the supervisor is inside one.
     supervisor: Option<Instant>,
+    /// Whether the supervisor wants no call beside its own.
+    alone: bool,
     /// Workers that found no session free and wait.
     parked: usize,
     /// Whether the supervisor was asked to look at the keys.
@@ -99,6 +101,7 @@ impl Gate {
             slot,
             inside: vec![None; workers],
             supervisor: None,
+            alone: false,
             parked: 0,
             look: false,
             hung: Stuck::default(),
@@ -136,6 +139,12 @@ impl Gate {
         let mut state = self.lock();
         loop {
             match &state.phase {
+                Phase::Up if state.alone => {
+                    let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                        return Err(Refusal::Timeout);
+                    };
+                    state = self.wait(state, left);
+                }
                 Phase::Up => {
                     let (epoch, slot) = (state.epoch, state.slot);
                     if let Some(place) = state.inside.get_mut(worker) {
@@ -207,13 +216,22 @@ impl Gate {
         }
     }
 
-    /// Marks the supervisor as inside calls until the mark is dropped; for the watchdog.
+    /// Marks the supervisor as inside calls until the mark is dropped; for the watchdog. With one worker it waits for the
+    /// worker to come out, and keeps it out: one session means one call at a time, which is what an operator asks for
+    /// whose module does not bear two. (p11-kit's client leaves a thread waiting for ever when its server dies while two
+    /// calls are under way.)
     pub(super) fn supervise(&self) -> Supervising<'_> {
-        self.lock().supervisor = Some(Instant::now());
+        let mut state = self.lock();
+        state.supervisor = Some(Instant::now());
+        state.alone = state.inside.len() == 1;
+        while state.alone && state.inside.iter().any(Option::is_some) && !matches!(state.phase, Phase::Closed) {
+            state = self.wait(state, Duration::from_secs(1));
+        }
+        drop(state);
         Supervising { gate: self }
     }
 
-    /// The same for a call that may take `allowed` without anything being wrong with it.
+    /// The same for a call that may take `allowed` without anything being wrong with it; a worker may go on signing.
     pub(super) fn supervise_long(&self, allowed: Duration) -> Supervising<'_> {
         // Time before that counts as none.
         self.lock().supervisor = Some(Instant::now() + allowed);
@@ -312,8 +330,8 @@ impl Gate {
         if let Some(place) = state.inside.get_mut(worker) {
             *place = None;
         }
-        // Nobody waits for a leaver while the gate is open, and this is the path of every signature.
-        if !matches!(state.phase, Phase::Up) {
+        // Nobody else waits for a leaver while the gate is open, and this is the path of every signature.
+        if !matches!(state.phase, Phase::Up) || state.alone {
             self.changed.notify_all();
         }
     }
@@ -369,7 +387,11 @@ pub(super) struct Supervising<'a> {
 
 impl Drop for Supervising<'_> {
     fn drop(&mut self) {
-        self.gate.lock().supervisor = None;
+        let mut state = self.gate.lock();
+        state.supervisor = None;
+        if std::mem::take(&mut state.alone) {
+            self.gate.changed.notify_all();
+        }
     }
 }
 
@@ -470,6 +492,32 @@ mod tests {
         drop(pass);
         gate.mark_hung(gate.stuck(SOON));
         assert!(gate.ready());
+    }
+
+    #[test]
+    fn with_one_session_there_is_one_call_at_a_time() {
+        let gate = gate(1);
+        let pass = gate.enter(0, Instant::now()).unwrap();
+        std::thread::scope(|scope| {
+            let supervising = scope.spawn(|| gate.supervise());
+            std::thread::sleep(SOON);
+            assert!(!supervising.is_finished(), "the supervisor calls beside the worker");
+            drop(pass);
+            let supervising = supervising.join().unwrap();
+            let refused = gate.enter(0, Instant::now() + SOON).err();
+            assert_eq!(refused, Some(Refusal::Timeout), "the worker calls beside the supervisor");
+            let waiting = scope.spawn(|| gate.enter(0, Instant::now() + LATE).is_ok());
+            drop(supervising);
+            assert!(waiting.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn with_two_sessions_the_supervisor_waits_for_nobody() {
+        let gate = gate(2);
+        let _pass = gate.enter(0, Instant::now()).unwrap();
+        let _supervising = gate.supervise();
+        assert!(gate.enter(1, Instant::now()).is_ok());
     }
 
     #[test]

@@ -96,6 +96,18 @@ fn module_that_is_absent_is_a_fault() {
 }
 
 #[test]
+fn several_sessions_through_p11_kits_client_are_a_warning() {
+    let mut installed = Installed::new();
+    installed.write("p11-kit-client.so", "a library");
+    installed.text = installed.text.replace("module.so", "p11-kit-client.so");
+    let warnings = lines(&installed.load().unwrap().warnings);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    starts(&warnings[0], "hsm.sessions: p11-kit's client can hang for good when its server dies");
+    installed.text += "hsm.sessions = 1";
+    assert_eq!(installed.load().unwrap().warnings, []);
+}
+
+#[test]
 fn store_path_that_is_a_file_is_a_fault() {
     let installed = Installed::new();
     installed.write("store", "");
