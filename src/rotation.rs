@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::ambient::{Entropy, random};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::key_life::{KeyRing, KeyState};
 use crate::protocol::time::UnixTime;
 use crate::sealgate::Sealgate;
@@ -151,6 +152,8 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let activate_at = ring.find(&kid).and_then(|key| key.activate_at).map(UnixTime::seconds);
     signer.follow(ring.clone(), Arc::clone(&sealgate.clock));
     sealgate.metrics.key_rotations.inc();
+    let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
+    sealgate.audit.record(store, event).await;
     tracing::info!(kid, activate_at, "the next signing key is published; it signs from activate_at on");
     for removed in ring.keys().iter().filter(|key| key.state(now) == KeyState::Removed && found.contains(&key.kid)) {
         tracing::warn!(kid = removed.kid, "this key was removed and is still in the token; delete it there");

@@ -29,7 +29,7 @@ impl Names {
         };
         let actor = match event.actor {
             Actor::Administrator(subject) => Some(self.person(call, subject).await?),
-            Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator => None,
+            Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator | Actor::Server => None,
         };
         let party = match &event.client {
             // Our own pages have no name that says more than the event itself.
@@ -99,6 +99,7 @@ impl Written {
                 Actor::Administrator(_) => administrator.map_or(AuditActor::Operator, AuditActor::Administrator),
                 Actor::Client => AuditActor::Client,
                 Actor::Operator => AuditActor::Operator,
+                Actor::Server => AuditActor::Server,
             },
             subject: self.subject.as_ref().map(Called::named),
             party: self.party.as_ref().map(Called::named),

@@ -67,6 +67,8 @@ pub enum AuditActor<'a> {
     Client,
     /// Whoever gives commands on the machine.
     Operator,
+    /// The server by itself.
+    Server,
 }
 
 /// A person's own events.
@@ -154,6 +156,7 @@ impl<'a> EventWords<'a> {
             AuditActor::Administrator(_) => None,
             AuditActor::Client => Some(t.actor_client()),
             AuditActor::Operator => Some(t.actor_operator()),
+            AuditActor::Server => Some(t.actor_server()),
         };
         let of_others = matches!(line.actor, AuditActor::Administrator(_) | AuditActor::Operator);
         let others_doing = of_others.then(|| t.activity_by_administrator());

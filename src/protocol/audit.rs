@@ -148,6 +148,8 @@ pub enum Actor {
     Client,
     /// Whoever may give commands on the machine.
     Operator,
+    /// The server by itself, as its configuration says.
+    Server,
 }
 
 impl fmt::Display for Actor {
@@ -158,6 +160,7 @@ impl fmt::Display for Actor {
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
+            Self::Server => f.write_str("server"),
         }
     }
 }

@@ -69,6 +69,17 @@ fn keys_follow_one_another_by_themselves_at_the_configured_times() {
     assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(0));
     assert!(metric(&instance, "sealgate_key_rotations_total") >= Some(2));
 
+    // Who looks through the trail for what happened to the keys finds it there, though nobody did it.
+    let list = instance.json(&["audit", "--kind", "keys_changed"]);
+    let events = list["events"].as_array().unwrap();
+    let rotated = |kid: &str| {
+        let detail = format!("rotate {kid}");
+        events.iter().any(|event| event["actor"] == "server" && event["detail"] == detail.as_str())
+    };
+    for key in keys.iter().skip(1) {
+        assert!(rotated(key["kid"].as_str().unwrap()), "{key} is not among {list}");
+    }
+
     let status = instance.json(&["status"]);
     let next = status["next_rotation_at"].as_u64().unwrap();
     let active = keys.iter().filter_map(|key| key["activate_at"].as_u64()).max().unwrap();

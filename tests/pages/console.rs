@@ -216,6 +216,7 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         AuditActor::Administrator(Named { name: None, has_page: false, ..somebody }),
         AuditActor::Client,
         AuditActor::Operator,
+        AuditActor::Server,
     ];
     let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
     let page = AuditLog {

@@ -443,6 +443,7 @@ actor-stranger = Somebody who was not signed in
 actor-person = The person
 actor-client = The client
 actor-operator = Somebody on the command line
+actor-server = The server by itself
 event-signed-in = Signed in
 event-sign-in-failed = A sign-in failed
 event-app-signed-in = Signed in to a protected application

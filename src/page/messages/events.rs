@@ -36,6 +36,7 @@ messages! {
     plain actor_person = "actor-person" ();
     plain actor_client = "actor-client" ();
     plain actor_operator = "actor-operator" ();
+    plain actor_server = "actor-server" ();
 
     plain event_signed_in = "event-signed-in" ();
     plain event_sign_in_failed = "event-sign-in-failed" ();

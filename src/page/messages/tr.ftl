@@ -412,6 +412,7 @@ actor-stranger = Oturum açmamış biri
 actor-person = Kişinin kendisi
 actor-client = İstemcinin kendisi
 actor-operator = Komut satırını kullanan biri
+actor-server = Sunucu, kendiliğinden
 event-signed-in = Oturum açıldı
 event-sign-in-failed = Oturum açma denemesi başarısız oldu
 event-app-signed-in = Korunan bir uygulamada oturum açıldı
