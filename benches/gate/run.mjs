@@ -8,9 +8,9 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { createHash, createPublicKey, randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePorts } from "../../tests/support/free_ports.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
 const root = new URL("../..", import.meta.url).pathname;
@@ -240,14 +240,6 @@ async function listens(port) {
     }
   }
   throw new Error(`nothing listens on port ${port}\n${readFileSync(`${work}/log`, "utf8").slice(-2000)}`);
-}
-
-async function freePorts(count) {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => new Promise((done) => server.once("listening", done))));
-  const found = servers.map((server) => server.address().port);
-  for (const server of servers) server.close();
-  return found;
 }
 
 function median(values) {

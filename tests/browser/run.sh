@@ -13,47 +13,14 @@ done
 [ -x "${CHROMIUM:=/usr/bin/chromium}" ] || { echo "$CHROMIUM is missing: run .ci/install browser" >&2; exit 1; }
 export CHROMIUM
 
+. tests/support/provider.sh
 cargo build --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
-mkdir -p target
-work=$(mktemp -d "$PWD/target/browser.XXXXXX")
-pids=()
-stop() {
-    status=$?
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
-    [ "$status" = 0 ] || { echo "--- log of the provider"; tail -n 30 "$work/log" 2>/dev/null || true; }
-    rm -rf "$work"
-    exit "$status"
-}
-trap stop EXIT
-
-# All at once, so that no two are the same. Nothing ever listens on the last one.
-read -r port admin upstream callback away < <(node -e '
-    const { createServer } = require("net");
-    const servers = Array.from({ length: 5 }, () => createServer().listen(0, "127.0.0.1"));
-    Promise.all(servers.map((server) => new Promise((done) => server.once("listening", done)))).then(() => {
-        console.log(servers.map((server) => server.address().port).join(" "));
-        for (const server of servers) server.close();
-    });')
-
-hsm/init-token.sh "$work/hsm" sealgate >/dev/null
-export SOFTHSM2_CONF="$work/hsm/softhsm2.conf"
+begin browser
+# Nothing ever listens on the last one.
+read -r port admin upstream callback away < <(node tests/support/free_ports.mjs 5)
 # The load balancer is trusted so that each browser can come from an address of its own, with rate limits of its own.
-cat >"$work/sealgate.toml" <<END
-issuer = "http://localhost:$port"
-[server]
-listen = ["127.0.0.1:$port"]
-trusted_proxies = ["127.0.0.1"]
-[admin]
-listen = "127.0.0.1:$admin"
-socket = "$work/admin.sock"
-[hsm]
-module = "/usr/lib/softhsm/libsofthsm2.so"
-token_label = "sealgate"
-pin_file = "$work/hsm/pin"
-[store]
-path = "$work/store"
+configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' <<END
 [login]
 failures_per_account = 4
 [pages]
@@ -82,19 +49,10 @@ END
 
 export ISSUER="http://localhost:$port" CALLBACK_PORT="$callback" APP="http://app.localhost:$port"
 export AWAY="http://away.localhost:$port" PASSWORD="doğru at pil zımba"
-sealgate() { target/debug/sealgate "$@" --config "$work/sealgate.toml"; }
 sealgate key generate >/dev/null
 target/debug/examples/legacy "127.0.0.1:$upstream" >/dev/null &
 pids+=($!)
-target/debug/sealgate serve --config "$work/sealgate.toml" >"$work/log" 2>&1 &
-pids+=($!)
-ready() { curl -sf --max-time 5 "http://127.0.0.1:$admin/readyz" >/dev/null; }
-for _ in $(seq 300); do
-    ready && break
-    kill -0 "${pids[1]}" || { echo "the provider ended"; exit 1; }
-    sleep 0.1
-done
-ready || { echo "the provider is not ready after 30 s"; exit 1; }
+serve
 
 # A pair of people for each of the runs that go on side by side; one has long details, for narrow pages.
 for lane in en-script en-plain tr-script tr-plain walk; do

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,8 @@ use sealgate::edge::{
 };
 use sealgate::server::{Server, ServerParts, StopSignal};
 use tokio::sync::oneshot;
+
+use crate::port::free_port;
 
 /// The longest body that `/local/` takes.
 pub(crate) const BODY_LIMIT: usize = 1000;
@@ -331,7 +333,7 @@ pub(crate) fn upstream(talk: impl Fn(&str, &mut TcpStream) + Send + 'static) -> 
 
 /// An address where nobody listens.
 pub(crate) fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    (Ipv4Addr::LOCALHOST, free_port()).into()
 }
 
 /// A connection of a client that writes what it likes.

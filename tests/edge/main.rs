@@ -14,6 +14,8 @@ mod lasting;
 #[expect(dead_code, reason = "the example's main is not called here")]
 mod legacy;
 mod local;
+#[path = "../support/port.rs"]
+mod port;
 mod proxying;
 mod redirect;
 mod reload;

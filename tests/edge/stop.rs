@@ -79,8 +79,8 @@ fn a_server_that_stops_is_not_ready_and_still_tells_its_metrics() {
 
 #[test]
 fn every_fault_is_found_before_anything_starts() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let _holder = TcpListener::bind(taken).unwrap();
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap();
     let mut parts = parts(Arc::new(TestFront::default()), &[]);
     parts.server.listen = vec![taken];
     parts.apps = vec![crate::harness::app(&[])];

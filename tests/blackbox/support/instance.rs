@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{PASSWORD, REDIRECT_URI, SIGNED_OUT_URI};
+use super::{PASSWORD, REDIRECT_URI, SIGNED_OUT_URI, free_port};
 use crate::softhsm::{MODULE, SoftHsm};
 
 /// How long the program may take to be ready, and to stop.
@@ -51,11 +51,6 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// A port that nobody listens on right now.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Instance {

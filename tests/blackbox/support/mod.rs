@@ -4,10 +4,13 @@ mod browser;
 mod instance;
 #[allow(dead_code, reason = "the tests of crashes share this folder and do not use it")]
 pub(crate) mod load;
+#[path = "../../support/port.rs"]
+mod port;
 mod upstream;
 
 pub(crate) use browser::Browser;
-pub(crate) use instance::{Instance, Settings, free_port, wait_until};
+pub(crate) use instance::{Instance, Settings, wait_until};
+pub(crate) use port::free_port;
 pub(crate) use upstream::Upstream;
 
 /// The password of every person here.

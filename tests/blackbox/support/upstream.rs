@@ -1,9 +1,9 @@
 //! The application behind the gate: the bundled sample, which shows what it received.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use super::wait_until;
+use super::{free_port, wait_until};
 
 /// The sample application on a free port. Stops when dropped.
 pub(crate) struct Upstream {
@@ -13,7 +13,7 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let child = Command::new(program())
             .arg(format!("127.0.0.1:{port}"))
             .stdout(Stdio::null())

@@ -13,7 +13,7 @@ use super::outage::outlives;
 use super::world::{Client, configure_hsm, settings};
 use crate::MACHINE;
 use crate::softhsm::PIN;
-use crate::support::{Instance, wait_until};
+use crate::support::{Instance, free_port, wait_until};
 
 const MODULE: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/libtpm2_pkcs11.so";
 const SO_PIN: &str = "73105526";
@@ -87,10 +87,9 @@ impl Drop for Tpm {
 /// Two free ports, one after the other.
 fn two_ports() -> u16 {
     loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
-            return port;
+        let (first, second) = (free_port(), free_port());
+        if second == first + 1 {
+            return first;
         }
     }
 }
