@@ -1,20 +1,26 @@
 //! Who sent a request, as far as it can be known: made once at the edge, carried in the request's extensions.
 
-use std::net::IpAddr;
-
-/// Who opened the connection that a request came on: a client, or a proxy before us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub IpAddr);
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Where a request came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The client's address; behind a trusted proxy the one that the proxy names.
     pub address: IpAddr,
+    /// Who opened the connection that the request came on: the client, or a proxy before us.
+    pub peer: IpAddr,
     /// Whether the client came over TLS, to us or to a trusted proxy.
     pub secure: bool,
     /// Names the request in logs, answers and towards the application.
     pub request_id: String,
+}
+
+impl Origin {
+    /// Of a request of which nothing is known.
+    pub const fn unknown() -> Self {
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self { address: nowhere, peer: nowhere, secure: false, request_id: String::new() }
+    }
 }
 
 /// Stands in the extensions of a request that is asked about again while its exchange is open: nobody sent it anew, so it

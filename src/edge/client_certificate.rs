@@ -5,8 +5,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::{HeaderName, HeaderValue};
-use pingora::http::RequestHeader;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use pingora::listeners::TlsAccept;
 use pingora::protocols::tls::{SslDigest, TlsRef};
 use rustls::client::danger::HandshakeSignatureValid;
@@ -38,14 +37,14 @@ struct Shown {
 
 /// Tells an application what the client of this connection has shown and proven to be its own; otherwise sees to it that
 /// nobody else tells it.
-pub(super) fn tell(request: &mut RequestHeader, tls: Option<&SslDigest>) -> pingora::Result<()> {
-    request.remove_header(&SUBJECT);
-    request.remove_header(&FINGERPRINT);
-    let Some(shown) = tls.and_then(|tls| tls.extension.get::<Shown>()) else { return Ok(()) };
+pub(super) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
+    fields.remove(SUBJECT);
+    fields.remove(FINGERPRINT);
+    let Some(shown) = tls.and_then(|tls| tls.extension.get::<Shown>()) else { return };
     if let Some(subject) = &shown.subject {
-        request.insert_header(SUBJECT, subject)?;
+        fields.insert(SUBJECT, subject.clone());
     }
-    request.insert_header(FINGERPRINT, &shown.fingerprint)
+    fields.insert(FINGERPRINT, shown.fingerprint.clone());
 }
 
 /// Reads a verified certificate, once a connection.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use super::request_id::REQUEST_ID;
 
 /// A body that nobody wants is read nevertheless when it is this short and comes this fast, to keep the connection.
 const DISCARD_BYTES: u64 = 64 * 1024;

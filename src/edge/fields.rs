@@ -1,14 +1,10 @@
-//! Header fields that must have one form, whatever the client's HTTP version and the upstream's manners.
+//! A client's head, which must have one form whatever its HTTP version.
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHENTICATE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{COOKIE, HOST};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use pingora::http::{RequestHeader, ResponseHeader};
+use http::{HeaderValue, Method};
+use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
-
-use super::AnswerFields;
 
 /// A refusal that is the client's doing.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
@@ -53,61 +49,6 @@ pub(super) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
     let joined = cookies.fold([first, second].join(&b"; "[..]), |joined, cookie| [&joined, cookie].join(&b"; "[..]));
     let joined = HeaderValue::from_bytes(&joined).map_err(|_| refused(400, "invalid Cookie"))?;
     request.insert_header(COOKIE, joined)
-}
-
-/// Takes out every `Set-Cookie` that may not pass.
-pub(super) fn sift_cookies(response: &mut ResponseHeader, may_pass: impl Fn(&HeaderValue) -> bool) -> Result<()> {
-    if response.headers.get_all(SET_COOKIE).iter().all(&may_pass) {
-        return Ok(());
-    }
-    let passing: Vec<_> = response.headers.get_all(SET_COOKIE).iter().filter(|line| may_pass(line)).cloned().collect();
-    response.remove_header(&SET_COOKIE);
-    passing.into_iter().try_for_each(|line| response.append_header(SET_COOKIE, line).map(|_| ()))
-}
-
-/// RFC 9110 §7.6.1: what concerns one connection only goes no further. Framing fields stay, whatever `Connection`
-/// names: how the body ends is between us and the client, and Pingora sees to that.
-pub(super) fn strip_hop_by_hop(response: &mut ResponseHeader) {
-    const HOP_BY_HOP: [HeaderName; 8] = [
-        CONNECTION,
-        UPGRADE,
-        TE,
-        TRAILER,
-        PROXY_AUTHENTICATE,
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-connection"),
-        HeaderName::from_static("proxy-authentication-info"),
-    ];
-    let nominated = nominated(&response.headers);
-    let framing = |name: &HeaderName| [CONTENT_LENGTH, TRANSFER_ENCODING].contains(name);
-    let goes = |name: &&HeaderName| HOP_BY_HOP.contains(name) || (nominated.contains(name) && !framing(name));
-    // Most answers have none of these, and to look is cheaper than to take out what is not there.
-    let going: Vec<HeaderName> = response.headers.keys().filter(goes).cloned().collect();
-    for name in &going {
-        response.remove_header(name);
-    }
-}
-
-fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
-    let lines = headers.get_all(CONNECTION).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
-}
-
-/// Changes an upstream's answer as the front has said.
-///
-/// # Errors
-/// When a field cannot be written.
-pub(super) fn change_answer(response: &mut ResponseHeader, answer: &AnswerFields) -> Result<()> {
-    for name in &answer.remove {
-        response.remove_header(name);
-    }
-    for (name, value) in &answer.set {
-        response.insert_header(name, value)?;
-    }
-    for (name, value) in &answer.append {
-        response.append_header(name, value)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -158,26 +99,5 @@ mod tests {
         join_cookies(&mut request).unwrap();
         let cookies: Vec<_> = request.headers.get_all(COOKIE).iter().collect();
         assert_eq!(cookies, ["a=1; b=2; c=3; d=4"]);
-    }
-
-    #[test]
-    fn hop_by_hop_fields_of_a_response_go_no_further() {
-        let mut response = ResponseHeader::build(200, None).unwrap();
-        for (name, value) in [
-            ("connection", "X-Hop, Content-Length, keep-alive"),
-            ("x-hop", "1"),
-            ("x-end", "2"),
-            ("content-length", "3"),
-            ("keep-alive", "timeout=5"),
-            ("proxy-authenticate", "Basic"),
-            ("trailer", "x-t"),
-            ("upgrade", "h2c"),
-        ] {
-            response.append_header(name, value).unwrap();
-        }
-        strip_hop_by_hop(&mut response);
-        let mut left: Vec<_> = response.headers.keys().map(HeaderName::as_str).collect();
-        left.sort_unstable();
-        assert_eq!(left, ["content-length", "x-end"]);
     }
 }

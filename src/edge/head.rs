@@ -53,11 +53,12 @@ pub(super) enum Fault {
 /// The first fault.
 pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
     let lines = head.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
+    let clean = is_clean(lines);
     let mut rest = 0;
     let mut lines = memchr::memchr_iter(b'\n', lines).map(|end| {
         let line = lines.get(rest..=end).unwrap_or_default();
         rest = end + 1;
-        without_end(line)
+        without_end(line, clean)
     });
     let request = lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(Fault::RequestLine)?;
     if request.starts_with(b"CONNECT ") {
@@ -74,7 +75,7 @@ pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
             return Err(Fault::Field);
         }
         let value = value.get(1..).unwrap_or_default().trim_ascii();
-        if count > MOST_FIELDS || any_byte(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
+        if count > MOST_FIELDS || (!clean && any_byte(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)) {
             return Err(Fault::Field);
         }
         if name.eq_ignore_ascii_case(b"content-length") {
@@ -104,10 +105,18 @@ fn authority(request: &[u8]) -> Option<&[u8]> {
     target.get(after..)?.split(|byte| matches!(byte, b'/' | b'?')).next()
 }
 
-/// A line without its CR LF.
-fn without_end(line: &[u8]) -> Result<&[u8], Fault> {
+/// A line without its CR LF. In a clean head it can hold no other.
+fn without_end(line: &[u8], clean: bool) -> Result<&[u8], Fault> {
     let line = line.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
-    if any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(Fault::LineEnd) } else { Ok(line) }
+    if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(Fault::LineEnd) } else { Ok(line) }
+}
+
+/// Whether there are as many CRs as LFs and no other control but tabs: one look for what is nearly always so, and what
+/// fault another head has is found out by and by.
+fn is_clean(lines: &[u8]) -> bool {
+    let is_other = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\r' | b'\n')) || byte == 0x7f;
+    let count = |wanted| memchr::memchr_iter(wanted, lines).count();
+    !any_byte(lines, is_other) && count(b'\r') == count(b'\n')
 }
 
 /// Whether any byte is such a one. Looks at all of them without a branch, many at a time: a head of a kilobyte, most of it

@@ -16,6 +16,7 @@ mod head;
 mod inherited;
 mod lasting;
 mod listeners;
+mod onward;
 mod proxy;
 mod quota;
 mod redirect;
@@ -34,7 +35,7 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
-pub use crate::origin::{Again, Origin, Peer};
+pub use crate::origin::{Again, Origin};
 pub use admin::Health;
 pub(crate) use admin::admin_service;
 pub use client_address::client_address;
@@ -56,7 +57,7 @@ pub use upstream::{Find, Resolver};
 #[async_trait]
 pub trait Front: Send + Sync + 'static {
     /// Decides on a request from its head: once a request, before any byte of its body is read. `head.extensions` holds
-    /// the [`Origin`] and the [`Peer`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
+    /// the [`Origin`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
     async fn decide(&self, head: &request::Parts) -> Verdict;
 
     /// Answers a request that [`Verdict::Local`] claimed, its body read within the limit. The extensions hold the

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST, STRICT_TRANSPORT_SECURITY};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, request};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -18,16 +18,17 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::exchange::{BodyFault, REQUEST_ID, discard_short_body, linger, read_body, respond};
-use super::fields::{change_answer, check_head, join_cookies, refused, settle_host, sift_cookies, strip_hop_by_hop};
+use super::exchange::{BodyFault, discard_short_body, linger, read_body, respond};
+use super::fields::{check_head, join_cookies, refused, settle_host};
 use super::lasting::{Admitted, LONG, LONG_BODY, Lasting, Switch, Ticket};
+use super::onward::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
-use super::request_id::{RequestIds, is_request_id, is_traceparent};
+use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use super::stage::{Stage, Stages};
 use super::transport_security::TransportSecurity;
 use super::upstream::{Server, UPGRADED_SILENCE};
 use super::{
-    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Peer, Standing, Verdict, client_address,
+    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing, Verdict, client_address,
     client_certificate, head,
 };
 
@@ -36,8 +37,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
 const SLOWEST_BODY: u64 = 500;
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+/// Room for what a request gets beside what the front sets: its names, its host, its client's certificate.
+const FURTHER_FIELDS: usize = 6;
 
 /// The public service.
 pub(crate) struct Proxy {
@@ -116,7 +117,7 @@ impl Proxy {
         let (address, secure) = client_address(peer, own_tls, headers, &self.trusted_proxies);
         let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
         let request_id = self.is_trusted(peer).then(given).flatten().unwrap_or_else(|| self.request_ids.next());
-        Origin { address, secure, request_id }
+        Origin { address, peer, secure, request_id }
     }
 
     fn is_trusted(&self, peer: IpAddr) -> bool {
@@ -159,6 +160,19 @@ impl Proxy {
         request.extensions_mut().insert(exchange.origin.clone());
         let response = exchange.stage.front.answer(request).await;
         self.answer(session, response, exchange).await
+    }
+
+    /// What an upstream's answer gets from us.
+    fn finish_fields(&self, fields: &mut HeaderMap, exchange: &Exchange) {
+        if let Some(forward) = &exchange.forward {
+            change_answer(fields, &forward.answer);
+        }
+        if let Some(security) = &self.transport_security {
+            security.set(fields);
+        }
+        if let Ok(id) = HeaderValue::from_str(&exchange.origin.request_id) {
+            fields.insert(REQUEST_ID, id);
+        }
     }
 
     /// Writes an answer of ours.
@@ -225,13 +239,11 @@ impl ProxyHttp for Proxy {
     type CTX = Exchange;
 
     fn new_ctx(&self) -> Exchange {
-        let origin = Origin { address: Ipv4Addr::UNSPECIFIED.into(), secure: false, request_id: String::new() };
-        let (started, answered_by) = (Instant::now(), AnsweredBy::Edge);
         Exchange {
             stage: self.stages.current(),
-            started,
-            origin,
-            answered_by,
+            started: Instant::now(),
+            origin: Origin::unknown(),
+            answered_by: AnsweredBy::Edge,
             forward: None,
             server: None,
             uploaded: 0,
@@ -272,17 +284,17 @@ impl ProxyHttp for Proxy {
             return Err(refused(400, "invalid request target"));
         }
         settle_host(request)?;
-        join_cookies(request)
+        join_cookies(request)?;
+        // From here on nobody asks how the client has spelled the names of its fields, and nobody copies it.
+        change_request(request, |_| ());
+        Ok(())
     }
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
-        let peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| Peer(address.ip()));
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
-        if let Some(peer) = peer {
-            session.req_header_mut().extensions_mut().insert(peer);
-        }
         let verdict = exchange.stage.front.decide(session.req_header()).await;
-        session.req_header_mut().extensions_mut().remove::<Origin>();
+        // Nothing else stands there by now; an empty map would be copied with the head.
+        *session.req_header_mut().extensions_mut() = Extensions::new();
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
             Verdict::Answer(response) => {
@@ -338,31 +350,26 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
-        for name in &forward.remove {
-            request.remove_header(name);
-        }
-        for (name, value) in &forward.set {
-            request.insert_header(name, value)?;
-        }
-        if let Some(host) = exchange.server.as_ref().and_then(|server| server.host.as_ref()) {
-            request.insert_header(HOST, host)?;
-        }
-        request.insert_header(REQUEST_ID, &exchange.origin.request_id)?;
-        let digest = session.digest();
         // What a load balancer shows is its own, and says nothing of who is behind it.
-        let tls = digest.and_then(|digest| digest.ssl_digest.as_deref()).filter(|_| !self.is_trusted(peer(session)));
-        client_certificate::tell(request, tls)?;
-        // Passed on as it came; what is no trace, or is several, is replaced by a new one.
-        let mut traces = request.headers.get_all(TRACEPARENT).iter();
-        let passes = match (traces.next(), traces.next()) {
-            (Some(only), None) => only.to_str().is_ok_and(is_traceparent),
-            _ => false,
-        };
-        if !passes {
-            request.remove_header(TRACESTATE.as_str());
-            request.insert_header(TRACEPARENT, self.request_ids.traceparent())?;
-        }
-        request.set_uri(Uri::from(forward.path_and_query.clone()));
+        let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
+        let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
+        let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
+        change_request(request, |request| {
+            let fields = &mut request.headers;
+            fields.reserve(forward.set.len() + FURTHER_FIELDS);
+            for name in &forward.remove {
+                fields.remove(name);
+            }
+            for (name, value) in &forward.set {
+                fields.insert(name, value.clone());
+            }
+            if let Some(host) = host {
+                fields.insert(HOST, host.clone());
+            }
+            self.request_ids.tell(fields, &exchange.origin.request_id);
+            client_certificate::tell(fields, tls);
+            request.uri = Uri::from(forward.path_and_query.clone());
+        });
         Ok(())
     }
 
@@ -379,27 +386,29 @@ impl ProxyHttp for Proxy {
         if may_last(session, response) {
             self.lasts(session, exchange, Some(response.status));
         }
-        // Also on a 101: browsers take cookies from a WebSocket's handshake.
-        sift_cookies(response, |line| exchange.stage.front.may_set_cookie(line))?;
-        if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            session.set_read_timeout(Some(UPGRADED_SILENCE));
-        } else {
-            strip_hop_by_hop(response);
-            if response.status.is_informational() {
-                return Ok(());
+        let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        let is_last = switches || !response.status.is_informational();
+        change_fields(response, |fields| {
+            // Also on a 101: browsers take cookies from a WebSocket's handshake.
+            sift_cookies(fields, |line| exchange.stage.front.may_set_cookie(line));
+            if !switches {
+                strip_hop_by_hop(fields);
             }
+            if is_last {
+                self.finish_fields(fields, exchange);
+            }
+        })?;
+        if !is_last {
+            return Ok(());
         }
-        if let Some(forward) = &exchange.forward {
-            change_answer(response, &forward.answer)?;
-        }
-        if let Some(security) = &self.transport_security {
-            security.set(response)?;
+        if switches {
+            session.set_read_timeout(Some(UPGRADED_SILENCE));
         }
         if session.is_process_shutting_down() {
             session.set_keepalive(None);
         }
         exchange.answered_by = AnsweredBy::Upstream;
-        response.insert_header(REQUEST_ID, &exchange.origin.request_id)
+        Ok(())
     }
 
     fn response_body_filter(

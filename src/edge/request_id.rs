@@ -2,6 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
 /// Names for requests: 16 bytes in hex, unique, of no pattern that tells how much traffic there is. Not secret.
 pub(crate) struct RequestIds {
     process: u64,
@@ -35,8 +41,25 @@ impl RequestIds {
         mixed ^ (mixed >> 31)
     }
 
+    /// Tells an upstream the request's name, and a trace to report it under. The client's is passed on as it came; what is
+    /// no trace, or is several, is replaced by a new one.
+    pub(super) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            fields.insert(REQUEST_ID, id);
+        }
+        let mut traces = fields.get_all(TRACEPARENT).iter();
+        let passes = match (traces.next(), traces.next()) {
+            (Some(only), None) => only.to_str().is_ok_and(is_traceparent),
+            _ => false,
+        };
+        if !passes && let Ok(trace) = HeaderValue::try_from(self.traceparent()) {
+            fields.remove(TRACESTATE);
+            fields.insert(TRACEPARENT, trace);
+        }
+    }
+
     /// The start of a trace (W3C Trace Context): nobody has asked for it to be recorded.
-    pub(super) fn traceparent(&self) -> String {
+    fn traceparent(&self) -> String {
         let mut trace = String::with_capacity(55);
         trace.push_str("00-");
         self.write(&mut trace);
@@ -58,7 +81,7 @@ fn push_hex(text: &mut String, number: u64) {
 }
 
 /// Whether a `traceparent` is one (W3C Trace Context §3.2.2): of a known version, with a trace and a parent.
-pub(super) fn is_traceparent(text: &str) -> bool {
+fn is_traceparent(text: &str) -> bool {
     let hex =
         |part: &str, length| part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let some = |part: &str, length| hex(part, length) && part.bytes().any(|byte| byte != b'0');

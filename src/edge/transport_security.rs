@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
-use pingora::Result;
-use pingora::http::ResponseHeader;
+use http::{HeaderMap, HeaderValue};
 
 /// What browsers are told: about the host that they ask for, and not about those below it, which may be others'.
 #[derive(Debug, Clone)]
@@ -29,11 +27,11 @@ impl TransportSecurity {
 
     /// Sets the field, unless the application has set one that lasts as long: such a one may say more. One that lasts less,
     /// or ends it all with `max-age=0`, would open a way to the cookies of a sign-in, which is not the application's to do.
-    pub(super) fn set(&self, response: &mut ResponseHeader) -> Result<()> {
+    pub(super) fn set(&self, fields: &mut HeaderMap) {
         // Browsers heed the first (RFC 6797 §8.1).
-        let first = response.headers.get(STRICT_TRANSPORT_SECURITY);
+        let first = fields.get(STRICT_TRANSPORT_SECURITY);
         let given = first.filter(|given| max_age(given).is_some_and(|seconds| seconds >= self.seconds)).cloned();
-        response.insert_header(STRICT_TRANSPORT_SECURITY, given.as_ref().unwrap_or(&self.value))
+        fields.insert(STRICT_TRANSPORT_SECURITY, given.unwrap_or_else(|| self.value.clone()));
     }
 }
 
@@ -51,12 +49,12 @@ mod tests {
     use super::*;
 
     fn after(given: &[&str]) -> Vec<String> {
-        let mut response = ResponseHeader::build(200, None).unwrap();
+        let mut fields = HeaderMap::new();
         for given in given {
-            response.append_header(STRICT_TRANSPORT_SECURITY, *given).unwrap();
+            fields.append(STRICT_TRANSPORT_SECURITY, given.parse().unwrap());
         }
-        TransportSecurity::lasting(Duration::from_secs(1000)).unwrap().set(&mut response).unwrap();
-        let left = response.headers.get_all(STRICT_TRANSPORT_SECURITY);
+        TransportSecurity::lasting(Duration::from_secs(1000)).unwrap().set(&mut fields);
+        let left = fields.get_all(STRICT_TRANSPORT_SECURITY);
         left.iter().map(|value| value.to_str().unwrap().to_owned()).collect()
     }
 

@@ -1,6 +1,5 @@
 //! One request on its way through an endpoint: what was sent, who sent it, what it has been charged.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -110,11 +109,7 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// A request that has just come.
     pub fn new(sealgate: &'a Sealgate, request: &'a Request<Bytes>, style: Style) -> Self {
-        let origin = request.extensions().get::<Origin>().cloned().unwrap_or_else(|| Origin {
-            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            secure: false,
-            request_id: String::new(),
-        });
+        let origin = request.extensions().get::<Origin>().cloned().unwrap_or_else(Origin::unknown);
         Self {
             sealgate,
             request,

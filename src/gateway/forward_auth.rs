@@ -4,6 +4,8 @@
 //! Only 2xx means "let it through" to such a proxy, so only a permit becomes one. Every other answer of ours, a stylesheet
 //! or a preflight too, becomes something else.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HOST, HeaderName};
 use http::request::Parts;
@@ -15,7 +17,7 @@ use crate::gateway::answer::Answer;
 use crate::gateway::headers::{Rewrite, WHO};
 use crate::gateway::visit::Body;
 use crate::gateway::{Decision, Gateway};
-use crate::origin::{Origin, Peer};
+use crate::origin::Origin;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
 
@@ -36,9 +38,9 @@ const CLEANED: [(HeaderName, HeaderName); 2] = [
 
 /// Whether a proxy asks here for a decision, and may.
 pub(super) fn is_asked(config: &Config, head: &Parts) -> bool {
-    let peer = head.extensions.get::<Peer>().map(|peer| peer.0.to_canonical());
+    let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
     head.uri.path() == PATH
-        && peer.is_some_and(|peer| config.forward_auth.trusted.iter().any(|network| network.contains(&peer)))
+        && head.extensions.get::<Origin>().is_some_and(|origin| is_trusted(origin.peer.to_canonical()))
 }
 
 /// Answers a proxy.
@@ -46,7 +48,7 @@ pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts)
     let mut asked = match described(head) {
         Ok(asked) => asked,
         Err(why) => {
-            let peer = head.extensions.get::<Peer>().map(|peer| peer.0.to_string());
+            let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
             tracing::warn!(peer, "a proxy asks for a decision, but {why}");
             let refusal = Refusal::invalid_request("The proxy does not say which request it asks about.");
             return Answer::error(StatusCode::BAD_REQUEST, &refusal).into_response();

@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn origin() -> Origin {
-        Origin { address: "192.0.2.7".parse().unwrap(), secure: true, request_id: "r1".into() }
+        Origin { address: "192.0.2.7".parse().unwrap(), secure: true, request_id: "r1".into(), ..Origin::unknown() }
     }
 
     /// The headers that arrive after the edge has applied the changes.

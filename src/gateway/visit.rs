@@ -1,7 +1,6 @@
 //! One request on its way through the gate: to which application, from whom, and how to speak to them.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -68,12 +67,7 @@ pub(super) struct Visit<'a> {
 
 /// Who sent a request: what the edge knows of it.
 pub(super) fn origin(head: &Parts) -> Cow<'_, Origin> {
-    match head.extensions.get::<Origin>() {
-        Some(origin) => Cow::Borrowed(origin),
-        None => {
-            Cow::Owned(Origin { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), secure: false, request_id: String::new() })
-        }
-    }
+    head.extensions.get::<Origin>().map_or_else(|| Cow::Owned(Origin::unknown()), Cow::Borrowed)
 }
 
 impl<'a> Visit<'a> {

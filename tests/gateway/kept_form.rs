@@ -322,7 +322,7 @@ async fn a_form_that_was_read_when_its_sender_had_just_signed_in_is_shown_to_the
     fields.push(("cookie", &jar));
     let (mut head, _) = request("POST", "https://wiki.test/a", &fields, "").into_parts();
     let address = "192.0.2.1".parse().unwrap();
-    head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into() });
+    head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
     assert!(matches!(world.gateway.admit(&world.sealgate, &head).await, Decision::Forward(_)));
     let response = world.gateway.take_form(&world.sealgate, &head, Bytes::from("a=b")).await;
     assert_eq!(response.status(), 303);

@@ -219,6 +219,7 @@ impl World {
             address: address.parse::<IpAddr>().unwrap(),
             secure: true,
             request_id: "request-1".into(),
+            ..Origin::unknown()
         });
         let path = head.uri.path();
         // Below this path the gate answers wherever an application is, on the issuer's host too.

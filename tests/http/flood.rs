@@ -68,7 +68,7 @@ async fn many_at_once_find_no_more_places_than_there_are() {
             request.extensions_mut().insert(sealgate::origin::Origin {
                 address: [198, 51, 100, number].into(),
                 secure: true,
-                request_id: String::new(),
+                ..sealgate::origin::Origin::unknown()
             });
             sealgate::endpoint::dispatch(&sealgate, request).await.status().as_u16()
         });

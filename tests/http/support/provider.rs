@@ -173,6 +173,7 @@ impl Provider {
             address: address.parse::<IpAddr>().unwrap(),
             secure: true,
             request_id: "request-1".into(),
+            ..Origin::unknown()
         });
         Reply::new(endpoint::dispatch(&self.sealgate, Request::from_parts(head, body)).await)
     }
