@@ -29,6 +29,7 @@ use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::refusal::raw_refusal;
 use super::tls::Tls;
+use super::waiting::{Deadline, Stopping};
 
 /// First size of the buffer for a head; most fit.
 const HEAD_BUFFER: usize = 4096;
@@ -124,12 +125,13 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     tls: Option<Arc<Tls>>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
-    mut stop: ShutdownWatch,
+    stop: ShutdownWatch,
 ) {
+    let mut stopping = Stopping::new(stop.clone());
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stopped(&mut stop) => return,
+            () = stopping.told() => return,
             accepted = async { (quota.room().await, socket.accept().await) } => accepted,
         };
         let (room, (stream, peer)) = match accepted {
@@ -151,12 +153,6 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
             guard.serve(stream, peer, ticket, tls, stop).await;
         });
     }
-}
-
-/// Resolves when the stop was asked for.
-async fn stopped(stop: &mut ShutdownWatch) {
-    // An error means that the one who could ask is gone, and with it the process's reason to go on.
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Tells of a connection's end, after a panic too.
@@ -191,7 +187,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         peer: SocketAddr,
         ticket: Ticket,
         tls: Option<Arc<Tls>>,
-        mut stop: ShutdownWatch,
+        stop: ShutdownWatch,
     ) {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
@@ -207,7 +203,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             self.serve_http2(stream, deadline, &stop).await;
         } else {
-            self.serve_http1(stream, deadline, &mut stop).await;
+            self.serve_http1(stream, deadline, &stop).await;
         }
     }
 
@@ -223,14 +219,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         self.app.process_new(Box::new(Replay::new(preface, stream)), stop).await;
     }
 
-    async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &mut ShutdownWatch) {
+    async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
         let mut kept: Option<HttpPersistentSettings> = None;
-        let mut first = Some(deadline);
+        let (mut deadline, mut stopping) = (Deadline::new(deadline), Stopping::new(stop.clone()));
+        let mut is_first = true;
         loop {
-            let head = match self.read_head(&mut stream, first.take(), stop).await {
+            let head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
                 Ok(head) => head,
                 Err(why) => return self.refuse(stream, &why).await,
             };
+            is_first = false;
             let mut session = ServerSession::new_http1(stream);
             // Should the parser want more after all, each of its reads has this deadline.
             session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
@@ -247,24 +245,27 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
     async fn read_head(
         &self,
         stream: &mut Stream,
-        first: Option<Instant>,
-        stop: &mut ShutdownWatch,
+        is_first: bool,
+        deadline: &mut Deadline,
+        stopping: &mut Stopping,
     ) -> Result<BytesMut, NoHead> {
         let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
-        let pause = first.unwrap_or_else(|| Instant::now() + self.limits.idle_timeout);
+        if !is_first {
+            deadline.set(Instant::now() + self.limits.idle_timeout);
+        }
         let mut read = tokio::select! {
             biased;
-            read = timeout_at(pause, stream.read_buf(&mut buffer)) => read.map_err(|_| NoHead::Gone)?,
+            read = stream.read_buf(&mut buffer) => read,
+            () = deadline.passed() => return Err(NoHead::Gone),
             () = async {
-                stopped(stop).await;
+                stopping.told().await;
                 // A new connection's first request may be on its way; a kept one may be closed at any time.
-                if first.is_some() {
+                if is_first {
                     sleep(FIRST_REQUEST).await;
                 }
             } => return Err(NoHead::Gone),
         };
-        let deadline = first.unwrap_or_else(|| Instant::now() + self.limits.header_timeout);
-        let mut seen = 0;
+        let (mut seen, mut is_late) = (0, is_first);
         loop {
             match read {
                 Ok(bytes) if bytes > 0 => {}
@@ -288,7 +289,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             }
             seen = buffer.len();
             buffer.reserve(HEAD_BUFFER);
-            read = timeout_at(deadline, stream.read_buf(&mut buffer)).await.map_err(|_| NoHead::TooSlow)?;
+            if !is_late {
+                // The first request's deadline stands since the connection.
+                is_late = true;
+                deadline.set(Instant::now() + self.limits.header_timeout);
+            }
+            read = tokio::select! {
+                biased;
+                read = stream.read_buf(&mut buffer) => read,
+                () = deadline.passed() => return Err(NoHead::TooSlow),
+            };
         }
     }
 

@@ -27,6 +27,7 @@ mod tls;
 mod transport_security;
 mod upgrade;
 mod upstream;
+mod waiting;
 
 use std::time::Duration;
 

@@ -331,13 +331,14 @@ impl ProxyHttp for Proxy {
         _end_of_stream: bool,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        exchange.uploaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        let Some(piece) = body else { return Ok(()) };
+        exchange.uploaded += piece.len() as u64;
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
-        if too_slow && body.is_some() && !session.was_upgraded() {
+        if too_slow && !session.was_upgraded() {
             return Err(refused(408, "request body too slow"));
         }
-        if taken > LONG && body.is_some() {
+        if taken > LONG {
             self.lasts(session, exchange, None);
         }
         Ok(())
@@ -415,11 +416,11 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         body: &mut Option<Bytes>,
-        _end_of_stream: bool,
+        end_of_stream: bool,
         exchange: &mut Exchange,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
-        if exchange.lasting.is_none() && exchange.started.elapsed() > LONG {
+        if !end_of_stream && exchange.lasting.is_none() && exchange.started.elapsed() > LONG {
             let status = session.response_written().map(|head| head.status);
             self.lasts(session, exchange, status);
         }
