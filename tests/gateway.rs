@@ -9,10 +9,14 @@ mod access;
 mod assertion;
 #[path = "gateway/browser.rs"]
 mod browser;
+#[path = "gateway/corp.rs"]
+mod corp;
 #[path = "gateway/cors.rs"]
 mod cors;
 #[path = "support/foreign.rs"]
 mod foreign;
+#[path = "gateway/foreign_keys.rs"]
+mod foreign_keys;
 #[path = "gateway/foreign_tokens.rs"]
 mod foreign_tokens;
 #[path = "gateway/forwarding.rs"]

@@ -1,0 +1,166 @@
+//! A gate that takes the tokens of another issuer, and that issuer.
+
+use std::time::{Duration, Instant};
+
+use sealgate::trust;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::foreign::{Answer, Key, Publisher};
+use crate::world::{Reply, World};
+
+pub(crate) const ISSUER: &str = "https://login.corp.test/";
+pub(crate) const AUDIENCE: &str = "https://api.test";
+
+pub(crate) const APPS: &str = r#"
+    [[app]]
+    name = "partner"
+    host = "partner.test"
+    upstreams = ["http://127.0.0.1:8086"]
+    trusted_issuers = ["corp"]
+    assertion = true
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/api/"
+    access = "bearer"
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+    [[app.route]]
+    path = "/staff/"
+    access = "signed_in"
+    groups = ["staff"]
+    [[app.route]]
+    path = "/corp-staff/"
+    access = "signed_in"
+    groups = ["corp:staff"]
+    [[app.route]]
+    path = "/annas/"
+    access = "signed_in"
+    users = ["anna@example.test"]
+    [[app.route]]
+    path = "/seventeens/"
+    access = "signed_in"
+    users = ["corp:auth0|17"]
+    [[app.route]]
+    path = "/profiles/"
+    access = "bearer"
+    scopes = ["profile"]
+    [[app.route]]
+    path = "/strong/"
+    access = "signed_in"
+    acr = ["1"]
+    [[app.route]]
+    path = "/fresh/"
+    access = "signed_in"
+    max_age_seconds = 300
+    [[app.route]]
+    path = "/narrow/"
+    access = "bearer"
+    audience = "https://narrow.test"
+"#;
+
+/// A trusted issuer whose keys are at this address, with further keys of its table.
+pub(crate) fn settings(url: &str, further: &str) -> String {
+    format!(
+        r#"{APPS}
+        [[trusted_issuer]]
+        name = "corp"
+        issuer = "{ISSUER}"
+        jwks = "{url}"
+        audiences = ["{AUDIENCE}", "https://narrow.test"]
+        {further}
+        "#
+    )
+}
+
+/// A gate that takes the tokens of an issuer, and that issuer.
+pub(crate) struct Corp {
+    pub(crate) world: World,
+    pub(crate) publisher: Publisher,
+    pub(crate) key: Key,
+    _stop: watch::Sender<bool>,
+}
+
+impl Corp {
+    /// With its keys read.
+    pub(crate) async fn new(further: &str) -> Self {
+        let key = Key::rsa("k1");
+        let corp = Self::with(further, key, |key| Answer::keys(&[key])).await;
+        corp.has_keys().await;
+        corp
+    }
+
+    pub(crate) async fn with(further: &str, key: Key, answer: impl FnOnce(&Key) -> Answer) -> Self {
+        let publisher = Publisher::start(answer(&key));
+        let settings = settings(&publisher.url("/jwks"), further);
+        Self::configured(&settings, publisher, key).await
+    }
+
+    pub(crate) async fn configured(settings: &str, publisher: Publisher, key: Key) -> Self {
+        let world = World::with(settings).await;
+        let (stop, stopping) = watch::channel(false);
+        tokio::spawn(trust::keep(world.sealgate.clone(), stopping));
+        Self { world, publisher, key, _stop: stop }
+    }
+
+    /// Sound claims.
+    pub(crate) fn claims(&self) -> Value {
+        let now = self.world.sealgate.clock.now().seconds();
+        json!({ "iss": ISSUER, "sub": "auth0|17", "aud": AUDIENCE, "iat": now, "exp": now + 600 })
+    }
+
+    pub(crate) fn changed(&self, name: &str, value: impl Into<Value>) -> Value {
+        let mut claims = self.claims();
+        claims[name] = value.into();
+        claims
+    }
+
+    pub(crate) fn token(&self) -> String {
+        self.key.token(&self.claims())
+    }
+
+    pub(crate) async fn send(&self, path: &str, token: &str) -> Reply {
+        self.send_to("partner.test", path, token).await
+    }
+
+    pub(crate) async fn send_to(&self, host: &str, path: &str, token: &str) -> Reply {
+        let bearer = format!("Bearer {token}");
+        self.world.call("GET", &format!("https://{host}{path}"), &[("authorization", &bearer)]).await
+    }
+
+    /// Waits until a fresh sound token is answered so.
+    pub(crate) async fn until(&self, is: impl Fn(u16) -> bool) {
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let reply = self.send("/api/", &self.token()).await;
+            if is(reply.status) {
+                return;
+            }
+            assert!(Instant::now() < end, "{reply:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn has_keys(&self) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while !self.metric(r#"sealgate_foreign_key_reads_total{issuer="corp",outcome="read"}"#) {
+            assert!(Instant::now() < end, "the keys do not come");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) async fn reads(&self, times: usize) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while self.publisher.asked() < times {
+            assert!(Instant::now() < end, "{} readings", self.publisher.asked());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) fn metric(&self, line: &str) -> bool {
+        self.world.sealgate.metrics.text().contains(line)
+    }
+}

@@ -1,0 +1,171 @@
+//! The keys of another issuer at the gate: new ones, old ones, none, and where they come from.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::corp::{Corp, ISSUER, settings};
+use crate::foreign::{Answer, Key, Publisher, key_set};
+
+#[tokio::test]
+async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
+    let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1\nstale_seconds = 7200").await;
+    let token = corp.token();
+    corp.send("/api/", &token).await.arrived();
+    corp.world.wait(659);
+    corp.send("/api/", &token).await.arrived();
+    corp.world.wait(1);
+    corp.send("/api/", &token).await.assert_refused(401, "invalid_token");
+
+    let token = corp.token();
+    corp.send("/api/", &token).await.arrived();
+    let next = Key::rsa("k2");
+    corp.publisher.answers(Answer::keys(&[&next]));
+    let asked = corp.publisher.asked();
+    corp.reads(asked + 2).await;
+    corp.send("/api/", &token).await.assert_refused(401, "invalid_token");
+    corp.send("/api/", &next.token(&corp.claims())).await.arrived();
+}
+
+#[tokio::test]
+async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_reading() {
+    let corp = Corp::new("throttle_seconds = 2").await;
+    let next = Key::rsa("k2");
+    corp.publisher.answers(Answer::keys(&[&corp.key, &next]));
+    let invented = async |kid: &str| {
+        let header = json!({ "alg": "RS256", "typ": "at+jwt", "kid": kid });
+        corp.send("/api/", &corp.key.token_with(&header, &corp.claims())).await.status
+    };
+    // Too soon after the first reading.
+    assert_eq!(invented("x").await, 401);
+    assert_eq!(corp.publisher.asked(), 1);
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    corp.send("/api/", &next.token(&corp.claims())).await.arrived();
+    assert_eq!(corp.publisher.asked(), 2);
+    for number in 0..50 {
+        assert_eq!(invented(&format!("x{number}")).await, 401);
+    }
+    assert_eq!(corp.publisher.asked(), 2);
+    corp.send("/api/", &corp.token()).await.arrived();
+}
+
+#[tokio::test]
+async fn keys_that_never_came_are_nobodys_fault() {
+    let nothing = |_: &Key| Answer::Status("500 Internal Server Error", String::new());
+    let corp = Corp::with("throttle_seconds = 7", Key::rsa("k1"), nothing).await;
+    corp.reads(1).await;
+    let reply = corp.send("/api/", &corp.token()).await;
+    reply.assert_refused(503, "temporarily_unavailable");
+    assert_eq!(reply.header("retry-after"), Some("7"));
+    assert!(corp.metric(r#"sealgate_foreign_tokens_total{issuer="corp",outcome="no_keys"} 1"#));
+    // What is wrong in any case is said.
+    let expired = corp.key.token(&corp.changed("exp", 1));
+    corp.send("/api/", &expired).await.assert_refused(401, "invalid_token");
+    assert_eq!(corp.world.sealgate.trust.warnings().len(), 1);
+    corp.publisher.answers(Answer::keys(&[&corp.key]));
+    corp.until(|status| status == 200).await;
+    assert_eq!(corp.world.sealgate.trust.warnings(), [""; 0]);
+}
+
+#[tokio::test]
+async fn old_keys_go_on_through_an_outage_and_not_for_ever() {
+    let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1\nstale_seconds = 7200").await;
+    corp.publisher.answers(Answer::Status("503 Service Unavailable", String::new()));
+    let asked = corp.publisher.asked();
+    corp.reads(asked + 2).await;
+    let before = corp.token();
+    corp.send("/api/", &before).await.arrived();
+    corp.world.wait(7100);
+    corp.send("/api/", &corp.token()).await.arrived();
+    let last = corp.token();
+    corp.send("/api/", &last).await.arrived();
+    corp.world.wait(100);
+    for token in [corp.token(), last] {
+        corp.send("/api/", &token).await.assert_refused(503, "temporarily_unavailable");
+    }
+    corp.publisher.answers(Answer::keys(&[&corp.key]));
+    corp.until(|status| status == 200).await;
+}
+
+#[tokio::test]
+async fn a_bad_answer_changes_nothing() {
+    let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1").await;
+    let elsewhere = Publisher::start(Answer::keys(&[]));
+    let bytes = |text: &str| Answer::Bytes(String::new(), text.as_bytes().to_vec());
+    let twice = r#"{"keys":[],"keys":[]}"#;
+    for bad in [
+        bytes(""),
+        bytes("<html>"),
+        bytes("{\"keys\":[]}"),
+        bytes(twice),
+        Answer::Huge(10 << 20),
+        Answer::Status("302 Found", elsewhere.url("/jwks")),
+        Answer::Status("404 Not Found", String::new()),
+        Answer::keys(&[&Key::p256("k1")]),
+    ] {
+        corp.publisher.answers(bad.clone());
+        let asked = corp.publisher.asked();
+        corp.reads(asked + 2).await;
+        corp.send("/api/", &corp.token()).await.arrived();
+        assert_eq!(corp.world.sealgate.trust.warnings().len(), 1, "{bad:?}");
+    }
+    assert_eq!(elsewhere.asked(), 0, "a redirect was followed");
+}
+
+#[tokio::test]
+async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("keys.json");
+    let (first, second) = (Key::rsa("k1"), Key::ed25519("k2"));
+    std::fs::write(&file, key_set(&[&first]).to_string()).unwrap();
+    let settings = settings("", r#"algorithms = ["RS256", "EdDSA"]"#);
+    let settings = settings.replace("jwks = \"\"", &format!("jwks = \"{}\"", file.display()));
+    let corp = Corp::configured(&settings, Publisher::start(Answer::keys(&[])), first).await;
+    // No waiting: they were there before the first request.
+    corp.send("/api/", &corp.token()).await.arrived();
+    corp.world.wait(30 * 86_400);
+    corp.send("/api/", &corp.token()).await.arrived();
+    std::fs::write(&file, "{").unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    corp.send("/api/", &corp.token()).await.arrived();
+    std::fs::write(&file, key_set(&[&second]).to_string()).unwrap();
+    corp.until(|status| status == 401).await;
+    corp.send("/api/", &second.token(&corp.claims())).await.arrived();
+}
+
+#[tokio::test]
+async fn the_metadata_of_an_issuer_is_believed_about_itself_only() {
+    let key = Key::rsa("k1");
+    let publisher = Publisher::start(Answer::Huge(0));
+    let issuer = publisher.url("/realm");
+    let table = |issuer: &str| settings("", "throttle_seconds = 1").replace("jwks = \"\"", "").replace(ISSUER, issuer);
+    let corp = Corp::configured(&table(&issuer), publisher, key).await;
+    let mut claims = corp.claims();
+    claims["iss"] = json!(issuer);
+    let token = corp.key.token(&claims);
+    let metadata = |issuer: &str, jwks_uri: &str| json!({ "issuer": issuer, "jwks_uri": jwks_uri });
+    let set = ("/keys".to_owned(), key_set(&[&corp.key]));
+    let own = corp.publisher.url("/keys");
+    let openid = "/realm/.well-known/openid-configuration".to_owned();
+    for bad in [
+        vec![(openid.clone(), metadata("https://other.test", &own)), set.clone()],
+        vec![(openid.clone(), metadata(&issuer, "http://192.0.2.1/keys")), set.clone()],
+        vec![(openid.clone(), metadata(&issuer, "file:///etc/passwd")), set.clone()],
+        vec![(openid.clone(), json!({ "issuer": issuer })), set.clone()],
+        vec![(openid.clone(), json!([])), set.clone()],
+        vec![set.clone()],
+    ] {
+        corp.publisher.answers(Answer::ByPath(bad));
+        let asked = corp.publisher.asked();
+        corp.reads(asked + 3).await;
+        corp.send("/api/", &token).await.assert_refused(503, "temporarily_unavailable");
+    }
+    // The second place, before the path.
+    let oauth = "/.well-known/oauth-authorization-server/realm".to_owned();
+    corp.publisher.answers(Answer::ByPath(vec![(oauth, metadata(&issuer, &own)), set]));
+    let end = Instant::now() + Duration::from_secs(10);
+    while corp.send("/api/", &token).await.status != 200 {
+        assert!(Instant::now() < end);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
