@@ -1,6 +1,6 @@
 //! The least that Pingora can do: carries every request to one upstream. What the gate is measured against.
 //!
-//!     bare_proxy LISTEN UPSTREAM
+//!     bare_proxy LISTEN UPSTREAM THREADS
 
 use async_trait::async_trait;
 use pingora::Result;
@@ -33,10 +33,11 @@ impl ProxyHttp for Bare {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let (Some(listen), Some(upstream)) = (arguments.next(), arguments.next()) else {
-        panic!("usage: bare_proxy LISTEN UPSTREAM");
+    let (listen, upstream) = (arguments.next(), arguments.next());
+    let threads = arguments.next().and_then(|threads| threads.parse().ok());
+    let (Some(listen), Some(upstream), Some(threads)) = (listen, upstream, threads) else {
+        panic!("usage: bare_proxy LISTEN UPSTREAM THREADS");
     };
-    let threads = std::thread::available_parallelism().map_or(1, Into::into);
     let config = ServerConf { threads, upstream_keepalive_pool_size: 1024, ..ServerConf::default() };
     let mut server = Server::new_with_opt_and_conf(None, config);
     server.bootstrap();

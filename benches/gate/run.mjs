@@ -1,6 +1,6 @@
 // The gate beside its peers, in front of one upstream, in rounds that take turns: prints ratios within a round.
 //
-//   make bench-gate [ROUNDS=7] [SECONDS=3]
+//   make bench-gate [ROUNDS=7] [SECONDS=3] [THREADS=2]
 //
 // wrk, the upstream and the gate share the machine, so a figure alone says little; a ratio of neighbours says more.
 
@@ -18,6 +18,8 @@ const rounds = Number(process.env.ROUNDS ?? 7);
 const seconds = Number(process.env.SECONDS ?? 3);
 const TOKENS = 1000;
 const CONNECTIONS = 64;
+// Of the gate and of bare Pingora.
+const threads = Number(process.env.THREADS ?? availableParallelism());
 
 mkdirSync(`${root}/target`, { recursive: true });
 const work = mkdtempSync(`${root}/target/bench-gate.`);
@@ -46,7 +48,7 @@ const { keys } = await (await fetch(`${issuer}/oauth/jwks`)).json();
 const jwk = keys.find((key) => key.kid === kid);
 writeFileSync(`${work}/public.pem`, createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" }));
 const haproxyChild = start("haproxy", ["-f", filled("haproxy.cfg", { KID: kid, ISSUER: issuer, THREADS: availableParallelism() })]);
-const bareChild = start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`]);
+const bareChild = start(`${root}/target/release/examples/bare_proxy`, [`127.0.0.1:${bare}`, `127.0.0.1:${upstream}`, String(threads)]);
 await Promise.all([upstream, bare, haproxy].map(listens));
 
 // The bare proxy and the open path get a token along as well: all carry the same bytes.
@@ -73,7 +75,7 @@ report();
 process.exit(0);
 
 function report() {
-  console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${availableParallelism()} cores shared with wrk and nginx\n`);
+  console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${threads} threads on ${availableParallelism()} cores shared with wrk and nginx\n`);
   console.log("| | requests/s | processor time a request, µs | p50, ms | p99, ms |\n|-|-|-|-|-|");
   for (const [name, runs] of Object.entries(results)) {
     const column = (key, digits) => median(runs.map((run) => run[key])).toFixed(digits);
@@ -140,6 +142,7 @@ async function startSealgate() {
     `issuer = "${issuer}"
 [server]
 listen = ["127.0.0.1:${issuerPort}"]
+threads = ${threads}
 [admin]
 listen = "127.0.0.1:${adminPort}"
 socket = "${work}/admin.sock"
