@@ -11,7 +11,7 @@ use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 
-use super::exchange::respond;
+use super::body::respond;
 
 /// What the admin listener tells of.
 pub trait Health: Send + Sync + 'static {

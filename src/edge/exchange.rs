@@ -1,140 +1,122 @@
-//! Between Pingora's session and the `http` crate's request and response.
+//! What is known of a request on its way, from its head to the line in the log.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{Method, StatusCode, request};
 use pingora::http::ResponseHeader;
-use pingora::protocols::http::ServerSession;
-use pingora::{Error, ErrorType, Result};
-use tokio::time::timeout;
+use pingora::proxy::Session;
 
-use super::request_id::REQUEST_ID;
+use super::lasting::{Admitted, LONG_BODY, Lasting, Switch, Ticket};
+use super::stage::Stage;
+use super::upstream::Server;
+use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
-/// A body that nobody wants is read nevertheless when it is this short and comes this fast, to keep the connection.
-const DISCARD_BYTES: u64 = 64 * 1024;
-const DISCARD_WAIT: Duration = Duration::from_millis(250);
-
-/// How much of it, and for how long, is read after an answer over HTTP/2 that did not wait for it.
-const LINGER_BYTES: usize = 1024 * 1024;
-const LINGER: Duration = Duration::from_secs(1);
-
-/// Why a body could not be read.
-#[derive(Debug)]
-pub(super) enum BodyFault {
-    /// Longer than allowed.
-    TooLarge,
-    /// Not there in time.
-    TooSlow,
-    /// The client broke off, or its framing is wrong.
-    Broken(Box<Error>),
+/// See the module's page.
+pub(crate) struct Exchange {
+    /// From the decision to the log line, whatever is set meanwhile.
+    pub(super) stage: Arc<Stage>,
+    pub(super) started: Instant,
+    pub(super) origin: Origin,
+    pub(super) answered_by: AnsweredBy,
+    pub(super) forward: Option<Forward>,
+    /// The upstream that the request goes to, or could not be sent to.
+    pub(super) server: Option<Arc<Server>>,
+    pub(super) uploaded: u64,
+    pub(super) downloaded: u64,
+    /// What cuts it off.
+    pub(super) switch: Option<Arc<Switch>>,
+    lasting: Option<Box<Last>>,
 }
 
-/// Reads the whole request body: at most `limit` bytes, within `within` altogether. A client that asks to be told to go
-/// on (RFC 9110 §10.1.1) is told so, unless it has announced too much already.
-///
-/// # Errors
-/// See [`BodyFault`]. The connection is not reusable afterwards.
-pub(super) async fn read_body(session: &mut ServerSession, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
-    if announced_length(session).is_some_and(|length| length > limit as u64) {
-        return Err(BodyFault::TooLarge);
-    }
-    if expects_continue(session) {
-        session.write_continue_response().await.map_err(|error| BodyFault::Broken(error.into_down()))?;
-    }
-    match timeout(within, read_pieces(session, limit)).await {
-        Ok(body) => body,
-        Err(_) => Err(BodyFault::TooSlow),
-    }
+/// An exchange that lasts: what is told of it should it be cut off.
+struct Last {
+    admitted: Arc<Admitted>,
+    status: Option<StatusCode>,
+    _ticket: Ticket,
 }
 
-async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes, BodyFault> {
-    let mut next = async || match session.read_request_body().await {
-        Ok(piece) => Ok(piece),
-        Err(error) if *error.etype() == ErrorType::ReadTimedout => Err(BodyFault::TooSlow),
-        Err(error) => Err(BodyFault::Broken(error.into_down())),
-    };
-    // Most bodies come in one piece, which need not be copied.
-    let Some(first) = next().await? else { return Ok(Bytes::new()) };
-    if first.len() > limit {
-        return Err(BodyFault::TooLarge);
-    }
-    let Some(mut piece) = next().await? else { return Ok(first) };
-    let mut body = BytesMut::from(&first[..]);
-    loop {
-        if body.len() + piece.len() > limit {
-            return Err(BodyFault::TooLarge);
-        }
-        body.extend_from_slice(&piece);
-        match next().await? {
-            Some(more) => piece = more,
-            None => return Ok(body.freeze()),
+impl Exchange {
+    /// One that begins now.
+    pub(super) fn new(stage: Arc<Stage>) -> Self {
+        Self {
+            stage,
+            started: Instant::now(),
+            origin: Origin::unknown(),
+            answered_by: AnsweredBy::Edge,
+            forward: None,
+            server: None,
+            uploaded: 0,
+            downloaded: 0,
+            switch: None,
+            lasting: None,
         }
     }
-}
 
-/// Reads and drops a short body that is on its way: HTTP/1.1 can keep a connection only past the body's end, and clients
-/// of HTTP/2 are known to drop an answer that comes with a reset of what they still wanted to send (curl 7.88).
-pub(super) async fn discard_short_body(session: &mut ServerSession) {
-    let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
-    if short && !session.is_body_done() && !expects_continue(session) {
-        let _ = timeout(DISCARD_WAIT, session.drain_request_body()).await;
+    /// The name of the application that the request was let through to.
+    pub(super) fn app(&self) -> Option<&str> {
+        let forward = self.forward.as_ref()?;
+        self.stage.upstreams.get(forward.app).map(|upstreams| upstreams.app())
     }
-}
 
-/// Over HTTP/2: ends an answer that was given whole, and reads a little of what the client still sends. Without that the
-/// stream is reset, and clients are known to drop the answer for it (curl 7.88). Most stop sending once they have it.
-pub(super) async fn linger(session: &mut ServerSession) {
-    if !session.is_http2() || session.is_body_done() || session.finish_body().await.is_err() {
-        return;
+    /// The request as the front decided on it, for asking again.
+    pub(super) fn head_again(&self, session: &Session) -> request::Parts {
+        let mut head = session.req_header().as_owned_parts();
+        head.extensions.insert(self.origin.clone());
+        head.extensions.insert(Again);
+        head
     }
-    let rest = async {
-        let mut read = 0;
-        while read < LINGER_BYTES
-            && let Ok(Some(piece)) = session.read_request_body().await
-        {
-            read += piece.len();
+
+    /// Whether it is taken down among those that last.
+    pub(super) const fn is_lasting(&self) -> bool {
+        self.lasting.is_some()
+    }
+
+    /// Takes it down among those that last, once; `status` is its answer's, where there is one.
+    pub(super) fn begin_to_last(&mut self, lasting: &Arc<Lasting>, session: &Session, status: Option<StatusCode>) {
+        if self.is_lasting() {
+            return;
         }
-    };
-    let _ = timeout(LINGER, rest).await;
+        let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
+        let admitted = Arc::new(Admitted { head: self.head_again(session), app });
+        let ticket = lasting.begin(Arc::clone(&admitted), switch);
+        self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
+    }
+
+    /// Told of already: it is not told of again when it is dropped.
+    pub(super) fn was_told_of(&mut self) {
+        self.lasting = None;
+    }
 }
 
-fn announced_length(session: &ServerSession) -> Option<u64> {
-    session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Only one that was cut off has not been told of before.
+        let Some(last) = self.lasting.take() else { return };
+        tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
+        let head = &last.admitted.head;
+        self.stage.front.connection(ConnectionEvent::AccessEnded);
+        self.stage.front.finished(&Finished {
+            origin: &self.origin,
+            method: &head.method,
+            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: head.uri.path(),
+            version: head.version,
+            status: last.status,
+            answered_by: AnsweredBy::Upstream,
+            app: self.forward.as_ref().map(|forward| forward.app),
+            duration: self.started.elapsed(),
+            request_bytes: self.uploaded,
+            response_bytes: self.downloaded,
+        });
+    }
 }
 
-fn expects_continue(session: &ServerSession) -> bool {
-    !session.is_http2()
-        && session.req_header().version == Version::HTTP_11
-        && session.get_header_bytes(EXPECT).eq_ignore_ascii_case(b"100-continue")
-}
-
-/// Writes a whole response. Its length is always said, which is what keeps the connection; framing fields that the
-/// response may have are replaced.
-///
-/// # Errors
-/// The client is gone.
-pub(super) async fn respond(
-    session: &mut ServerSession,
-    response: Response<Bytes>,
-    request_id: Option<&HeaderValue>,
-) -> Result<()> {
-    let (parts, body) = response.into_parts();
-    let mut head = ResponseHeader::build_no_case(parts.status, Some(parts.headers.len() + 2))?;
-    for (name, value) in &parts.headers {
-        if ![CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH].contains(name) {
-            head.append_header(name, value)?;
-        }
-    }
-    let has_body = !matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    if has_body {
-        head.insert_header(CONTENT_LENGTH, body.len())?;
-    }
-    if let Some(id) = request_id {
-        head.insert_header(REQUEST_ID, id)?;
-    }
-    session.write_response_header(Box::new(head)).await.map_err(Error::into_down)?;
-    let sent = if has_body && session.req_header().method != Method::HEAD { body } else { Bytes::new() };
-    session.write_response_body(sent, true).await.map_err(Error::into_down)
+/// Whether an answer with this head may last.
+pub(super) fn may_last(session: &Session, response: &ResponseHeader) -> bool {
+    let length = response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    response.status == StatusCode::SWITCHING_PROTOCOLS
+        || !bodiless && session.req_header().method != Method::HEAD && length.is_none_or(|length| length > LONG_BODY)
 }

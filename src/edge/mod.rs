@@ -5,6 +5,7 @@
 //! With [`crate::server`] this is the only place that names Pingora.
 
 mod admin;
+mod body;
 mod certificate;
 mod client_address;
 mod client_certificate;

@@ -4,12 +4,12 @@
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST, STRICT_TRANSPORT_SECURITY};
-use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
+use http::header::{HOST, STRICT_TRANSPORT_SECURITY};
+use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode, Uri};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -18,19 +18,17 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::exchange::{BodyFault, discard_short_body, linger, read_body, respond};
+use super::body::{BodyFault, discard_short_body, linger, read_body, respond};
+use super::exchange::{Exchange, may_last};
 use super::fields::{check_head, join_cookies, refused, settle_host};
-use super::lasting::{Admitted, LONG, LONG_BODY, Lasting, Switch, Ticket};
+use super::lasting::{LONG, Lasting, Switch};
 use super::onward::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
-use super::stage::{Stage, Stages};
+use super::stage::Stages;
 use super::transport_security::TransportSecurity;
-use super::upstream::{Server, UPGRADED_SILENCE};
-use super::{
-    Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing, Verdict, client_address,
-    client_certificate, head,
-};
+use super::upstream::UPGRADED_SILENCE;
+use super::{AnsweredBy, Finished, Origin, Standing, Verdict, client_address, client_certificate, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -55,60 +53,6 @@ pub(crate) struct Proxy {
     pub(crate) transport_security: Option<TransportSecurity>,
 }
 
-/// What is known of a request on its way.
-pub(crate) struct Exchange {
-    /// From the decision to the log line, whatever is set meanwhile.
-    stage: Arc<Stage>,
-    started: Instant,
-    origin: Origin,
-    answered_by: AnsweredBy,
-    forward: Option<Forward>,
-    /// The upstream that the request goes to, or could not be sent to.
-    server: Option<Arc<Server>>,
-    uploaded: u64,
-    downloaded: u64,
-    switch: Option<Arc<Switch>>,
-    lasting: Option<Box<Last>>,
-}
-
-/// An exchange that lasts: what is told of it should it be cut off.
-struct Last {
-    admitted: Arc<Admitted>,
-    status: Option<StatusCode>,
-    _ticket: Ticket,
-}
-
-impl Exchange {
-    /// The name of the application that the request was let through to.
-    fn app(&self) -> Option<&str> {
-        let forward = self.forward.as_ref()?;
-        self.stage.upstreams.get(forward.app).map(|upstreams| upstreams.app())
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        // Only one that was cut off has not been told of before.
-        let Some(last) = self.lasting.take() else { return };
-        tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
-        let head = &last.admitted.head;
-        self.stage.front.connection(ConnectionEvent::AccessEnded);
-        self.stage.front.finished(&Finished {
-            origin: &self.origin,
-            method: &head.method,
-            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            path: head.uri.path(),
-            version: head.version,
-            status: last.status,
-            answered_by: AnsweredBy::Upstream,
-            app: self.forward.as_ref().map(|forward| forward.app),
-            duration: self.started.elapsed(),
-            request_bytes: self.uploaded,
-            response_bytes: self.downloaded,
-        });
-    }
-}
-
 impl Proxy {
     fn origin(&self, session: &ServerSession) -> Origin {
         let peer = peer(session);
@@ -126,19 +70,8 @@ impl Proxy {
 
     /// Whether the request would be let through now, by the front that is set now.
     async fn stands(&self, session: &Session, exchange: &Exchange) -> Standing {
-        let head = head_again(session, &exchange.origin);
+        let head = exchange.head_again(session);
         self.stages.current().front.stands(&head, exchange.app().unwrap_or_default()).await
-    }
-
-    /// Takes down an exchange that lasts, once.
-    fn lasts(&self, session: &Session, exchange: &mut Exchange, status: Option<StatusCode>) {
-        if exchange.lasting.is_some() {
-            return;
-        }
-        let (Some(app), Some(switch)) = (exchange.app().map(str::to_owned), exchange.switch.clone()) else { return };
-        let admitted = Arc::new(Admitted { head: head_again(session, &exchange.origin), app });
-        let ticket = self.lasting.begin(Arc::clone(&admitted), switch);
-        exchange.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 
     async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
@@ -218,39 +151,12 @@ fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Opt
     exchange.stage.front.unanswered(&head, status)
 }
 
-/// The request as the front decided on it, for asking again.
-fn head_again(session: &Session, origin: &Origin) -> request::Parts {
-    let mut head = session.req_header().as_owned_parts();
-    head.extensions.insert(origin.clone());
-    head.extensions.insert(Again);
-    head
-}
-
-/// Whether an answer with this head may last.
-fn may_last(session: &Session, response: &ResponseHeader) -> bool {
-    let length = response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    response.status == StatusCode::SWITCHING_PROTOCOLS
-        || !bodiless && session.req_header().method != Method::HEAD && length.is_none_or(|length| length > LONG_BODY)
-}
-
 #[async_trait]
 impl ProxyHttp for Proxy {
     type CTX = Exchange;
 
     fn new_ctx(&self) -> Exchange {
-        Exchange {
-            stage: self.stages.current(),
-            started: Instant::now(),
-            origin: Origin::unknown(),
-            answered_by: AnsweredBy::Edge,
-            forward: None,
-            server: None,
-            uploaded: 0,
-            downloaded: 0,
-            switch: None,
-            lasting: None,
-        }
+        Exchange::new(self.stages.current())
     }
 
     /// The doorway's word for the exchange to come; over HTTP/2 it stands among the request's extensions.
@@ -339,7 +245,7 @@ impl ProxyHttp for Proxy {
             return Err(refused(408, "request body too slow"));
         }
         if taken > LONG {
-            self.lasts(session, exchange, None);
+            exchange.begin_to_last(&self.lasting, session, None);
         }
         Ok(())
     }
@@ -385,7 +291,7 @@ impl ProxyHttp for Proxy {
             return Err(refused(401, "access has ended"));
         }
         if may_last(session, response) {
-            self.lasts(session, exchange, Some(response.status));
+            exchange.begin_to_last(&self.lasting, session, Some(response.status));
         }
         let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_last = switches || !response.status.is_informational();
@@ -420,9 +326,9 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
-        if !end_of_stream && exchange.lasting.is_none() && exchange.started.elapsed() > LONG {
+        if !end_of_stream && !exchange.is_lasting() && exchange.started.elapsed() > LONG {
             let status = session.response_written().map(|head| head.status);
-            self.lasts(session, exchange, status);
+            exchange.begin_to_last(&self.lasting, session, status);
         }
         Ok(None)
     }
@@ -468,8 +374,7 @@ impl ProxyHttp for Proxy {
             Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
             Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
         }
-        // Told of here, and not again when it is dropped.
-        exchange.lasting = None;
+        exchange.was_told_of();
         exchange.stage.front.finished(&Finished {
             origin: &exchange.origin,
             method: &request.method,
