@@ -98,7 +98,8 @@ fn a_server_that_was_away_rotates_when_it_is_back_and_the_next_start_knows_the_k
     instance.start();
     wait_until("the next key is planned", || {
         let list = instance.json(&["key", "list"]);
-        keys(&list).len() == 2 && keys(&list).iter().all(|key| key["activate_at"].is_u64())
+        // On a slow machine the one after it may be due already.
+        keys(&list).len() >= 2 && keys(&list).iter().all(|key| key["activate_at"].is_u64())
     });
     instance.kill();
     instance.start();
