@@ -1,7 +1,8 @@
 //! What stands behind the edge: the provider on the issuer's host, the gate on the applications' hosts.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
 use crate::config::{Config, host_name};
 use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
 use crate::endpoint;
+use crate::expiry::Expiry;
 use crate::gateway::{self, Decision, Gateway};
 use crate::protocol::error::Refusal;
 use crate::sealgate::Sealgate;
@@ -35,6 +37,7 @@ pub struct House {
     /// The issuer's host, as a Host header names it.
     authority: String,
     store_writable: Arc<AtomicBool>,
+    expiry: Arc<Mutex<Expiry>>,
 }
 
 impl House {
@@ -42,7 +45,7 @@ impl House {
     pub fn new(sealgate: Arc<Sealgate>) -> Self {
         let gateway = Gateway::new(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
-        Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)) }
+        Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)), expiry: Arc::default() }
     }
 
     /// The house under another configuration, which shares with this one all that lasts.
@@ -53,7 +56,13 @@ impl House {
         let sealgate = Arc::new(self.sealgate.with(config)?);
         let gateway = self.gateway.with(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
-        Ok(Self { sealgate, gateway, authority, store_writable: Arc::clone(&self.store_writable) })
+        Ok(Self {
+            sealgate,
+            gateway,
+            authority,
+            store_writable: Arc::clone(&self.store_writable),
+            expiry: Arc::clone(&self.expiry),
+        })
     }
 
     /// What it is made of.
@@ -264,6 +273,12 @@ impl Front for House {
 
     fn may_set_cookie(&self, line: &HeaderValue) -> bool {
         gateway::may_set_cookie(line)
+    }
+
+    fn certificate(&self, file: &Path, ends: i64) {
+        self.sealgate.metrics.certificate(file, ends);
+        let now = i64::try_from(self.sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
+        self.expiry.lock().unwrap_or_else(PoisonError::into_inner).tell(file, ends, now);
     }
 
     fn connection(&self, event: ConnectionEvent) {

@@ -11,6 +11,7 @@ pub mod config;
 pub mod cookie;
 pub mod edge;
 pub mod endpoint;
+pub mod expiry;
 pub mod gateway;
 pub mod house;
 pub mod issuer;

@@ -1,5 +1,7 @@
 //! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
 
+use std::path::Path;
+
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
@@ -49,6 +51,7 @@ pub struct Metrics {
     pub expired_pending: IntGauge,
     foreign: Foreign,
     reloads: IntCounterVec,
+    certificates: IntGaugeVec,
     reload_succeeded: IntGauge,
     configured: IntGauge,
 }
@@ -193,6 +196,13 @@ impl Metrics {
                 "sealgate_config_last_reload_success_timestamp_seconds",
                 "When the configuration that runs was taken over, by the start or a reload.",
             )?,
+            certificates: {
+                let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
+                let gauges =
+                    IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
+                registry.register(Box::new(gauges.clone()))?;
+                gauges
+            },
             registry,
         })
     }
@@ -201,6 +211,11 @@ impl Metrics {
     pub fn configured(&self, now: u64) {
         self.configured.set(i64::try_from(now).unwrap_or(i64::MAX));
         self.reload_succeeded.set(1);
+    }
+
+    /// A certificate that we show is good until then, seconds since 1970.
+    pub fn certificate(&self, file: &Path, ends: i64) {
+        self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);
     }
 
     /// The operator asked for a reload.

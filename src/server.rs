@@ -236,7 +236,8 @@ impl Server {
         let set = Arc::clone(&stages);
         tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, set, stop)));
         if let Some(tls) = tls {
-            tasks.push(Background::new("certificates", |stop| watch_tls(tls, stop)));
+            let set = Arc::clone(&stages);
+            tasks.push(Background::new("certificates", |stop| watch_tls(tls, set, stop)));
         }
         tasks.push(Background::new("upstreams", |stop| watch_upstreams(stages, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });

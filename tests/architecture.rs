@@ -62,7 +62,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),
     ("edge", &["ambient", "config", "origin"]),
-    ("house", &["config", "edge", "endpoint", "gateway", "protocol", "sealgate", "server"]),
+    ("expiry", &["config"]),
+    ("house", &["config", "edge", "endpoint", "expiry", "gateway", "protocol", "sealgate", "server"]),
     ("sealing", &["ambient", "config", "signer", "store"]),
     ("server", &["ambient", "config", "edge"]),
     ("rotation", &["protocol", "ambient", "sealgate", "signer"]),
@@ -106,7 +107,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("argon2", &["src/password.rs"]),
     ("ureq", &["src/web.rs"]),
     ("webpki", &["src/attestation/"]),
-    ("x509_parser", &["src/attestation/", "src/edge/"]),
+    ("x509_parser", &["src/config/disk.rs", "src/attestation/", "src/edge/"]),
     ("aws_lc_rs", &["src/signer/", "src/edge/", "src/store/sealer.rs", "src/trust/"]),
 ];
 

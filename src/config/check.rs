@@ -131,6 +131,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         trusted_issuers: trusted_issuers?,
         apps,
         warnings,
+        certificate_ends: tls::ends(&certificates),
     })
 }
 

@@ -64,6 +64,7 @@ impl Config {
             apps,
             // They follow from the rest.
             warnings: _,
+            certificate_ends: _,
         } = new;
         if self.issuer != *issuer {
             found.note("issuer", Restart);

@@ -220,6 +220,15 @@ impl Chain {
         !self.certificates.is_empty()
     }
 
+    /// Until when it is good, all of it, seconds since 1970; none when that cannot be read.
+    pub(super) fn ends(&self) -> Option<i64> {
+        let not_after = |certificate: &CertificateDer<'_>| {
+            let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+            Some(certificate.validity().not_after.timestamp())
+        };
+        self.certificates.iter().filter_map(not_after).min()
+    }
+
     /// Whether its leaf is for this host, a name or an address as URLs have it.
     pub(super) fn is_for(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -72,6 +72,8 @@ pub struct Config {
     pub apps: Vec<App>,
     /// What is allowed, and may be a mistake nevertheless. Found by [`Config::load`] alone.
     pub warnings: Vec<Fault>,
+    /// Until when the certificates are good, as far as they were read.
+    pub certificate_ends: Vec<CertificateEnd>,
 }
 
 impl Config {
@@ -82,6 +84,20 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, Vec<Fault>> {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         check::file(path, |base| Files::checked(base, credentials))
+    }
+
+    /// Warnings of certificates that have expired at `now`, seconds since 1970, or are about to: browsers refuse them.
+    pub fn expiring(&self, now: i64) -> Vec<Fault> {
+        let told = self.certificate_ends.iter().filter_map(|CertificateEnd { path, file, ends }| {
+            let file = file.display();
+            let problem = match days_left(*ends, now) {
+                EXPIRES_SOON.. => return None,
+                ..0 => format!("{file} has expired, and browsers refuse it; renew it"),
+                days => format!("{file} expires in {days} days; renew it"),
+            };
+            Some(Fault::new(path.clone(), None, problem))
+        });
+        told.collect()
     }
 
     /// Reads a file without looking at the files that it names: for commands that need neither the token nor the
@@ -145,6 +161,23 @@ pub struct Server {
     pub max_connections_per_peer: usize,
     /// How long requests in flight may go on after a stop was asked for.
     pub shutdown_timeout: Duration,
+}
+
+/// A certificate that is good for fewer days than this is told of.
+pub const EXPIRES_SOON: i64 = 14;
+
+/// Whole days between two times, seconds since 1970; below 0 when `ends` has passed.
+pub const fn days_left(ends: i64, now: i64) -> i64 {
+    (ends - now).div_euclid(86_400)
+}
+
+/// Until when a certificate is good that the file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateEnd {
+    path: String,
+    file: PathBuf,
+    /// Seconds since 1970.
+    ends: i64,
 }
 
 /// Certificate chain and private key, PEM files.

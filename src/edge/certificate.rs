@@ -29,6 +29,8 @@ pub(super) struct Certificate {
 pub(super) struct Shown {
     pub(super) key: Arc<CertifiedKey>,
     names: Vec<String>,
+    /// Until when it is good, seconds since 1970.
+    ends: i64,
 }
 
 impl Shown {
@@ -61,6 +63,11 @@ impl Certificate {
     /// The one in use.
     pub(super) fn current(&self) -> Arc<Shown> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Its file, and until when it is good, seconds since 1970.
+    pub(super) fn end(&self) -> (&Path, i64) {
+        (&self.files.certificate, self.current().ends)
     }
 
     /// Reads the files again if they have changed. Blocks on the disk.
@@ -96,7 +103,9 @@ pub(super) fn read(files: &Tls) -> Result<Shown, String> {
     let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
         .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
-    Ok(Shown { key: Arc::new(key), names })
+    // Of the whole chain: browsers refuse a leaf that is good below one that is not.
+    let ends = key.cert.iter().filter_map(|certificate| not_after(certificate)).min().unwrap_or(i64::MAX);
+    Ok(Shown { key: Arc::new(key), names, ends })
 }
 
 /// The names on a certificate; one that has none, or that cannot be read, is for nobody who names a host.
@@ -108,6 +117,12 @@ fn names(leaf: &[u8]) -> Vec<String> {
         _ => None,
     };
     names.value.general_names.iter().filter_map(name).collect()
+}
+
+/// Until when a certificate is good, seconds since 1970.
+fn not_after(certificate: &[u8]) -> Option<i64> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(certificate.validity().not_after.timestamp())
 }
 
 /// Reads a chain, leaf first, and a key; whether they belong together is not looked at.

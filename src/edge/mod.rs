@@ -30,6 +30,7 @@ mod upgrade;
 mod upstream;
 mod waiting;
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -95,6 +96,9 @@ pub trait Front: Send + Sync + 'static {
 
     /// Told what becomes of connections: for metrics. May not block.
     fn connection(&self, _event: ConnectionEvent) {}
+
+    /// Told every second until when a certificate that we show is good, its whole chain, seconds since 1970. May not block.
+    fn certificate(&self, _file: &Path, _ends: i64) {}
 
     /// Where browsers reach what answers on this host (lower case, perhaps with a port): scheme, host and port. None for a
     /// host that is nobody's.

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::certificate::{Certificate, Shown, Stamp, stamp};
 use super::client_certificate::{Verifier, Witness};
+use super::stage::Stages;
 use crate::config::{ClientCertificates, Server};
 
 /// How often the files are looked at.
@@ -95,10 +96,17 @@ impl Spoken {
     }
 }
 
-/// Looks at the files, over and over, until `stop` turns true.
-pub(crate) async fn watch_tls(tls: Arc<Tls>, mut stop: watch::Receiver<bool>) {
-    while timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_err() {
+/// Looks at the files, and tells the front until when the certificates are good, over and over, until `stop` turns true.
+pub(crate) async fn watch_tls(tls: Arc<Tls>, stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
+    loop {
         let spoken = tls.0.load_full();
+        for certificate in &spoken.certificates.0 {
+            let (file, ends) = certificate.end();
+            stages.current().front.certificate(file, ends);
+        }
+        if timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_ok() {
+            return;
+        }
         if let Err(error) = tokio::task::spawn_blocking(move || spoken.look()).await {
             tracing::error!(%error, "looking at the certificates' files has failed");
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::{Browser, Instance, Settings, Upstream, free_port};
+use crate::support::{Browser, Instance, Settings, Upstream, free_port, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_that_nobody_knows_stops_no_start_and_is_502() {
@@ -24,8 +24,13 @@ async fn an_upstream_that_nobody_knows_stops_no_start_and_is_502() {
 }
 
 fn openssl(directory: &std::path::Path, name: &str, names: &str) {
+    openssl_for(directory, name, names, 20);
+}
+
+fn openssl_for(directory: &std::path::Path, name: &str, names: &str, days: u32) {
     let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days"])
+        .arg(days.to_string())
         .args(["-subj", &format!("/CN={name}"), "-addext", &format!("subjectAltName={names}")])
         .args(["-addext", "basicConstraints=critical,CA:FALSE"])
         .args(["-out", &format!("{name}.pem"), "-keyout", &format!("{name}.key")])
@@ -63,7 +68,12 @@ fn a_program_with_certificates_shows_each_host_its_own_and_plain_http_leads_to_i
     );
     fs::write(instance.config(), text.replace("[server]", &front)).unwrap();
     assert!(!instance.run(&["check"]).contains("warning"));
+    openssl_for(instance.directory.path(), "app", "DNS:app.localhost", 5);
+    assert!(instance.run(&["check"]).contains("app.pem expires in "));
     instance.start();
+    wait_until("the log tells of it", || instance.log().contains("a certificate expires soon"));
+    let (_, metrics) = curl(&instance, &[&instance.admin_url("/metrics")]);
+    assert_eq!(metrics.matches("sealgate_tls_certificate_not_after_timestamp_seconds{file=").count(), 2, "{metrics}");
 
     let at = |host: &str, port: u16| format!("{host}:{port}:127.0.0.1");
     let (provider, app) = (at("localhost", port), at("app.localhost", port));

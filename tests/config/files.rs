@@ -96,6 +96,25 @@ fn module_that_is_absent_is_a_fault() {
 }
 
 #[test]
+fn a_certificate_that_has_expired_or_soon_will_is_a_warning() {
+    // Of 1 February 2024, 00:00:00 UTC.
+    const END: i64 = 1_706_745_600;
+    let mut installed = Installed::with_tls();
+    installed.text = installed.text.replace("https://id.example.com", "https://wiki.example.com");
+    assert_eq!(installed.load().unwrap().expiring(1_800_000_000), []);
+    installed.text = installed.text.replace("https://wiki.example.com", "https://id.example.com");
+    installed.write("certificate.pem", include_str!("expired.certificate.pem"));
+    installed.write("key.pem", include_str!("expired.key.pem"));
+    let config = installed.load().unwrap();
+    let said = |before: i64| lines(&config.expiring(END - before));
+    let line = |what: &str| [format!("server.tls.certificate: {} {what}", installed.path("certificate.pem").display())];
+    assert_eq!(said(14 * 86_400), [""; 0]);
+    assert_eq!(said(14 * 86_400 - 1), line("expires in 13 days; renew it"));
+    assert_eq!(said(0), line("expires in 0 days; renew it"));
+    assert_eq!(said(-1), line("has expired, and browsers refuse it; renew it"));
+}
+
+#[test]
 fn several_sessions_through_p11_kits_client_are_a_warning() {
     let mut installed = Installed::new();
     installed.write("p11-kit-client.so", "a library");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,6 +50,8 @@ pub(crate) struct Told {
 pub(crate) struct TestFront {
     pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) events: Mutex<Vec<ConnectionEvent>>,
+    /// Until when each certificate is good, as it was last told.
+    pub(crate) certificates: Mutex<BTreeMap<PathBuf, i64>>,
     pub(crate) epoch: AtomicU64,
     /// The paths that nobody may use any more.
     pub(crate) ended: Mutex<Vec<String>>,
@@ -151,6 +154,10 @@ impl Front for TestFront {
 
     fn connection(&self, event: ConnectionEvent) {
         self.events.lock().unwrap().push(event);
+    }
+
+    fn certificate(&self, file: &Path, ends: i64) {
+        self.certificates.lock().unwrap().insert(file.to_owned(), ends);
     }
 }
 

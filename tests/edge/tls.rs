@@ -195,6 +195,8 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     let (edge, dir) = edge();
     let old = shown(&edge);
     assert!(old.starts_with("serial="), "{old}");
+    let end = || edge.front.certificates.lock().unwrap().get(&dir.path().join("chain.pem")).copied();
+    let first_end = soon(end);
     // Half of a renewal: the key does not belong to the certificate any more, and the old pair stays.
     let key = dir.path().join("key.pem");
     let kept = std::fs::read(&key).unwrap();
@@ -204,6 +206,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     std::fs::write(&key, kept).unwrap();
     certificate(dir.path());
     soon(|| (shown(&edge) != old).then_some(()));
+    soon(|| (end()? > first_end).then_some(()));
     assert!(
         curl(&["--cacert", dir.path().join("chain.pem").to_str().unwrap(), &url(&edge, "/local/a")]).contains("secure")
     );

@@ -5,7 +5,7 @@ use std::iter;
 use crate::config::disk::{self, Files, Mismatch};
 use crate::config::fault::Fault;
 use crate::config::file::Section;
-use crate::config::{App, ClientCertificates, Demand, Issuer, Tls, Upstream, UpstreamTls, host_name};
+use crate::config::{App, CertificateEnd, ClientCertificates, Demand, Issuer, Tls, Upstream, UpstreamTls, host_name};
 
 use super::address;
 
@@ -77,6 +77,14 @@ pub(super) fn coverage(certificates: &[Certificate], issuer: &Issuer, apps: &[Ap
         }));
     }
     warnings
+}
+
+/// Until when the certificates are good.
+pub(super) fn ends(certificates: &[Certificate]) -> Vec<CertificateEnd> {
+    let end = |Certificate { chain, path, .. }: &Certificate| {
+        Some(CertificateEnd { path: path.clone(), file: chain.path.clone(), ends: chain.ends()? })
+    };
+    certificates.iter().filter_map(end).collect()
 }
 
 fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Key) -> Tls {
