@@ -5,26 +5,35 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{EXPIRES_SOON, days_left};
 
-/// What was told of which file: the days that were left.
+/// The certificates that are shown, by their files, and the days that were left when each was last told of.
 #[derive(Debug, Default)]
-pub struct Expiry(BTreeMap<PathBuf, i64>);
+pub struct Expiry(BTreeMap<PathBuf, Option<i64>>);
 
 impl Expiry {
-    /// Tells of a certificate that is good until `ends`, where there is something to tell; both times are seconds since 1970.
-    pub fn tell(&mut self, file: &Path, ends: i64, now: i64) {
-        let days = days_left(ends, now);
-        if days >= EXPIRES_SOON {
-            self.0.remove(file);
-        } else if self.0.get(file) != Some(&days) {
-            self.0.insert(file.to_owned(), days);
-            let certificate = file.display();
-            let renew = "renew it: new files are taken up by themselves";
-            if days < 0 {
-                tracing::error!(%certificate, "a certificate has expired, and browsers refuse it; {renew}");
-            } else {
-                tracing::warn!(%certificate, days, "a certificate expires soon; {renew}");
+    /// Takes down the certificates that are shown now and until when each is good, and tells of those of which there is
+    /// something to tell; all times are seconds since 1970. Yields those that are shown no more.
+    pub fn tell(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
+        let before = std::mem::take(&mut self.0);
+        for (file, ends) in shown {
+            let days = Some(days_left(*ends, now)).filter(|days| *days < EXPIRES_SOON);
+            if let Some(days) = days
+                && before.get(*file) != Some(&Some(days))
+            {
+                tell(file, days);
             }
+            self.0.insert((*file).to_owned(), days);
         }
+        before.into_keys().filter(|file| !self.0.contains_key(file)).collect()
+    }
+}
+
+fn tell(file: &Path, days: i64) {
+    let certificate = file.display();
+    let renew = "renew it: new files are taken up by themselves";
+    if days < 0 {
+        tracing::error!(%certificate, "a certificate has expired, and browsers refuse it; {renew}");
+    } else {
+        tracing::warn!(%certificate, days, "a certificate expires soon; {renew}");
     }
 }
 
@@ -33,17 +42,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_day_is_told_once_and_a_renewal_ends_it() {
+    fn the_days_are_counted_from_two_weeks_before_and_a_renewal_ends_it() {
         const DAY: i64 = 86_400;
         let (mut expiry, file) = (Expiry::default(), Path::new("a.pem"));
         let mut told = |ends, now| {
-            expiry.tell(file, ends, now);
-            expiry.0.get(file).copied()
+            assert!(expiry.tell(&[(file, ends)], now).is_empty());
+            expiry.0[file]
         };
         assert_eq!(told(20 * DAY, 0), None);
         assert_eq!(told(20 * DAY, 7 * DAY), Some(13));
         assert_eq!(told(20 * DAY, 8 * DAY - 1), Some(12));
         assert_eq!(told(20 * DAY, 20 * DAY + 1), Some(-1));
         assert_eq!(told(90 * DAY, 20 * DAY), None);
+    }
+
+    #[test]
+    fn what_is_shown_no_more_is_forgotten() {
+        let mut expiry = Expiry::default();
+        let (one, other) = (Path::new("2026.pem"), Path::new("2027.pem"));
+        assert!(expiry.tell(&[(one, 0)], 0).is_empty());
+        assert_eq!(expiry.tell(&[(other, 0)], 0), [one]);
+        assert_eq!(expiry.0.len(), 1);
     }
 }

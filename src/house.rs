@@ -275,10 +275,15 @@ impl Front for House {
         gateway::may_set_cookie(line)
     }
 
-    fn certificate(&self, file: &Path, ends: i64) {
-        self.sealgate.metrics.certificate(file, ends);
+    fn certificates(&self, shown: &[(&Path, i64)]) {
         let now = i64::try_from(self.sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
-        self.expiry.lock().unwrap_or_else(PoisonError::into_inner).tell(file, ends, now);
+        let gone = self.expiry.lock().unwrap_or_else(PoisonError::into_inner).tell(shown, now);
+        for file in gone {
+            self.sealgate.metrics.forget_certificate(&file);
+        }
+        for (file, ends) in shown {
+            self.sealgate.metrics.certificate(file, *ends);
+        }
     }
 
     fn connection(&self, event: ConnectionEvent) {

@@ -218,6 +218,12 @@ impl Metrics {
         self.certificates.with_label_values(&[&file.to_string_lossy()]).set(ends);
     }
 
+    /// A certificate is not shown any more.
+    pub fn forget_certificate(&self, file: &Path) {
+        // There is nothing to remove when it was never told of.
+        let _ = self.certificates.remove_label_values(&[&file.to_string_lossy()]);
+    }
+
     /// The operator asked for a reload.
     pub fn reloaded(&self, applied: bool) {
         self.reloads.with_label_values(&[if applied { "applied" } else { "refused" }]).inc();

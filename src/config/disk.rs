@@ -220,13 +220,10 @@ impl Chain {
         !self.certificates.is_empty()
     }
 
-    /// Until when it is good, all of it, seconds since 1970; none when that cannot be read.
+    /// Until when its leaf is good, seconds since 1970; none when that cannot be read.
     pub(super) fn ends(&self) -> Option<i64> {
-        let not_after = |certificate: &CertificateDer<'_>| {
-            let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
-            Some(certificate.validity().not_after.timestamp())
-        };
-        self.certificates.iter().filter_map(not_after).min()
+        let (_, leaf) = x509_parser::parse_x509_certificate(self.certificates.first()?).ok()?;
+        Some(leaf.validity().not_after.timestamp())
     }
 
     /// Whether its leaf is for this host, a name or an address as URLs have it.

@@ -103,8 +103,8 @@ pub(super) fn read(files: &Tls) -> Result<Shown, String> {
     let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
         .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
     let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
-    // Of the whole chain: browsers refuse a leaf that is good below one that is not.
-    let ends = key.cert.iter().filter_map(|certificate| not_after(certificate)).min().unwrap_or(i64::MAX);
+    // Of the leaf: for an authority's certificate that has expired, browsers may know another one.
+    let ends = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
     Ok(Shown { key: Arc::new(key), names, ends })
 }
 

@@ -97,8 +97,9 @@ pub trait Front: Send + Sync + 'static {
     /// Told what becomes of connections: for metrics. May not block.
     fn connection(&self, _event: ConnectionEvent) {}
 
-    /// Told every second until when a certificate that we show is good, its whole chain, seconds since 1970. May not block.
-    fn certificate(&self, _file: &Path, _ends: i64) {}
+    /// Told every second which certificates we show, by their files, and until when each is good, seconds since 1970. May
+    /// not block.
+    fn certificates(&self, _shown: &[(&Path, i64)]) {}
 
     /// Where browsers reach what answers on this host (lower case, perhaps with a port): scheme, host and port. None for a
     /// host that is nobody's.

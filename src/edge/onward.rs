@@ -2,7 +2,7 @@
 //!
 //! Pingora keeps the names of HTTP/1 fields as the sender has spelled them, in a second map: a field that is set costs four
 //! allocations and two parses, and six are set. So heads are changed as plain maps, and go on with names as HTTP/2 and other
-//! proxies write them: `Content-Type` for those that everybody knows, lower case for others (RFC 9110 §5.1: spelling means
+//! proxies write them: in lower case, but for a dozen that Pingora writes as `Content-Type` (RFC 9110 §5.1: spelling means
 //! nothing).
 
 use std::mem;

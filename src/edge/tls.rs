@@ -100,10 +100,9 @@ impl Spoken {
 pub(crate) async fn watch_tls(tls: Arc<Tls>, stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.0.load_full();
-        for certificate in &spoken.certificates.0 {
-            let (file, ends) = certificate.end();
-            stages.current().front.certificate(file, ends);
-        }
+        let shown: Vec<_> = spoken.certificates.0.iter().map(Certificate::end).collect();
+        stages.current().front.certificates(&shown);
+        drop(shown);
         if timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_ok() {
             return;
         }

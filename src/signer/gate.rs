@@ -126,7 +126,9 @@ impl Gate {
         match &state.phase {
             Phase::Down(reason) => Some(Refusal::Down(reason.clone())),
             Phase::Closed => Some(Refusal::Closed),
-            Phase::Up if state.hung.all_workers => Some(Refusal::Down("calls into the module do not return".into())),
+            Phase::Up if state.hung.all_workers || (state.alone && state.hung.supervisor) => {
+                Some(Refusal::Down("calls into the module do not return".into()))
+            }
             Phase::Repairing(_) if state.hung != Stuck::default() => {
                 Some(Refusal::Down("the repair waits for a call that does not return".into()))
             }
@@ -216,26 +218,30 @@ impl Gate {
         }
     }
 
-    /// Marks the supervisor as inside calls until the mark is dropped; for the watchdog. With one worker it waits for the
-    /// worker to come out, and keeps it out: one session means one call at a time, which is what an operator asks for
-    /// whose module does not bear two. (p11-kit's client leaves a thread waiting for ever when its server dies while two
-    /// calls are under way.)
-    pub(super) fn supervise(&self) -> Supervising<'_> {
+    /// Marks the supervisor as inside calls until the mark is dropped; for the watchdog. None when the signer is closed.
+    ///
+    /// With one worker it waits for the worker to come out, and keeps it out: one session means one call at a time, which
+    /// is what an operator asks for whose module does not bear two. (p11-kit's client leaves a thread waiting for ever when
+    /// its server dies while two calls are under way.)
+    pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
+        self.supervise_long(Duration::ZERO)
+    }
+
+    /// The same for a call that may take `allowed` without anything being wrong with it.
+    pub(super) fn supervise_long(&self, allowed: Duration) -> Option<Supervising<'_>> {
         let mut state = self.lock();
-        state.supervisor = Some(Instant::now());
         state.alone = state.inside.len() == 1;
         while state.alone && state.inside.iter().any(Option::is_some) && !matches!(state.phase, Phase::Closed) {
             state = self.wait(state, Duration::from_secs(1));
         }
+        if matches!(state.phase, Phase::Closed) {
+            state.alone = false;
+            return None;
+        }
+        // The wait does not count, nor does the time before what is allowed is over.
+        state.supervisor = Some(Instant::now() + allowed);
         drop(state);
-        Supervising { gate: self }
-    }
-
-    /// The same for a call that may take `allowed` without anything being wrong with it; a worker may go on signing.
-    pub(super) fn supervise_long(&self, allowed: Duration) -> Supervising<'_> {
-        // Time before that counts as none.
-        self.lock().supervisor = Some(Instant::now() + allowed);
-        Supervising { gate: self }
+        Some(Supervising { gate: self })
     }
 
     /// Waits, with the gate shut, until no worker is inside a call. Yields false when the signer is closed meanwhile.
@@ -499,7 +505,7 @@ mod tests {
         let gate = gate(1);
         let pass = gate.enter(0, Instant::now()).unwrap();
         std::thread::scope(|scope| {
-            let supervising = scope.spawn(|| gate.supervise());
+            let supervising = scope.spawn(|| gate.supervise().unwrap());
             std::thread::sleep(SOON);
             assert!(!supervising.is_finished(), "the supervisor calls beside the worker");
             drop(pass);
@@ -513,10 +519,27 @@ mod tests {
     }
 
     #[test]
+    fn a_supervisor_that_hangs_alone_is_no_reason_to_wait() {
+        let gate = gate(1);
+        let _supervising = gate.supervise().unwrap();
+        std::thread::sleep(SOON);
+        gate.mark_hung(gate.stuck(SOON));
+        assert!(matches!(gate.refusal(), Some(Refusal::Down(_))));
+    }
+
+    #[test]
+    fn a_closed_gate_lets_no_supervisor_in() {
+        let gate = gate(1);
+        let _pass = gate.enter(0, Instant::now()).unwrap();
+        gate.close();
+        assert!(gate.supervise().is_none());
+    }
+
+    #[test]
     fn with_two_sessions_the_supervisor_waits_for_nobody() {
         let gate = gate(2);
         let _pass = gate.enter(0, Instant::now()).unwrap();
-        let _supervising = gate.supervise();
+        let _supervising = gate.supervise().unwrap();
         assert!(gate.enter(1, Instant::now()).is_ok());
     }
 

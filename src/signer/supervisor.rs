@@ -70,7 +70,7 @@ impl Supervisor {
     fn probe(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
-            let _supervising = self.gate.supervise();
+            let Some(_supervising) = self.gate.supervise() else { return };
             self.prove_key()
         };
         if let Err(fault) = outcome {
@@ -84,7 +84,7 @@ impl Supervisor {
     fn look(&self) {
         let epoch = self.gate.epoch();
         let outcome = {
-            let _supervising = self.gate.supervise();
+            let Some(_supervising) = self.gate.supervise() else { return };
             key::signing_keys(&self.anchor.session, &self.label, self.keys.terms()).and_then(|found| {
                 let device = |fault: Fault| OpenError::device(&self.label, &fault);
                 found.iter().try_for_each(|key| key::prove(&self.anchor.session, key)).map_err(device)?;
@@ -101,10 +101,11 @@ impl Supervisor {
         self.keys.looked(outcome);
     }
 
-    /// Makes a key, and looks at it with the others. Nothing can be repaired meanwhile; the workers go on signing.
+    /// Makes a key, and looks at it with the others. Nothing can be repaired meanwhile; the workers go on signing, unless
+    /// there is one only: a device of one session would let it wait inside the call, and that looks like a hang.
     fn make(&self, order: Order) {
         let made = {
-            let _supervising = self.gate.supervise_long(MAKING);
+            let Some(_supervising) = self.gate.supervise_long(MAKING) else { return };
             self.make_key(&order)
         };
         self.look();
@@ -133,7 +134,7 @@ impl Supervisor {
     /// `Latched`, when only a person can go on.
     fn repair(&mut self, class: ErrorClass, backoff: &mut Backoff) -> Result<(), Latched> {
         if class == ErrorClass::Login && backoff.is_calm() {
-            let _supervising = self.gate.supervise();
+            let Some(_supervising) = self.gate.supervise() else { return Ok(()) };
             match self.log_in_again() {
                 Ok(()) => {
                     tracing::warn!("logged in to the token again");
@@ -158,7 +159,7 @@ impl Supervisor {
             }
             let gate = Arc::clone(&self.gate);
             let outcome = {
-                let _supervising = gate.supervise();
+                let Some(_supervising) = gate.supervise() else { return Ok(()) };
                 if !gate.drain() {
                     return Ok(());
                 }

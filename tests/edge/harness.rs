@@ -156,8 +156,8 @@ impl Front for TestFront {
         self.events.lock().unwrap().push(event);
     }
 
-    fn certificate(&self, file: &Path, ends: i64) {
-        self.certificates.lock().unwrap().insert(file.to_owned(), ends);
+    fn certificates(&self, shown: &[(&Path, i64)]) {
+        *self.certificates.lock().unwrap() = shown.iter().map(|(file, ends)| ((*file).to_owned(), *ends)).collect();
     }
 }
 
