@@ -34,7 +34,7 @@ fn main() {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let store = config::Store {
             engine: config::StoreEngine::Sled,
-            path: directory.path().to_owned(),
+            path: directory.path().join("store"),
             cache_bytes: 64 << 20,
             reserve_bytes: 16 << 20,
             queue: 4096,
