@@ -222,8 +222,7 @@ impl Chain {
 
     /// Until when its leaf is good, seconds since 1970; none when that cannot be read.
     pub(super) fn ends(&self) -> Option<i64> {
-        let (_, leaf) = x509_parser::parse_x509_certificate(self.certificates.first()?).ok()?;
-        Some(leaf.validity().not_after.timestamp())
+        not_after(self.certificates.first()?)
     }
 
     /// Whether its leaf is for this host, a name or an address as URLs have it.
@@ -232,6 +231,12 @@ impl Chain {
         let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
         ParsedCertificate::try_from(leaf).is_ok_and(|leaf| verify_server_name(&leaf, &name).is_ok())
     }
+}
+
+/// Until when a certificate is good, seconds since 1970; none when that cannot be read.
+pub fn not_after(certificate: &[u8]) -> Option<i64> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(certificate.validity().not_after.timestamp())
 }
 
 /// A private key, unless it was not looked at.

@@ -26,6 +26,7 @@ pub use app::{
     Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls, host_name,
 };
 pub use difference::Difference;
+pub use disk::not_after;
 pub use fault::Fault;
 pub use issuer::{Issuer, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};

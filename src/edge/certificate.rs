@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 
-use crate::config::Tls;
+use crate::config::{Tls, not_after};
 
 /// A pair of files, and the certificate in use.
 #[derive(Debug)]
@@ -117,12 +117,6 @@ fn names(leaf: &[u8]) -> Vec<String> {
         _ => None,
     };
     names.value.general_names.iter().filter_map(name).collect()
-}
-
-/// Until when a certificate is good, seconds since 1970.
-fn not_after(certificate: &[u8]) -> Option<i64> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    Some(certificate.validity().not_after.timestamp())
 }
 
 /// Reads a chain, leaf first, and a key; whether they belong together is not looked at.

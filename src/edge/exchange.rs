@@ -84,10 +84,34 @@ impl Exchange {
         self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 
-    /// Told of already: it is not told of again when it is dropped.
-    pub(super) fn was_told_of(&mut self) {
+    /// Tells the front that it is over: once, not again when it is dropped.
+    pub(super) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
         self.lasting = None;
+        self.tell(head, status, self.answered_by, lengths);
     }
+
+    fn tell(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
+        self.stage.front.finished(&Finished {
+            origin: &self.origin,
+            method: &head.method,
+            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: head.uri.path(),
+            version: head.version,
+            status,
+            answered_by,
+            app: self.forward.as_ref().map(|forward| forward.app),
+            duration: self.started.elapsed(),
+            request_bytes: lengths.request,
+            response_bytes: lengths.response,
+        });
+    }
+}
+
+/// How long the bodies were, bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Lengths {
+    pub(super) request: u64,
+    pub(super) response: u64,
 }
 
 impl Drop for Exchange {
@@ -95,21 +119,9 @@ impl Drop for Exchange {
         // Only one that was cut off has not been told of before.
         let Some(last) = self.lasting.take() else { return };
         tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
-        let head = &last.admitted.head;
         self.stage.front.connection(ConnectionEvent::AccessEnded);
-        self.stage.front.finished(&Finished {
-            origin: &self.origin,
-            method: &head.method,
-            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            path: head.uri.path(),
-            version: head.version,
-            status: last.status,
-            answered_by: AnsweredBy::Upstream,
-            app: self.forward.as_ref().map(|forward| forward.app),
-            duration: self.started.elapsed(),
-            request_bytes: self.uploaded,
-            response_bytes: self.downloaded,
-        });
+        let lengths = Lengths { request: self.uploaded, response: self.downloaded };
+        self.tell(&last.admitted.head, last.status, AnsweredBy::Upstream, lengths);
     }
 }
 

@@ -19,7 +19,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::body::{BodyFault, discard_short_body, linger, read_body, respond};
-use super::exchange::{Exchange, may_last};
+use super::exchange::{Exchange, Lengths, may_last};
 use super::fields::{check_head, join_cookies, refused, settle_host};
 use super::lasting::{LONG, Lasting, Switch};
 use super::onward::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
@@ -28,7 +28,7 @@ use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use super::stage::Stages;
 use super::transport_security::TransportSecurity;
 use super::upstream::UPGRADED_SILENCE;
-use super::{AnsweredBy, Finished, Origin, Standing, Verdict, client_address, client_certificate, head};
+use super::{AnsweredBy, Origin, Standing, Verdict, client_address, client_certificate, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -374,23 +374,12 @@ impl ProxyHttp for Proxy {
             Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
             Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
         }
-        exchange.was_told_of();
-        exchange.stage.front.finished(&Finished {
-            origin: &exchange.origin,
-            method: &request.method,
-            host: request.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            path: request.uri.path(),
-            version: request.version,
-            status: session.response_written().map(|head| head.status),
-            answered_by: exchange.answered_by,
-            app,
-            duration: exchange.started.elapsed(),
-            request_bytes: session.body_bytes_read() as u64,
-            response_bytes: session.body_bytes_sent() as u64,
-        });
+        let status = session.response_written().map(|head| head.status);
+        let lengths = Lengths { request: session.body_bytes_read() as u64, response: session.body_bytes_sent() as u64 };
+        exchange.finish(request, status, lengths);
         // An upstream's answer that broke off is not to look whole.
         let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
-        if whole && session.response_written().is_some() {
+        if whole && status.is_some() {
             linger(session).await;
         }
     }
