@@ -1,0 +1,154 @@
+use super::*;
+use crate::signer::observer::Unobserved;
+
+const SOON: Duration = Duration::from_millis(50);
+const LATE: Duration = Duration::from_secs(20);
+
+fn slot(id: u32) -> Slot {
+    Slot::try_from(id).unwrap()
+}
+
+fn gate(workers: usize) -> Arc<Gate> {
+    Arc::new(Gate::new(workers, slot(7), Arc::new(Unobserved)))
+}
+
+#[test]
+fn one_failure_seen_by_many_is_one_repair() {
+    let gate = gate(2);
+    let seen = gate.enter(0, Instant::now()).unwrap().epoch;
+    gate.report(seen, ErrorClass::Login);
+    gate.report(seen, ErrorClass::Device);
+    assert_eq!(gate.next_task(SOON), Task::Repair(ErrorClass::Login));
+    gate.open(slot(7), false);
+    gate.report(seen, ErrorClass::Device);
+    assert_eq!(gate.next_task(SOON), Task::Probe);
+    assert!(gate.ready());
+}
+
+#[test]
+fn repair_waits_for_the_last_call_to_return() {
+    let gate = gate(1);
+    let pass = gate.enter(0, Instant::now()).unwrap();
+    gate.report(pass.epoch, ErrorClass::Device);
+    std::thread::scope(|scope| {
+        let drained = scope.spawn(|| gate.drain());
+        std::thread::sleep(SOON);
+        assert!(!drained.is_finished());
+        drop(pass);
+        assert!(drained.join().unwrap());
+    });
+}
+
+#[test]
+fn caller_waits_for_a_repair_but_not_past_its_deadline() {
+    let gate = gate(1);
+    gate.report(Epoch::default(), ErrorClass::Device);
+    assert_eq!(gate.enter(0, Instant::now() + SOON).err(), Some(Refusal::Timeout));
+    std::thread::scope(|scope| {
+        let entered = scope.spawn(|| gate.enter(0, Instant::now() + LATE).map(|pass| (pass.epoch, pass.slot)));
+        std::thread::sleep(SOON);
+        gate.open(slot(9), true);
+        let (epoch, at) = entered.join().unwrap().unwrap();
+        assert_eq!((epoch, at), (Epoch { incarnation: 1, login: 1 }, slot(9)));
+    });
+}
+
+#[test]
+fn failed_repair_refuses_at_once() {
+    let gate = gate(1);
+    gate.report(Epoch::default(), ErrorClass::Device);
+    gate.shut("gone");
+    assert_eq!(gate.enter(0, Instant::now() + LATE).err(), Some(Refusal::Down("gone".into())));
+    assert_eq!(gate.refusal(), Some(Refusal::Down("gone".into())));
+    assert!(!gate.ready());
+}
+
+#[test]
+fn close_wakes_everybody() {
+    let gate = gate(2);
+    gate.report(Epoch::default(), ErrorClass::Device);
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| gate.enter(0, Instant::now() + LATE).err());
+        let sleeper = scope.spawn(|| gate.pause(LATE));
+        std::thread::sleep(SOON);
+        gate.close();
+        assert_eq!(caller.join().unwrap(), Some(Refusal::Closed));
+        assert!(!sleeper.join().unwrap());
+    });
+    gate.open(slot(7), true);
+    assert_eq!(gate.next_task(LATE), Task::Close);
+}
+
+#[test]
+fn call_that_does_not_return_makes_the_signer_unready() {
+    let gate = gate(2);
+    let pass = gate.enter(1, Instant::now()).unwrap();
+    std::thread::sleep(SOON);
+    let stuck = gate.stuck(SOON);
+    assert_eq!(stuck, Stuck { workers: 1, all_workers: false, supervisor: false });
+    assert!(gate.mark_hung(stuck));
+    assert!(!gate.mark_hung(stuck));
+    assert!(!gate.ready());
+    assert_eq!(gate.refusal(), None, "the other worker goes on");
+    drop(pass);
+    gate.mark_hung(gate.stuck(SOON));
+    assert!(gate.ready());
+}
+
+#[test]
+fn with_one_session_there_is_one_call_at_a_time() {
+    let gate = gate(1);
+    let pass = gate.enter(0, Instant::now()).unwrap();
+    std::thread::scope(|scope| {
+        let supervising = scope.spawn(|| gate.supervise().unwrap());
+        std::thread::sleep(SOON);
+        assert!(!supervising.is_finished(), "the supervisor calls beside the worker");
+        drop(pass);
+        let supervising = supervising.join().unwrap();
+        let refused = gate.enter(0, Instant::now() + SOON).err();
+        assert_eq!(refused, Some(Refusal::Timeout), "the worker calls beside the supervisor");
+        let waiting = scope.spawn(|| gate.enter(0, Instant::now() + LATE).is_ok());
+        drop(supervising);
+        assert!(waiting.join().unwrap());
+    });
+}
+
+#[test]
+fn a_supervisor_that_hangs_alone_is_no_reason_to_wait() {
+    let gate = gate(1);
+    let _supervising = gate.supervise().unwrap();
+    std::thread::sleep(SOON);
+    gate.mark_hung(gate.stuck(SOON));
+    assert!(matches!(gate.refusal(), Some(Refusal::Down(_))));
+}
+
+#[test]
+fn a_closed_gate_lets_no_supervisor_in() {
+    let gate = gate(1);
+    let _pass = gate.enter(0, Instant::now()).unwrap();
+    gate.close();
+    assert!(gate.supervise().is_none());
+}
+
+#[test]
+fn with_two_sessions_the_supervisor_waits_for_nobody() {
+    let gate = gate(2);
+    let _pass = gate.enter(0, Instant::now()).unwrap();
+    let _supervising = gate.supervise().unwrap();
+    assert!(gate.enter(1, Instant::now()).is_ok());
+}
+
+#[test]
+fn last_worker_without_a_session_does_not_park() {
+    let gate = gate(2);
+    let epoch = Epoch::default();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| gate.park(epoch, LATE));
+        while gate.lock().parked == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!gate.park(epoch, LATE));
+        gate.open(slot(7), true);
+        assert!(first.join().unwrap());
+    });
+}
