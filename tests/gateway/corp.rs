@@ -133,34 +133,27 @@ impl Corp {
 
     /// Waits until a fresh sound token is answered so.
     pub(crate) async fn until(&self, is: impl Fn(u16) -> bool) {
-        let end = Instant::now() + Duration::from_secs(10);
-        loop {
-            let reply = self.send("/api/", &self.token()).await;
-            if is(reply.status) {
-                return;
-            }
-            assert!(Instant::now() < end, "{reply:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        wait_until("the answer changes", async || is(self.send("/api/", &self.token()).await.status)).await;
     }
 
     pub(crate) async fn has_keys(&self) {
-        let end = Instant::now() + Duration::from_secs(10);
-        while !self.metric(r#"sealgate_foreign_key_reads_total{issuer="corp",outcome="read"}"#) {
-            assert!(Instant::now() < end, "the keys do not come");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let read = r#"sealgate_foreign_key_reads_total{issuer="corp",outcome="read"}"#;
+        wait_until("the keys come", async || self.metric(read)).await;
     }
 
     pub(crate) async fn reads(&self, times: usize) {
-        let end = Instant::now() + Duration::from_secs(10);
-        while self.publisher.asked() < times {
-            assert!(Instant::now() < end, "{} readings", self.publisher.asked());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        wait_until("the keys are read again", async || self.publisher.asked() >= times).await;
     }
 
     pub(crate) fn metric(&self, line: &str) -> bool {
         self.world.sealgate.metrics.text().contains(line)
+    }
+}
+
+async fn wait_until(what: &str, is: impl AsyncFn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is().await {
+        assert!(Instant::now() < end, "{what}: not in time");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
