@@ -301,6 +301,7 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
     let mut limit = |key, default| section.number(key, default, 1..=4095);
     RateLimits {
         authorize: limit("authorize", 100),
+        sign_ins: limit("sign_ins", 600),
         token: limit("token", 50),
         userinfo: limit("userinfo", 200),
         discovery: limit("discovery", 1000),
@@ -308,7 +309,7 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
         revoke: limit("revoke", 50),
         logout: limit("logout", 100),
         register: limit("register", 20),
-        pages: limit("pages", 300),
+        pages: limit("pages", 3000),
     }
 }
 

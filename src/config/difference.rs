@@ -98,6 +98,7 @@ impl Config {
         });
         compare!(found, "rate_limits", self.rate_limits, rate_limits, RateLimits {
             authorize: "authorize" Live,
+            sign_ins: "sign_ins" Live,
             token: "token" Live,
             userinfo: "userinfo" Live,
             discovery: "discovery" Live,

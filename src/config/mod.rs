@@ -328,6 +328,8 @@ pub struct Sessions {
 pub struct RateLimits {
     /// `/oauth/authorize`, per client address.
     pub authorize: u32,
+    /// Sign-ins begun at an application or on the provider's own pages, per client address.
+    pub sign_ins: u32,
     /// `/oauth/token`, per client.
     pub token: u32,
     /// `/oauth/userinfo`, per access token.

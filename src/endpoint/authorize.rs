@@ -3,7 +3,7 @@
 
 use http::{Method, StatusCode};
 
-use crate::endpoint::call::Call;
+use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::{self, Waiting};
 use crate::endpoint::response::Response;
@@ -25,6 +25,13 @@ use crate::store::{Committed, StoreError};
 
 /// Where the pages come back to.
 pub(super) const RESUME: &str = "resume";
+
+/// What a request is counted as.
+pub(super) fn bucket(call: &Call<'_>) -> Bucket {
+    let query = call.query();
+    let id = query.as_ref().ok().and_then(|params| params.one("client_id").ok().flatten()).unwrap_or_default();
+    Bucket::of_request(id)
+}
 
 /// A new request of a client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
@@ -84,7 +91,7 @@ async fn begin(
             Decision::Page(page) => page,
         }
     };
-    call.charge_site()?;
+    call.charge_site(Bucket::of_request(client.id.as_str()))?;
     call.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
     let response = Response::see_other(&interaction::address(call, page, id.expose()));
     Ok(match new_cookie {

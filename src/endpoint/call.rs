@@ -21,7 +21,7 @@ use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
-use crate::sealgate::Sealgate;
+use crate::sealgate::{INTERNAL_CLIENT, Sealgate};
 use crate::store::{Loaded, StoreError};
 
 /// How long a browser remembers the language that a person chose, seconds: a year.
@@ -38,6 +38,8 @@ const LONGEST_QUERY: usize = 8 * 1024;
 pub enum Bucket {
     /// `/oauth/authorize`.
     Authorize,
+    /// `/oauth/authorize`, for a sign-in to an application behind the gate or to the provider's own pages.
+    SignIns,
     /// `/oauth/token`.
     Token,
     /// `/oauth/userinfo`.
@@ -57,10 +59,17 @@ pub enum Bucket {
 }
 
 impl Bucket {
+    /// What a client's authorization requests are counted as. Those that the gate begins have an allowance of their own: a
+    /// whole office begins them at once, and the gate has counted them already.
+    pub(super) fn of_request(client_id: &str) -> Self {
+        if client_id.starts_with(INTERNAL_CLIENT) { Self::SignIns } else { Self::Authorize }
+    }
+
     /// The name in metrics and in the limiter's keys.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Authorize => "authorize",
+            Self::SignIns => "sign_ins",
             Self::Token => "token",
             Self::UserInfo => "userinfo",
             Self::Discovery => "discovery",
@@ -75,6 +84,7 @@ impl Bucket {
     fn rule(self, limits: &RateLimits) -> Rule {
         let limit = match self {
             Self::Authorize => limits.authorize,
+            Self::SignIns => limits.sign_ins,
             Self::Token => limits.token,
             Self::UserInfo => limits.userinfo,
             Self::Discovery => limits.discovery,
@@ -143,16 +153,18 @@ impl<'a> Call<'a> {
     }
 
     /// Counts a sign-in that is begun against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may
-    /// have all of its networks. Ten of them may use up their allowance at once.
+    /// have all of its networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the
+    /// allowance is that of an office, two.
     ///
     /// # Errors
     /// 429 when the allowance is used up.
-    pub fn charge_site(&self) -> Result<(), Failure> {
-        let Some(site) = Key::site("authorize_site", self.origin.address) else { return Ok(()) };
-        let rule = Bucket::Authorize.rule(&self.sealgate.config.rate_limits);
-        let rule = Rule { limit: rule.limit.saturating_mul(10), ..rule };
+    pub fn charge_site(&self, bucket: Bucket) -> Result<(), Failure> {
+        let (name, networks) = if bucket == Bucket::SignIns { ("sign_ins_site", 2) } else { ("authorize_site", 10) };
+        let Some(site) = Key::site(name, self.origin.address) else { return Ok(()) };
+        let rule = bucket.rule(&self.sealgate.config.rate_limits);
+        let rule = Rule { limit: rule.limit.saturating_mul(networks), ..rule };
         let reading = self.sealgate.limiter.take(&site, rule, self.now);
-        self.sealgate.metrics.rate_limited(Bucket::Authorize.name(), reading.allowed);
+        self.sealgate.metrics.rate_limited(bucket.name(), reading.allowed);
         if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
     }
 

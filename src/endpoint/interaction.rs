@@ -2,7 +2,7 @@
 //! together, and the token that binds a form to both.
 
 use crate::endpoint::authorize::RESUME;
-use crate::endpoint::call::Call;
+use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::page::Problem;
 use crate::protocol::client::Client;
@@ -105,7 +105,7 @@ pub(super) async fn finished(call: &Call<'_>, interaction: &Interaction) -> Resu
         expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
         ..interaction.clone()
     };
-    call.charge_site()?;
+    call.charge_site(Bucket::of_request(interaction.request.client.as_str()))?;
     let id = Secret::from_random(&call.random::<16>());
     call.sealgate.store.begin_interaction(&id.hash(), &again).await?;
     Ok(Failure::Elsewhere(address(call, RESUME, id.expose())))

@@ -292,6 +292,7 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
         return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
     }
     if let Some(bucket) = route.charged {
+        let bucket = if bucket == Bucket::Authorize { authorize::bucket(call) } else { bucket };
         call.charge_address(bucket)?;
     }
     match route.endpoint {

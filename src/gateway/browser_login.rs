@@ -32,12 +32,18 @@ use crate::protocol::time::UnixTime;
 use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
 use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
-/// Sign-ins that an address may begin. Each costs a write to disk, and strangers begin them.
-const BEGUN: Rule = Rule { limit: 60, window: Duration::from_mins(1) };
-const BUCKET: &str = "gate_sign_in";
-/// And those that an IPv6 /48 may begin, which one subscriber may have.
-const BEGUN_A_SITE: Rule = Rule { limit: 600, window: Duration::from_mins(1) };
-const SITE_BUCKET: &str = "gate_sign_in_site";
+/// The allowance of sign-ins begun: each costs a write to disk, and strangers begin them.
+const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
+/// Of those that bring a form: there is room for few, and the oldest gives way.
+const WITH_FORM: Allowance = Allowance { name: "gate_form", of_site: "gate_form_site", one_in: 10 };
+
+/// What an address (of IPv6 a /64) may begin in a minute: one in so many of `rate_limits.sign_ins`. An IPv6 /48, which
+/// one subscriber may have, may begin twice as many.
+struct Allowance {
+    name: &'static str,
+    of_site: &'static str,
+    one_in: u32,
+}
 
 /// Which page of the provider comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +104,8 @@ async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: R
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = visit.sealgate;
-    if let Err(seconds) = charge(visit) {
+    let form = if matches!(errand, Errand::NewForm(_)) { charge(visit, &WITH_FORM) } else { Ok(()) };
+    if let Err(seconds) = form.and_then(|()| charge(visit, &BEGUN)) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = visit.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
@@ -138,12 +145,14 @@ async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: R
 ///
 /// # Errors
 /// Seconds to wait when the allowance is used up.
-fn charge(visit: &Visit<'_>) -> Result<(), u64> {
-    let site = Key::site(SITE_BUCKET, visit.origin.address).map(|site| (site, BEGUN_A_SITE));
-    let address = (Key::address(BUCKET, visit.origin.address), BEGUN);
+fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
+    let limit = (visit.sealgate.config.rate_limits.sign_ins / allowance.one_in).max(1);
+    let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
+    let site = Key::site(allowance.of_site, visit.origin.address).map(|site| (site, rule(2 * limit)));
+    let address = (Key::address(allowance.name, visit.origin.address), rule(limit));
     for (key, rule) in [address].into_iter().chain(site) {
         let reading = visit.sealgate.limiter.take(&key, rule, visit.now);
-        visit.sealgate.metrics.rate_limited(BUCKET, reading.allowed);
+        visit.sealgate.metrics.rate_limited(allowance.name, reading.allowed);
         if let Some(seconds) = reading.retry_after {
             return Err(seconds);
         }

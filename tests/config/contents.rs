@@ -24,7 +24,7 @@ fn six_keys_are_enough() {
     let limits = &config.rate_limits;
     assert_eq!((limits.authorize, limits.token, limits.userinfo), (100, 50, 200));
     assert_eq!((limits.discovery, limits.jwks, limits.revoke), (1000, 1000, 50));
-    assert_eq!((limits.logout, limits.register), (100, 20));
+    assert_eq!((limits.logout, limits.register, limits.sign_ins, limits.pages), (100, 20, 600, 3000));
 }
 
 #[test]

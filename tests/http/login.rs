@@ -274,7 +274,7 @@ async fn a_page_of_the_sign_in_spends_none_of_the_allowance_for_requests() {
     let begun = browser.get(&provider.c1().authorize(&[])).await;
     assert_eq!((begun.header("x-ratelimit-limit"), begun.header("x-ratelimit-remaining")), (Some("100"), Some("99")));
     let page = browser.follow(begun).await;
-    assert_eq!(page.header("x-ratelimit-limit"), Some("300"));
+    assert_eq!(page.header("x-ratelimit-limit"), Some("3000"));
     browser.get(&form_action(page.text())).await;
     let begun = browser.get(&provider.c1().authorize(&[])).await;
     assert_eq!(begun.header("x-ratelimit-remaining"), Some("98"));

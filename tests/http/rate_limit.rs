@@ -245,11 +245,33 @@ async fn rate_13_the_sign_in_pages_do_not_spend_the_allowance_of_authorize() {
         let reply = browser.get(&provider.c1().authorize(&[])).await;
         assert_eq!(reply.allowance().remaining, left);
         let page = browser.follow(reply).await;
-        assert_eq!(page.allowance().limit, 300);
+        assert_eq!(page.allowance().limit, 3000);
         let consent = browser.sign_in(&page, "anna@example.test").await;
         let last = if consent.header("location").is_some() { consent } else { browser.allow(&consent).await };
         assert!(last.location().starts_with(REDIRECT_URI));
     }
+}
+
+/// The gate begins them for people who come to an application: they neither spend the allowance of the clients' requests
+/// nor are kept out when it is spent.
+#[tokio::test]
+async fn rate_13_sign_ins_of_our_own_have_an_allowance_of_their_own() {
+    let provider = Provider::with("[rate_limits]\nauthorize = 2\nsign_ins = 3").await;
+    let own = "/oauth/authorize?client_id=sealgate-app-~own";
+    for left in [2, 1, 0] {
+        let allowance = provider.get(own).await.allowance();
+        assert_eq!((allowance.limit, allowance.remaining), (3, left));
+    }
+    assert_limited_page(&provider.get(own).await);
+    for left in [1, 0] {
+        assert_eq!(provider.get(&provider.c1().authorize(&[])).await.allowance().remaining, left);
+    }
+    assert_limited_page(&provider.get(&provider.c1().authorize(&[])).await);
+}
+
+#[track_caller]
+fn assert_limited_page(reply: &Reply) {
+    assert_eq!((reply.status, reply.header("location")), (429, None), "{reply:?}");
 }
 
 /// K13: a stranger who knows a client's id cannot use the client's allowance up, from any address.

@@ -195,7 +195,13 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         LimitLine { path: Some("/oauth/token"), limit: 50, by_credential: true },
         LimitLine { path: None, limit: 1, by_credential: false },
     ];
-    let page = Limits { limits: &limits, failures_per_account: 10, failures_per_address: 50, window_minutes: 15 };
+    let page = Limits {
+        limits: &limits,
+        sign_ins: 600,
+        failures_per_account: 10,
+        failures_per_address: 50,
+        window_minutes: 15,
+    };
     add("console-limits", pages.console_limits(chrome, &shell, &page));
 
     let somebody = Named { id: "u1", name: Some(account), has_page: true };

@@ -49,6 +49,7 @@ pub(super) fn limits(call: &Call<'_>, worker: &Worker) -> Response {
     ];
     let content = Limits {
         limits: &lines,
+        sign_ins: limits.sign_ins.into(),
         failures_per_account: config.login.failures_per_account.into(),
         failures_per_address: config.login.failures_per_address.into(),
         window_minutes: config.login.window.as_secs().div_ceil(60),

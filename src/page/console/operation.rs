@@ -52,6 +52,8 @@ pub enum KeyState {
 pub struct Limits<'a> {
     /// Requests a minute.
     pub limits: &'a [LimitLine<'a>],
+    /// Sign-ins that may be begun from an address in a minute.
+    pub sign_ins: u64,
     /// Wrong passwords that an account may be given.
     pub failures_per_account: u64,
     /// Wrong passwords that may come from an address.

@@ -145,6 +145,7 @@ messages! {
     plain limits_title = "limits-title" ();
     plain limits_lead = "limits-lead" ();
     plain limits_pages = "limits-pages" ();
+    plain limits_sign_ins = "limits-sign-ins" ();
     plain limits_by_address = "limits-by-address" (limit);
     plain limits_by_credential = "limits-by-credential" (limit);
     plain limits_passwords = "limits-passwords" ();

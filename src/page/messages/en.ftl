@@ -395,6 +395,7 @@ key-remove-at = Removed on { $moment }
 
 limits-title = Limits in force
 limits-lead = The configuration file sets them. Whoever goes beyond is answered 429 and told how long to wait.
+limits-sign-ins = Sign-ins to the applications
 limits-pages = Pages and everything else
 limits-by-address =
     { $limit ->

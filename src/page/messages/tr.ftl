@@ -372,6 +372,7 @@ key-remove-at = Kaldırılma: { $moment }
 
 limits-title = Geçerli sınırlar
 limits-lead = Sınırları yapılandırma dosyası belirler. Sınırı aşan istekler 429 yanıtı alır; yanıtta ne kadar beklemek gerektiği yazar.
+limits-sign-ins = Uygulamalarda başlatılan oturum açma işlemleri
 limits-pages = Sayfalar ve diğer bütün adresler
 limits-by-address = Bir adresten dakikada { $limit } istek
 limits-by-credential = Bir istemci veya belirteç için dakikada { $limit } istek
