@@ -21,8 +21,8 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Proxy, Quota, Redirect, RequestIds, Resolver, Stage,
-    Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
+    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Phase, Proxy, Quota, Redirect, RequestIds, Resolver,
+    Stage, Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
 };
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
@@ -177,6 +177,7 @@ impl Server {
             ..ServerConf::default()
         };
         let (stop, stopping) = watch::channel(false);
+        let (phase, phases) = watch::channel(Phase::Starting);
         let (ready, readiness) = mpsc::channel(1);
         let (background_done, background) = oneshot::channel();
         let mut server = server::Server::new_with_opt_and_conf(None, config);
@@ -222,7 +223,7 @@ impl Server {
             server.add_service(Doorway::new(
                 "admin",
                 1,
-                admin_service(Arc::clone(&parts.health), stopping.clone()),
+                admin_service(Arc::clone(&parts.health), phases),
                 vec![listener],
                 limits(&parts.server),
                 Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, Vec::new()),
@@ -246,6 +247,7 @@ impl Server {
         let conductor = Conductor {
             score: Mutex::new(Some(Score { signal, readiness, background, stopped: parts.stopped, listening })),
             stop,
+            phase,
             quota,
             patience: parts.server.shutdown_timeout,
             failure: Arc::clone(&failure),
@@ -356,6 +358,7 @@ struct Score {
 struct Conductor {
     score: Mutex<Option<Score>>,
     stop: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
     quota: Arc<Quota>,
     patience: Duration,
     failure: Arc<Mutex<Option<String>>>,
@@ -385,12 +388,14 @@ impl Conductor {
         };
         if outcome.is_ok() {
             tracing::info!(addresses = ?score.listening, "serving");
+            self.phase.send_replace(Phase::Serving);
             notify(&[NotifyState::Ready]);
             if !signals.spent() {
                 signals.next().await;
             }
         }
         notify(&[NotifyState::Stopping]);
+        self.phase.send_replace(Phase::Stopping);
         tracing::info!(connections = self.quota.open(), "stopping");
         let _ = self.stop.send(true);
         tokio::select! {

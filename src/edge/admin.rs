@@ -10,6 +10,7 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
+use tokio::sync::watch;
 
 use super::body::respond;
 
@@ -30,14 +31,25 @@ pub trait Health: Send + Sync + 'static {
     }
 }
 
-/// The application behind the admin listener. Not ready any more once `stop` is true.
-pub(crate) const fn admin_service(health: Arc<dyn Health>, stop: ShutdownWatch) -> Admin {
-    Admin { health, stop }
+/// How far the server is between its start and its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Listeners may not accept yet, and a signal to stop would not be heard.
+    Starting,
+    /// Every listener accepts.
+    Serving,
+    /// Requests in flight are finished, and nothing else is taken.
+    Stopping,
+}
+
+/// The application behind the admin listener. Ready while the server is serving.
+pub(crate) const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>) -> Admin {
+    Admin { health, phase }
 }
 
 pub(crate) struct Admin {
     health: Arc<dyn Health>,
-    stop: ShutdownWatch,
+    phase: watch::Receiver<Phase>,
 }
 
 impl Admin {
@@ -53,14 +65,21 @@ impl Admin {
         match path {
             "/metrics" => text("text/plain; version=0.0.4; charset=utf-8", self.health.metrics()),
             "/healthz" => text("text/plain; charset=utf-8", "alive\n".to_owned()),
-            _ if *self.stop.borrow() => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "The server is stopping."),
-            _ => match self.health.ready() {
+            _ => match self.ready() {
                 Ok(()) => {
                     let warnings = self.health.warnings().into_iter().map(|line| format!("warning: {line}\n"));
                     text("text/plain; charset=utf-8", std::iter::once("ready\n".to_owned()).chain(warnings).collect())
                 }
                 Err(why) => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", &why),
             },
+        }
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        match *self.phase.borrow() {
+            Phase::Starting => Err("The server is starting.".to_owned()),
+            Phase::Serving => self.health.ready(),
+            Phase::Stopping => Err("The server is stopping.".to_owned()),
         }
     }
 }

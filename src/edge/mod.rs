@@ -40,7 +40,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Versi
 
 pub use crate::origin::{Again, Origin};
 pub use admin::Health;
-pub(crate) use admin::admin_service;
+pub(crate) use admin::{Phase, admin_service};
 pub use client_address::client_address;
 pub(crate) use guard::{Doorway, Limits, Watch};
 pub use inherited::inherited_sockets;
