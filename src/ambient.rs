@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::log;
 use crate::protocol::time::UnixTime;
 
 /// Tells the time.
@@ -62,6 +63,7 @@ impl Entropy for OsEntropy {
         if let Err(error) = getrandom::fill(bytes) {
             // Going on with predictable tokens would hand every account to whoever guesses; there is no safe answer.
             tracing::error!(%error, "the kernel refuses random bytes; stopping");
+            log::flush();
             std::process::abort();
         }
     }

@@ -16,6 +16,7 @@ pub mod gateway;
 pub mod house;
 pub mod issuer;
 pub mod limiter;
+pub mod log;
 pub mod metrics;
 pub mod origin;
 pub mod page;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match sealgate::cli::run(std::env::args_os()) {
+    let ended = sealgate::cli::run(std::env::args_os());
+    sealgate::log::flush();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -7,6 +7,8 @@ use prometheus::{
     TextEncoder,
 };
 
+use crate::log;
+
 /// The series.
 pub struct Metrics {
     registry: Registry,
@@ -53,6 +55,7 @@ pub struct Metrics {
     reloads: IntCounterVec,
     certificates: IntGaugeVec,
     reload_succeeded: IntGauge,
+    log_dropped: IntCounter,
     configured: IntGauge,
 }
 
@@ -175,6 +178,7 @@ impl Metrics {
                 "sealgate_key_rotation_failing",
                 "1 while the signing key should be replaced and cannot be.",
             )?,
+            log_dropped: counter("sealgate_log_lines_dropped_total", "Log lines dropped for want of room.")?,
             store_batches: counter("sealgate_store_batches_total", "Batches made durable, one disk barrier each.")?,
             store_commits: counter("sealgate_store_commits_total", "Commits in those batches.")?,
             store_batch_seconds: histogram("sealgate_store_batch_seconds", "Time of one batch.")?,
@@ -232,6 +236,7 @@ impl Metrics {
 
     /// The text exposition format.
     pub fn text(&self) -> String {
+        self.log_dropped.inc_by(log::take_dropped());
         let mut text = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
             tracing::error!(%error, "metrics cannot be written");

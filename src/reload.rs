@@ -14,14 +14,12 @@ use crate::admin::{Reload, Reloaded};
 use crate::config::Config;
 use crate::edge::{Change, Changer, Front};
 use crate::house::House;
+use crate::log::SetFilter;
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::server::{Stop, notify};
 
 /// Changes that one record of the audit trail names; the log has them all.
 const MOST_NAMED: usize = 20;
-
-/// Sets what is logged; the error says why not.
-pub type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// Reloads a server's configuration.
 pub struct Reloader {

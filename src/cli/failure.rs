@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use super::output::printable;
+use crate::log;
 
 /// systemd tries again after this one, and not after a refusal.
 const AWAY: u8 = 75;
@@ -59,8 +60,9 @@ impl Failure {
 
 fn print(lines: &[String]) {
     let mut stderr = io::stderr().lock();
+    let prefix = log::error_prefix();
     for line in lines {
-        let _ = writeln!(stderr, "error: {}", printable(line));
+        let _ = writeln!(stderr, "{prefix}error: {}", printable(line));
     }
 }
 

@@ -6,6 +6,7 @@ use super::fault::ErrorClass;
 use super::gate::{Gate, Stuck};
 use super::observer::Observer;
 use super::timing::Timing;
+use crate::log;
 
 /// How often, in parts of the time after which a hang is noticed, the watchdog looks.
 const LOOKS: u32 = 8;
@@ -31,6 +32,7 @@ impl Watchdog {
             // One is enough: its thread and session are lost, and readiness with them for as long as the process lives.
             if hopeless != Stuck::default() {
                 tracing::error!("a call into the PKCS#11 module does not return and cannot be cancelled; aborting");
+                log::flush();
                 std::process::abort();
             }
         }

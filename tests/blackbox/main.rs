@@ -21,6 +21,7 @@ mod gate;
 mod kept_form;
 mod keys;
 mod lasting;
+mod log;
 mod openidconnect;
 mod reload;
 mod restart;

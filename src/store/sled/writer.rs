@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_channel::Receiver;
 use sled::Db;
@@ -16,6 +15,7 @@ use tokio::sync::oneshot;
 use super::copying;
 use super::disk::Disk;
 use super::records::Records;
+use crate::log;
 use crate::store::engine::{Changes, CommitObserver, EngineError, Expect, Key, Outcome, Value};
 
 /// Commits a batch. Readers stall behind a batch for about 10 µs a record.
@@ -204,11 +204,8 @@ fn weight(changes: &Changes) -> (usize, usize) {
 /// Ends the process. After a failed write or flush nobody knows what the disk holds: the kernel may have dropped the
 /// bytes and would report a second flush as done. Only opening the files anew tells.
 fn stop(cause: &str) -> ! {
-    tracing::error!("{cause}; sealgate cannot go on: check the disk of store.path, then start sealgate again");
-    // Exit handlers of foreign libraries run beside live threads; one that hangs must not keep the process alive.
-    let _ = thread::Builder::new().spawn(|| {
-        thread::sleep(Duration::from_secs(5));
-        std::process::abort();
-    });
-    std::process::exit(EXIT_DISK_FAILED)
+    log::fail(
+        EXIT_DISK_FAILED,
+        format_args!("{cause}; sealgate cannot go on: check the disk of store.path, then start sealgate again"),
+    )
 }

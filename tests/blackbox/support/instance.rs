@@ -264,11 +264,26 @@ impl Instance {
         self.wait_until_ready();
     }
 
+    /// Starts the server with its log going elsewhere, and waits until it is ready.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn start_logging_to(&mut self, log: impl Into<Stdio>) {
+        let config = self.config();
+        let mut command = sealgate(&self.softhsm, &["serve", "--config", path(&config)]);
+        command.envs(self.environment.iter().cloned());
+        self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        self.wait_until_ready();
+    }
+
     fn launch_by(&mut self, mut command: Command) {
-        let log = fs::File::options().create(true).append(true).open(self.log_file()).unwrap();
+        let log = self.open_log();
         command.envs(self.environment.iter().cloned());
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
         self.child = Some(child);
+    }
+
+    /// The file of the log, to append to.
+    pub(crate) fn open_log(&self) -> fs::File {
+        fs::File::options().create(true).append(true).open(self.log_file()).unwrap()
     }
 
     /// Waits until the server has ended by itself, and yields its exit code.

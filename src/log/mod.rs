@@ -1,0 +1,153 @@
+//! The program's log: lines on standard error, written by a thread of their own.
+//!
+//! A line is appended to a buffer of fixed size and the caller goes on; the thread empties the buffer with as few system
+//! calls as it can. So a reader that stalls (a full disk under journald, a pipe that nobody empties) costs log lines and
+//! never a request. Lines that find no room are dropped and counted: [`take_dropped`], and one line once the log flows again.
+//!
+//! Under the journal each line carries its severity as a prefix (`<4>` for a warning; sd-daemon(3)), so that
+//! `journalctl -p warning` finds warnings.
+
+mod exit;
+mod queue;
+
+use std::env;
+use std::fmt::{Arguments, Display};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use self::queue::Queue;
+use crate::config::{Log, LogFormat};
+
+/// Sets what is logged; the error says why not.
+pub type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// Bytes that wait for the reader: some 5,000 lines of the access log.
+const CAPACITY: usize = 1024 * 1024;
+/// How long an ending program waits for its last lines to be read.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
+
+/// Starts the log. Lines have colours only where somebody watches. Yields what sets another filter.
+///
+/// # Errors
+/// One line: the filter cannot be read, the thread cannot be started, or a log runs already.
+pub fn start(log: &Log) -> Result<SetFilter, String> {
+    let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
+    let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let queue = Queue::start(io::stderr(), CAPACITY).map_err(|error| format!("cannot start the log: {error}"))?;
+    let writer = LineWriter { queue: Arc::clone(&queue), prefixed: is_journal(io::stderr()) };
+    let lines = tracing_subscriber::fmt().with_writer(writer).with_ansi(colours).with_env_filter(filter);
+    let (started, set_filter): (_, SetFilter) = match log.format {
+        LogFormat::Text => {
+            let lines = lines.with_filter_reloading();
+            let handle = lines.reload_handle();
+            (lines.try_init(), Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+        }
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_filter_reloading();
+            let handle = lines.reload_handle();
+            (lines.try_init(), Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+        }
+    };
+    started.map_err(|error| format!("cannot start the log: {error}"))?;
+    // `try_init` lets one log start only, so nobody else has set it.
+    let _ = LOG.set(queue);
+    Ok(set_filter)
+}
+
+fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>) -> Result<(), String> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
+    reload(filter).map_err(|error| error.to_string())
+}
+
+/// Lines that were dropped since this was last asked.
+pub fn take_dropped() -> u64 {
+    LOG.get().map_or(0, |queue| queue.take_dropped())
+}
+
+/// Waits until what was logged is written, for a second at most. To be called before the program ends.
+pub fn flush() {
+    if let Some(queue) = LOG.get() {
+        queue.flush(LAST_LINES);
+    }
+}
+
+/// Says why and ends the process at once with this status. No exit handlers run: those of a PKCS#11 module beside its
+/// live threads have ended in SIGSEGV, and then nobody saw the status or the reason.
+pub fn fail(status: i32, cause: Arguments<'_>) -> ! {
+    if LOG.get().is_some() {
+        tracing::error!("{cause}");
+        flush();
+    } else {
+        // A command: it has no log, and says what it has to say on standard error.
+        let _ = writeln!(io::stderr(), "{}error: {cause}", error_prefix());
+    }
+    exit::exit(status)
+}
+
+/// What stands before a line of an error that is written past the log: its severity where the journal reads it.
+pub fn error_prefix() -> &'static str {
+    if is_journal(io::stderr()) { "<3>" } else { "" }
+}
+
+/// Whether this is the journal's stream (systemd.exec(5), `JOURNAL_STREAM`).
+fn is_journal(stream: impl AsFd) -> bool {
+    let Some(named) = env::var("JOURNAL_STREAM").ok() else { return false };
+    let Some((device, inode)) = named.split_once(':') else { return false };
+    let Ok(status) = rustix::fs::fstat(stream) else { return false };
+    device.parse() == Ok(status.st_dev) && inode.parse() == Ok(status.st_ino)
+}
+
+/// Writes each line with the prefix of its severity.
+struct LineWriter {
+    queue: Arc<Queue>,
+    prefixed: bool,
+}
+
+impl<'a> MakeWriter<'a> for LineWriter {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line { queue: &self.queue, level: Level::INFO, prefixed: self.prefixed }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
+        Line { level: *event.level(), ..self.make_writer() }
+    }
+}
+
+/// Takes one whole line a call, as the formatter writes it.
+struct Line<'a> {
+    queue: &'a Queue,
+    level: Level,
+    prefixed: bool,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let prefix: &[u8] = if self.prefixed { severity(self.level) } else { b"" };
+        self.queue.append(prefix, line, self.level <= Level::WARN);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The prefix by which the journal knows a line's severity.
+fn severity(level: Level) -> &'static [u8] {
+    match level {
+        Level::ERROR => b"<3>",
+        Level::WARN => b"<4>",
+        Level::INFO => b"<6>",
+        _ => b"<7>",
+    }
+}

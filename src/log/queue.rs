@@ -1,0 +1,202 @@
+//! A buffer of fixed size between those who log and the thread that writes.
+
+use std::io::{self, Write};
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Of the buffer, the part that only warnings and errors may use: a flood of requests must not hide what is wrong.
+const RESERVED: usize = 8;
+
+/// See the module's page.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// Told when the writer has something to do.
+    filled: Condvar,
+    /// Told when all is written.
+    drained: Condvar,
+    capacity: usize,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<u8>,
+    /// The writer sleeps: the next line wakes it.
+    idle: bool,
+    /// Dropped and not yet told of in the log.
+    untold: u64,
+    /// Dropped and not yet asked for.
+    dropped: u64,
+}
+
+impl Queue {
+    /// A queue of `capacity` bytes whose thread writes to `sink`.
+    pub(super) fn start(sink: impl Write + Send + 'static, capacity: usize) -> io::Result<Arc<Self>> {
+        let queue =
+            Arc::new(Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), capacity });
+        let writing = Arc::clone(&queue);
+        thread::Builder::new().name("log".to_owned()).spawn(move || writing.write_to(sink))?;
+        Ok(queue)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends a line, or drops and counts it where there is no room. Never waits for the reader.
+    pub(super) fn append(&self, prefix: &[u8], line: &[u8], urgent: bool) {
+        let room = if urgent { self.capacity } else { self.capacity - self.capacity / RESERVED };
+        let mut state = self.state();
+        if state.waiting.len() + prefix.len() + line.len() > room {
+            state.untold += 1;
+            state.dropped += 1;
+            return;
+        }
+        state.waiting.extend_from_slice(prefix);
+        state.waiting.extend_from_slice(line);
+        if mem::take(&mut state.idle) {
+            self.filled.notify_one();
+        }
+    }
+
+    pub(super) fn take_dropped(&self) -> u64 {
+        mem::take(&mut self.state().dropped)
+    }
+
+    /// Waits until all that was appended is written, for `longest` at most.
+    pub(super) fn flush(&self, longest: Duration) {
+        let end = Instant::now() + longest;
+        let mut state = self.state();
+        while !(state.idle && state.waiting.is_empty()) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.drained.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn write_to(&self, mut sink: impl Write) {
+        let mut taken = Vec::new();
+        loop {
+            let mut state = self.state();
+            while state.waiting.is_empty() {
+                state.idle = true;
+                self.drained.notify_all();
+                state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            mem::swap(&mut taken, &mut state.waiting);
+            drop(state);
+            let written = sink.write_all(&taken);
+            taken.clear();
+            let mut state = self.state();
+            if written.is_err() {
+                // Nobody will ever read it; the metric is what is left to tell.
+                state.dropped += 1;
+                continue;
+            }
+            let untold = mem::take(&mut state.untold);
+            drop(state);
+            if untold > 0 {
+                tracing::warn!(lines = untold, "the log was read too slowly; lines were dropped");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Hands over what is written, once it is let.
+    struct Sink {
+        permits: Receiver<()>,
+        written: Sender<Vec<u8>>,
+    }
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.permits.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+            self.written.send(bytes.to_vec()).unwrap();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn stalled(capacity: usize) -> (Arc<Queue>, Sender<()>, Receiver<Vec<u8>>) {
+        let (permit, permits) = channel();
+        let (written, writes) = channel();
+        (Queue::start(Sink { permits, written }, capacity).unwrap(), permit, writes)
+    }
+
+    /// Waits until the writer holds the first line and stalls with it.
+    fn hold_the_writer(queue: &Queue) {
+        queue.append(b"", b"first\n", false);
+        let end = Instant::now() + PATIENCE;
+        while !queue.state().waiting.is_empty() {
+            assert!(Instant::now() < end, "the writer does not take the line");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_the_rest_is_written_in_order() {
+        let (queue, permit, writes) = stalled(64);
+        hold_the_writer(&queue);
+        for _ in 0..20 {
+            queue.append(b"<6>", b"line\n", false);
+        }
+        // 7 of 8 parts of 64 bytes hold 7 lines of 8 bytes.
+        assert_eq!(queue.take_dropped(), 13);
+        queue.append(b"<3>", b"fault\n", true);
+        queue.append(b"<3>", b"fault\n", true);
+        assert_eq!(queue.take_dropped(), 2, "55 of 64 bytes are in use");
+        permit.send(()).unwrap();
+        permit.send(()).unwrap();
+        assert_eq!(writes.recv_timeout(PATIENCE).unwrap(), b"first\n");
+        assert_eq!(writes.recv_timeout(PATIENCE).unwrap(), b"<6>line\n".repeat(7));
+        queue.flush(PATIENCE);
+        assert_eq!(queue.take_dropped(), 0);
+    }
+
+    #[test]
+    fn a_fault_finds_room_where_other_lines_do_not() {
+        let (queue, permit, writes) = stalled(64);
+        hold_the_writer(&queue);
+        for _ in 0..20 {
+            queue.append(b"", b"1234567\n", false);
+        }
+        queue.append(b"", b"fault\n", true);
+        assert_eq!(queue.take_dropped(), 13);
+        permit.send(()).unwrap();
+        permit.send(()).unwrap();
+        writes.recv_timeout(PATIENCE).unwrap();
+        assert!(writes.recv_timeout(PATIENCE).unwrap().ends_with(b"fault\n"));
+    }
+
+    #[test]
+    fn a_flush_ends_although_nobody_reads() {
+        let (queue, _permit, _writes) = stalled(64);
+        hold_the_writer(&queue);
+        let started = Instant::now();
+        queue.flush(Duration::from_millis(50));
+        assert!(started.elapsed() < PATIENCE);
+    }
+
+    #[test]
+    fn a_sink_that_is_gone_costs_nobody_anything() {
+        let (queue, permit, _writes) = stalled(64);
+        drop(permit);
+        queue.append(b"", b"lost\n", false);
+        queue.flush(PATIENCE);
+        assert_eq!(queue.take_dropped(), 1);
+    }
+}

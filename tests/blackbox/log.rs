@@ -1,0 +1,89 @@
+//! The log beside the requests: a reader that stalls holds up nobody, and the journal learns how severe a line is.
+
+use std::fs;
+use std::io::{BufRead, BufReader, pipe};
+use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::{Browser, Instance, Settings, Upstream, wait_until};
+
+/// Requests that fill the pipe's 64 KiB and the program's own buffer several times over.
+const REQUESTS: usize = 400;
+/// Bytes of a path, which stand in a request's line.
+const PATH: usize = 8000;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_holds_up_no_request_and_tells_what_it_lost() {
+    let upstream = Upstream::start();
+    let mut instance = Instance::prepare(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
+    let (reader, writer) = pipe().unwrap();
+    instance.start_logging_to(writer);
+    let browser = Browser::new(&instance);
+    let long = "a".repeat(PATH);
+    for count in 0..REQUESTS {
+        let answer = browser.client().get(instance.app_url(&format!("/public/{count}/{long}"))).send().await.unwrap();
+        assert!(answer.status().as_u16() < 500, "request {count}: {}", answer.status());
+    }
+    let metrics = reqwest::get(instance.admin_url("/metrics")).await.unwrap().text().await.unwrap();
+    let dropped = metrics.lines().find_map(|line| line.strip_prefix("sealgate_log_lines_dropped_total "));
+    assert!(dropped.unwrap().parse::<u64>().unwrap() > 0, "{dropped:?}");
+
+    let (told, gap) = channel();
+    let reading = thread::spawn(move || {
+        for line in BufReader::new(reader).lines().map(Result::unwrap) {
+            if line.contains("lines were dropped") || line.contains("/after") {
+                told.send(line).unwrap();
+            }
+        }
+    });
+    let gap_told = gap.recv_timeout(PATIENCE).unwrap();
+    assert!(gap_told.contains("WARN") && gap_told.contains("dropped"), "{gap_told}");
+    browser.client().get(instance.app_url("/public/after")).send().await.unwrap();
+    assert!(gap.recv_timeout(PATIENCE).unwrap().contains("/after"), "what came after the gap is there");
+    assert_eq!(instance.stop(), Some(0));
+    reading.join().unwrap();
+}
+
+#[test]
+fn a_stop_waits_for_the_last_lines_but_not_for_a_reader_that_stalls() {
+    let mut instance = Instance::prepare(&Settings::default());
+    let (reader, writer) = pipe().unwrap();
+    instance.start_logging_to(writer);
+    assert_eq!(instance.stop(), Some(0));
+    drop(reader);
+}
+
+#[test]
+fn the_journal_learns_how_severe_a_line_is() {
+    let mut instance = Instance::prepare(&Settings::default());
+    let status = instance.open_log().metadata().unwrap();
+    instance.environment.push(("JOURNAL_STREAM", format!("{}:{}", status.dev(), status.ino())));
+    instance.start();
+    let good = fs::read_to_string(instance.config()).unwrap();
+    fs::write(instance.config(), format!("{good}\nnonsense")).unwrap();
+    instance.signal("HUP");
+    wait_until("the reload is refused", || instance.log().contains("ERROR"));
+    assert_eq!(instance.stop(), Some(0));
+    let log = instance.log();
+    for line in log.lines() {
+        let severity = if line.contains("ERROR") { "<3>" } else { "<6>" };
+        assert!(line.starts_with(severity), "{line}");
+    }
+
+    // A start that fails writes past the log.
+    instance.launch();
+    assert_eq!(instance.wait_for_end(), Some(1));
+    assert!(instance.log().lines().any(|line| line.starts_with("<3>error: ")), "{}", instance.log());
+}
+
+#[test]
+fn a_stream_that_is_not_the_journals_has_no_prefixes() {
+    let mut instance = Instance::prepare(&Settings::default());
+    instance.environment.push(("JOURNAL_STREAM", "1:2".to_owned()));
+    instance.start();
+    assert_eq!(instance.stop(), Some(0));
+    assert!(instance.log().lines().all(|line| !line.starts_with('<')), "{}", instance.log());
+}
