@@ -297,6 +297,7 @@ impl Front for House {
             ConnectionEvent::HeadTooLarge => metrics.turned_away("head_too_large"),
             ConnectionEvent::HeadMalformed => metrics.turned_away("head_malformed"),
             ConnectionEvent::AccessEnded => metrics.turned_away("access_ended"),
+            ConnectionEvent::CertificateEnded => metrics.turned_away("certificate_ended"),
         }
     }
 }

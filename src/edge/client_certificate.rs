@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
 use super::certificate::authorities;
-use crate::config::{ClientCertificates, Demand};
+use crate::config::{ClientCertificates, Demand, not_after};
 
 /// Whose certificate it is (RFC 4514), ASCII.
 const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
@@ -28,11 +28,28 @@ const FINGERPRINT: HeaderName = HeaderName::from_static("x-sealgate-client-finge
 /// The longest subject that is passed on, bytes: servers take 8 KiB for all headers together. Half of one would be another's.
 const LONGEST_SUBJECT: usize = 1024;
 
-/// What applications are told of a certificate.
+/// A certificate that a client has shown and proven to be its own.
 #[derive(Debug)]
-struct Shown {
+pub(super) struct Shown {
+    /// What applications are told of it.
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
+    /// The leaf first: to be looked at again for as long as the connection is open.
+    chain: Vec<CertificateDer<'static>>,
+    /// Until when each of the chain is good, seconds since 1970.
+    ends: Vec<u64>,
+}
+
+impl Shown {
+    /// The certificate of this connection, if there is one.
+    pub(super) fn of(tls: &SslDigest) -> Option<&Self> {
+        tls.extension.get::<Self>()
+    }
+
+    /// The first second after `time` in which one of the chain is not good any more.
+    pub(super) fn next_end(&self, time: UnixTime) -> Option<u64> {
+        self.ends.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
+    }
 }
 
 /// Tells an application what the client of this connection has shown and proven to be its own; otherwise sees to it that
@@ -40,7 +57,7 @@ struct Shown {
 pub(super) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
-    let Some(shown) = tls.and_then(|tls| tls.extension.get::<Shown>()) else { return };
+    let Some(shown) = tls.and_then(Shown::of) else { return };
     if let Some(subject) = &shown.subject {
         fields.insert(SUBJECT, subject.clone());
     }
@@ -53,13 +70,16 @@ pub(super) struct Witness;
 #[async_trait]
 impl TlsAccept for Witness {
     async fn handshake_complete_callback(&self, tls: &TlsRef) -> Option<Arc<dyn Any + Send + Sync>> {
-        let certificate = tls.peer_certificate_der()?;
+        let chain = tls.peer_cert_chain_der()?;
+        let certificate = chain.first()?;
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
         let subject = Some(subject(parsed.subject())).filter(|text| (1..=LONGEST_SUBJECT).contains(&text.len()));
         let fingerprint = hexadecimal(&Sha256::digest(certificate));
         let shown = Shown {
             subject: subject.and_then(|text| HeaderValue::from_str(&text).ok()),
             fingerprint: HeaderValue::from_str(&fingerprint).ok()?,
+            chain: chain.to_vec(),
+            ends: chain.iter().filter_map(|one| not_after(one)).filter_map(|end| u64::try_from(end).ok()).collect(),
         };
         Some(Arc::new(shown))
     }
@@ -86,6 +106,15 @@ impl Verifier {
             Demand::Required => builder,
         };
         builder.build().map(Self).map_err(|error| format!("{}: {error}", clients.ca.display()))
+    }
+
+    /// Whether a client that has shown this, or nothing, may come in at `now`.
+    pub(super) fn admits(&self, shown: Option<&Shown>, now: UnixTime) -> bool {
+        match shown.map(|shown| shown.chain.split_first()) {
+            None => !self.client_auth_mandatory(),
+            Some(Some((leaf, intermediates))) => self.verify_client_cert(leaf, intermediates, now).is_ok(),
+            Some(None) => false,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
 use pingora::protocols::http::ServerSession;
-use pingora::protocols::{ALPN, Shutdown, Stream};
+use pingora::protocols::{ALPN, Shutdown, Ssl, Stream};
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::Service;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -192,18 +192,27 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout);
-        let stream: Stream = if let Some(tls) = tls {
-            let Ok(Ok(stream)) = timeout_at(deadline, tls.acceptor().tls_handshake(connection)).await else {
-                return (self.watch)(ConnectionEvent::HandshakeFailed);
-            };
-            Box::new(stream)
-        } else {
-            Box::new(connection)
+        let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
+        let terms = tls.terms();
+        let Ok(Ok(stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
+            return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
-        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-            self.serve_http2(stream, deadline, &stop).await;
-        } else {
-            self.serve_http1(stream, deadline, &stop).await;
+        let digest = stream.get_ssl_digest();
+        let served = async {
+            if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+                self.serve_http2(Box::new(stream), deadline, &stop).await;
+            } else {
+                self.serve_http1(Box::new(stream), deadline, &stop).await;
+            }
+        };
+        // With the connection all that is open on it ends: over HTTP/2 its streams break off.
+        tokio::select! {
+            biased;
+            () = tls.outstayed(terms, digest) => {
+                tracing::info!(address = %peer, "the client's certificate is not good any more; its connection was closed");
+                (self.watch)(ConnectionEvent::CertificateEnded);
+            }
+            () = served => {}
         }
     }
 

@@ -223,4 +223,6 @@ pub enum ConnectionEvent {
     HeadMalformed,
     /// An open exchange was cut off: what let it through stands no more.
     AccessEnded,
+    /// A connection was closed: the certificate that its client has shown is not good any more.
+    CertificateEnded,
 }

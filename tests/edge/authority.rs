@@ -53,6 +53,46 @@ impl Authority {
         Tls { certificate: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
     }
 
+    /// The same, good until the end of this second since 1970.
+    pub(crate) fn issue_until(&self, name: &str, end: u64) -> Tls {
+        let end = chrono::DateTime::from_timestamp(end.cast_signed(), 0).unwrap().format("%Y%m%d%H%M%SZ").to_string();
+        let settings = "[ca]\ndefault_ca = own\n[own]\ndatabase = index\nrand_serial = yes\nnew_certs_dir = .\n\
+                        default_md = sha256\npolicy = any\nunique_subject = no\nx509_extensions = leaf\n[any]\n\
+                        commonName = supplied\n[leaf]\nbasicConstraints = critical,CA:FALSE\n";
+        std::fs::write(self.path("ca.conf"), settings).unwrap();
+        std::fs::write(self.path("index"), "").unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new("openssl");
+            let status = command.current_dir(self.directory.path()).args(arguments).stderr(Stdio::null()).status();
+            assert!(status.expect("openssl").success(), "{arguments:?}");
+        };
+        let files = ["csr", "key", "pem"].map(|ending| format!("{name}.{ending}"));
+        let [request, key, certificate] = files.each_ref().map(String::as_str);
+        let subject = format!("/CN={name}");
+        let new = ["req", "-new", "-nodes", "-subj", &subject, "-out", request, "-keyout", key];
+        run(&[&new[..], &EC].concat());
+        run(&[
+            "ca",
+            "-batch",
+            "-notext",
+            "-config",
+            "ca.conf",
+            "-cert",
+            "ca.pem",
+            "-keyfile",
+            "ca.key",
+            "-startdate",
+            "20200101000000Z",
+            "-enddate",
+            &end,
+            "-in",
+            request,
+            "-out",
+            certificate,
+        ]);
+        Tls { certificate: self.path(certificate), key: self.path(key) }
+    }
+
     fn openssl(&self, name: &str, arguments: &[&str]) {
         let made = Command::new("openssl")
             .args(["req", "-x509", "-nodes", "-days", "2"])

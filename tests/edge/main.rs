@@ -5,6 +5,7 @@
 
 mod admin;
 mod authority;
+mod client_certificates;
 mod front_tls;
 mod greedy;
 mod harness;
