@@ -52,36 +52,39 @@ impl Names {
     }
 }
 
-/// Each name-value pair of every Cookie header: HTTP/2 clients may send several (RFC 9113 §8.2.3).
-fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// Each name-value pair of every Cookie header: HTTP/2 clients may send several (RFC 9113 §8.2.3). Bytes, since old
+/// applications set cookies in the encoding of their pages (`ad=Ayşe`), and one such byte must not hide the others.
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(COOKIE)
         .iter()
-        .filter_map(|header| header.to_str().ok())
-        .flat_map(|header| header.split(';'))
-        .map(str::trim)
+        .flat_map(|header| header.as_bytes().split(|byte| *byte == b';'))
+        .map(trimmed)
         .filter(|pair| !pair.is_empty())
 }
 
-/// The value of the first cookie with this name.
+/// Without the blanks around it (RFC 6265 §5.2): space and tab, and nothing that another encoding takes for a letter.
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
+    bytes.get(start..end).unwrap_or_default()
+}
+
+/// The value of the first cookie with this name that is text, as the values of ours are.
 pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    pairs(headers).find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+    pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
 }
 
 /// The Cookie header without our cookies, under either of their names; `None` when nothing is left.
 pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
-    let theirs: Vec<&[u8]> = headers
-        .get_all(COOKIE)
-        .iter()
-        .flat_map(|header| header.as_bytes().split(|byte| *byte == b';'))
-        .map(<[u8]>::trim_ascii)
-        .filter(|pair| !pair.is_empty() && !is_ours(pair))
-        .collect();
+    let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
     (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
 }
 
 fn is_ours(pair: &[u8]) -> bool {
-    let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+    let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
     let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
     matches!(bare, b"sealgate" | b"sealgate-browser" | b"sealgate-language" | b"sealgate-rounds")
 }
@@ -89,8 +92,8 @@ fn is_ours(pair: &[u8]) -> bool {
 /// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
 /// its value: `=sealgate=x` comes back as `sealgate=x`.
 pub fn sets_ours(line: &[u8]) -> bool {
-    let pair = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(value.trim_ascii()))
+    let pair = trimmed(line.split(|byte| *byte == b';').next().unwrap_or_default());
+    is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(trimmed(value)))
 }
 
 /// A Set-Cookie that lives until the browser closes. `value` is of our own making: base64url or a plain word.
@@ -128,6 +131,27 @@ mod tests {
         let headers = headers(&["a=1; xsealgate=2", "sealgate-browser=3; sealgate=4"]);
         assert_eq!(find(&headers, "sealgate"), Some("4"));
         assert_eq!(find(&headers, "b"), None);
+    }
+
+    #[test]
+    fn a_byte_of_any_encoding_hides_no_cookie() {
+        for strange in [&b"ad=Ay\xc5\x9fe"[..], b"ad=Ay\xfee", b"\xff", b"ad=\xa0", b"sealgate=\xff"] {
+            let line = [strange, b"; sealgate=4; ad2=\xfe"].concat();
+            let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_bytes(&line).unwrap())]);
+            assert_eq!(find(&headers, "sealgate"), Some("4"), "{strange:?}");
+            let left = without_ours(&headers).unwrap();
+            let kept = if strange.starts_with(b"sealgate=") { b"".to_vec() } else { [strange, b"; "].concat() };
+            assert_eq!(left.as_bytes(), [&kept, &b"ad2=\xfe"[..]].concat(), "{strange:?}");
+        }
+    }
+
+    #[test]
+    fn only_space_and_tab_are_blanks() {
+        for (raw, text) in
+            [(&b" \ta b\t "[..], &b"a b"[..]), (b"\xa0a\xa0", b"\xa0a\xa0"), (b"\x0ca", b"\x0ca"), (b" ", b"")]
+        {
+            assert_eq!(trimmed(raw), text);
+        }
     }
 
     #[test]

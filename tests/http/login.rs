@@ -40,6 +40,25 @@ fn assert_throttled(page: &Reply) {
 }
 
 #[tokio::test]
+async fn a_byte_beyond_ascii_in_a_cookie_signs_nobody_out() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    // Before ours and behind them.
+    browser.set_cookie("AD", "Ayşe");
+    browser.set_cookie("zil", "İstanbul ğ");
+    let back = browser.authorize(&provider.c1().authorize(&[]), "anna@example.test").await;
+    assert!(back.header("location").unwrap().contains("code="), "{back:?}");
+    // The session goes on, and opens the account.
+    let account = browser.get("/account").await;
+    assert!(account.status == 200 && account.text().contains("anna@example.test"), "{account:?}");
+    // In ISO-8859-9 too.
+    let cookie = [b"ad=Ay\xfee; __Host-sealgate=", browser.cookie("__Host-sealgate").unwrap().as_bytes()].concat();
+    let request = http::Request::get("/account").header("host", "id.test");
+    let request = request.header("cookie", http::HeaderValue::from_bytes(&cookie).unwrap());
+    assert_eq!(provider.send(request.body(bytes::Bytes::new()).unwrap()).await.status, 200);
+}
+
+#[tokio::test]
 async fn resp_12_a_wrong_password_an_unknown_and_a_disabled_account_look_the_same() {
     let provider = Provider::new().await;
     provider.sealgate.store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
