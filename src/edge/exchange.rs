@@ -9,6 +9,7 @@ use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
 
 use super::lasting::{Admitted, LONG_BODY, Lasting, Switch, Ticket};
+use super::shown_path::shown_path;
 use super::stage::Stage;
 use super::upstream::Server;
 use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
@@ -91,11 +92,12 @@ impl Exchange {
     }
 
     fn tell(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
+        let refused = status == Some(StatusCode::BAD_REQUEST) && answered_by != AnsweredBy::Upstream;
         self.stage.front.finished(&Finished {
             origin: &self.origin,
             method: &head.method,
             host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
-            path: head.uri.path(),
+            path: &shown_path(head.uri.path(), refused),
             version: head.version,
             status,
             answered_by,

@@ -23,6 +23,7 @@ mod quota;
 mod redirect;
 mod refusal;
 mod request_id;
+mod shown_path;
 mod stage;
 mod tls;
 mod transport_security;
@@ -175,7 +176,7 @@ pub struct Finished<'a> {
     pub method: &'a Method,
     /// The request's `Host`; empty when it had none that is valid.
     pub host: &'a str,
-    /// The request's path, without the query: codes and tokens live there.
+    /// The request's path, without the query, where codes and tokens live, nor what may be one.
     pub path: &'a str,
     /// The client's HTTP version.
     pub version: Version,

@@ -25,6 +25,7 @@ use super::lasting::{LONG, Lasting, Switch};
 use super::onward::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::refusal::{refusal, status_of};
 use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
+use super::shown_path::shown_path;
 use super::stage::Stages;
 use super::transport_security::TransportSecurity;
 use super::upstream::UPGRADED_SILENCE;
@@ -387,7 +388,8 @@ impl ProxyHttp for Proxy {
     /// What Pingora's own log lines may say of a request: no query, where codes and tokens live.
     fn request_summary(&self, session: &Session, exchange: &Exchange) -> String {
         let request = session.req_header();
-        format!("{} {}, request {}", request.method, request.uri.path(), exchange.origin.request_id)
+        let path = shown_path(request.uri.path(), true);
+        format!("{} {path}, request {}", request.method, exchange.origin.request_id)
     }
 
     /// `logging` tells of each error, once and at its right level: what strangers can cause fills no log.

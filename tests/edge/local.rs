@@ -37,6 +37,19 @@ fn the_front_is_told_of_each_exchange_without_its_query() {
 }
 
 #[test]
+fn the_front_is_told_of_no_secret_that_stands_in_a_path() {
+    let edge = Edge::before(&[]);
+    for (path, told) in [
+        ("/local/1;token=secret", "/local/1…"),
+        ("/local/2%3Fcode=secret", "/local/2…"),
+        ("/local/3/eyJhbGci.eyJpc3M.c2ln/x", "/local/3/…/x"),
+    ] {
+        assert_eq!(edge.ask(&format!("GET {path} HTTP/1.1\r\nHost: id.example\r\n\r\n")).status, 200);
+        assert_eq!(edge.front.told_of(told).status, Some(200));
+    }
+}
+
+#[test]
 fn head_says_the_length_and_sends_no_body() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
