@@ -319,13 +319,14 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// This very page in another language. A page that answers a POST cannot be fetched again; its GET form can.
+    /// This very page in another language, by its query alone: a path that begins with two slashes would name another host.
+    /// A page that answers a POST cannot be fetched again; its GET form can.
     fn in_language(&self, language: &str) -> String {
         let query = self.request.uri().query().unwrap_or_default();
         let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
         let pairs: Vec<&str> = kept.collect();
         let separator = if pairs.is_empty() { "" } else { "&" };
-        format!("{}?{}{separator}lang={language}", self.request.uri().path(), pairs.join("&"))
+        format!("?{}{separator}lang={language}", pairs.join("&"))
     }
 
     /// An event of the audit trail in this request, to be told more of.

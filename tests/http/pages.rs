@@ -311,6 +311,23 @@ async fn resp_15_a_persons_own_values_are_text() {
 }
 
 #[tokio::test]
+async fn no_link_of_a_page_leads_to_a_host_that_the_path_names() {
+    let provider = Provider::new().await;
+    let here = url::Url::parse("https://id.test//evil.test/a").unwrap();
+    for path in ["//evil.test/a", "//evil.test/a?b=c&lang=de", "///evil.test", "//evil.test%2f..", "/\\\\evil.test"] {
+        let page = provider.request("GET", path, &[("accept", "text/html")], "").await;
+        assert_eq!(page.status, 404, "{path}");
+        let links: Vec<&str> =
+            [" href=\"", " src=\"", " action=\""].iter().flat_map(|start| page.text().split(start).skip(1)).collect();
+        assert!(links.len() > 2, "{path}: {links:?}");
+        for link in links.into_iter().filter(|link| !link.starts_with("data:")) {
+            let link = link.split('"').next().unwrap().replace("&#38;", "&");
+            assert_eq!(here.join(&link).unwrap().origin(), here.origin(), "{path}: {link}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_language_switch_stays_on_the_page_and_is_remembered() {
     let provider = Provider::new().await;
     let browser = provider.browser();
