@@ -76,6 +76,7 @@ impl Issuer {
             sub: authorization.subject.to_string(),
             aud: Audience::One(self.name.clone()),
             exp: now.plus(self.access_token),
+            nbf: None,
             iat: now,
             jti,
             client_id: authorization.client.to_string(),
@@ -124,7 +125,19 @@ impl Issuer {
             return None;
         }
         let claims: AccessTokenClaims = token.claims()?;
-        (claims.iss == self.name && now < claims.exp).then_some(claims)
+        let begun = claims.nbf.is_none_or(|begins| begins <= now);
+        (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
+    }
+
+    /// Whether a text has the shape of an access token of ours and names us, whether or not it stands: enough to keep it from
+    /// others, and no signature is looked at.
+    pub fn is_own_access_token(&self, token: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            iss: String,
+        }
+        let Some(token) = Unverified::parse(token).filter(|token| token.is(jwt::ACCESS_TOKEN)) else { return false };
+        token.claims::<Named>().is_some_and(|claims| claims.iss == self.name)
     }
 
     /// The claims of an ID token that we signed, expired or not: a hint (OpenID Connect Core §3.1.2.1, RP-Initiated

@@ -25,6 +25,8 @@ mod forwarding;
 mod kept_form;
 #[path = "gateway/own_paths.rs"]
 mod own_paths;
+#[path = "gateway/readings.rs"]
+mod readings;
 #[path = "gateway/rules.rs"]
 mod rules;
 #[path = "gateway/sessions.rs"]

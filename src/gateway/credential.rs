@@ -32,6 +32,20 @@ impl<'a> Presented<'a> {
     }
 }
 
+/// Whether there is more than one `Authorization`.
+pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
+    headers.get_all(AUTHORIZATION).iter().nth(1).is_some()
+}
+
+/// Whether any `Authorization` holds such a token, whatever stands around it.
+pub(super) fn holds(headers: &HeaderMap, is_such: impl Fn(&str) -> bool) -> bool {
+    let is_other = |byte: &u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    let words = headers.get_all(AUTHORIZATION).iter().flat_map(|field| field.as_bytes().split(is_other));
+    // What base64url makes of `{"`: nothing else is a token in three parts.
+    let mut tokens = words.filter(|word| word.starts_with(b"eyJ")).filter_map(|word| str::from_utf8(word).ok());
+    tokens.any(is_such)
+}
+
 /// Whether the scheme is `Bearer`, in any case and with anything or nothing after it.
 fn is_bearer(field: &[u8]) -> bool {
     const SCHEME: &[u8] = b"bearer";
@@ -77,6 +91,23 @@ mod tests {
     fn two_headers_are_never_sorted_out() {
         for pair in [[b"Bearer a".as_slice(), b"Bearer b"], [b"Basic x", b"Bearer a"], [b"Basic x", b"Basic y"]] {
             assert_eq!(Presented::read(&headers(&pair)), Presented::Malformed);
+        }
+    }
+
+    #[test]
+    fn a_token_is_found_whatever_stands_around_it() {
+        let holds = |field: &[u8]| holds(&headers(&[b"Basic eyJ", field]), |token| token == "eyJh.eyJi.c-_");
+        for field in [
+            b"Bearer eyJh.eyJi.c-_".as_slice(),
+            b"bearer\teyJh.eyJi.c-_ ",
+            b"eyJh.eyJi.c-_",
+            b"DPoP eyJh.eyJi.c-_",
+            b"Token token=\"eyJh.eyJi.c-_\", x=\xff",
+        ] {
+            assert!(holds(field), "{field:?}");
+        }
+        for field in [b"Bearer xeyJh.eyJi.c-_".as_slice(), b"Bearer eyJh.eyJi.c", b"Basic ZXlKaA==", b""] {
+            assert!(!holds(field), "{field:?}");
         }
     }
 

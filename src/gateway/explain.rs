@@ -90,6 +90,9 @@ pub fn explain(
         Ok(None) => return refused(told, "unopened"),
         Err(ambiguous) => return refused(told, ambiguous.as_str()),
     };
+    if routes.respells(&method) {
+        return refused(told, "method_case");
+    }
     let Some(rule) = place.rule(method.as_str()) else {
         told.rule = Some(format!("{} for {}", place.path, place.methods().join(", ")));
         return refused(told, "method");

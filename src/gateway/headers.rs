@@ -1,8 +1,5 @@
 //! What an application sees of a request: identity headers that only we can have written, no cookie and no token of
 //! ours, and the client's address as far as we know it. Pure.
-//!
-//! Applications read `X_Forwarded_User` where CGI does, and some servers fold every character that is no letter into an
-//! underscore. So a client's header goes when its name equals one of ours with all such characters taken as equal.
 
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderName};
 use http::request::Parts;
@@ -13,6 +10,7 @@ use crate::config::{self, Authorization};
 use crate::cookie;
 use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::gateway::encoding::{written, written_group};
+use crate::gateway::fields;
 use crate::gateway::who::Who;
 use crate::origin::Origin;
 
@@ -27,47 +25,6 @@ const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
 /// The headers that say who somebody is.
 pub(super) const WHO: [HeaderName; 5] = [USER, EMAIL, NAME, GROUPS, ASSERTION];
-
-/// Names that say who somebody is or where they come from. An application that believes one of them believes it from us.
-const OURS: [&str; 14] = [
-    "x-forwarded-user",
-    "x-forwarded-email",
-    "x-forwarded-name",
-    "x-forwarded-groups",
-    "x-forwarded-preferred-username",
-    "x-forwarded-access-token",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-forwarded-port",
-    "x-forwarded-server",
-    "forwarded",
-    "x-real-ip",
-    "x-request-id",
-];
-
-/// Names by which some applications let a client say which path it means, after the rules were applied to another one.
-/// `Proxy`, which CGI turns into the setting of the same name. Certificates that another proxy would speak of (RFC 9440).
-/// Nobody has them to say; they only go.
-const NOBODYS: [&str; 11] = [
-    "x-original-url",
-    "x-original-uri",
-    "x-rewrite-url",
-    "x-forwarded-uri",
-    "x-forwarded-path",
-    "x-forwarded-prefix",
-    "x-script-name",
-    "proxy",
-    "client-cert",
-    "client-cert-chain",
-    "x-forwarded-client-cert",
-];
-
-/// Names by which some frameworks let a client say which method it means. They go where a rule looks at methods.
-const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-
-/// All names that begin so are ours too.
-const OUR_PREFIX: &str = "x-sealgate-";
 
 /// The longest list of groups that is sent, bytes: most servers take 8 KiB for all headers together.
 const LONGEST_GROUPS: usize = 4096;
@@ -90,7 +47,8 @@ pub struct Rewrite {
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
     authorization: Authorization,
-    /// Whether the request's bearer token told who it is: then it has done its work here.
+    /// Whether the request's `Authorization` holds a bearer token that told who it is, or any access token of ours: it has no
+    /// work to do further on.
     spent: bool,
     /// Whether a rule of the application looks at methods: then nobody may name another one aside.
     methods_ruled: bool,
@@ -143,10 +101,11 @@ impl Identity {
         Self { spent: true, ..self }
     }
 
-    /// The same, towards an application whose rules look at methods.
+    /// The same, towards an application whose rules look at methods or not, for a request that holds an access token of ours
+    /// or not: nobody has judged it on a public path, but it is ours, and opens more than this application.
     #[must_use]
-    pub(super) fn judged_by_method(self, methods_ruled: bool) -> Self {
-        Self { methods_ruled, ..self }
+    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool) -> Self {
+        Self { methods_ruled, spent: self.spent || holds_token, ..self }
     }
 
     /// The same with a signed assertion.
@@ -174,8 +133,8 @@ pub(super) fn rewrite(
     cors: &Cors,
 ) -> Rewrite {
     let headers = &head.headers;
-    let goes = |name: &str| is_ours(name) || (identity.methods_ruled && is_method_override(name));
-    let mut remove: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
+    let goes = |name: &&HeaderName| fields::goes(name, headers, identity.methods_ruled);
+    let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
     let mut set = identity.headers.clone();
     if identity.spent || identity.authorization != Authorization::Pass {
         remove.push(AUTHORIZATION);
@@ -193,21 +152,6 @@ pub(super) fn rewrite(
     }
     set.push((PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
     Rewrite { remove, set, path_and_query: path_and_query.clone(), answer: cors.of_application() }
-}
-
-fn is_method_override(name: &str) -> bool {
-    METHOD_OVERRIDES.iter().any(|known| folds_to(name, known))
-}
-
-/// Whether a header of the client might be taken for one of ours.
-fn is_ours(name: &str) -> bool {
-    let starts = name.split_at_checked(OUR_PREFIX.len()).is_some_and(|(start, _)| folds_to(start, OUR_PREFIX));
-    starts || OURS.iter().chain(&NOBODYS).any(|ours| folds_to(name, ours))
-}
-
-fn folds_to(name: &str, ours: &str) -> bool {
-    let fold = |byte: u8| if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' };
-    name.len() == ours.len() && name.bytes().zip(ours.bytes()).all(|(one, other)| fold(one) == other)
 }
 
 enum Cookies {
@@ -235,7 +179,7 @@ fn cookies(headers: &HeaderMap) -> Cookies {
 }
 
 fn pairs(field: &HeaderValue) -> usize {
-    field.as_bytes().split(|byte| *byte == b';').filter(|pair| !pair.trim_ascii().is_empty()).count()
+    field.as_bytes().split(|byte| *byte == b';').filter(|pair| !cookie::trimmed(pair).is_empty()).count()
 }
 
 #[cfg(test)]
@@ -243,7 +187,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use http::Request;
-    use proptest::prelude::*;
 
     use super::*;
     use crate::config::{GroupsDelimiter, Names};
@@ -360,7 +303,7 @@ mod tests {
     fn a_method_is_not_named_aside_where_rules_look_at_methods() {
         let fields: [(&str, &[u8]); 2] = [("x_http_method-override", b"DELETE"), ("x-http-method", b"DELETE")];
         assert_eq!(arrive(&fields, &anna())["x-http-method"], "DELETE");
-        let headers = arrive(&fields, &anna().judged_by_method(true));
+        let headers = arrive(&fields, &anna().for_request(true, false));
         assert!(headers.values().all(|value| value != "DELETE"), "{headers:?}");
     }
 
@@ -411,6 +354,15 @@ mod tests {
             "x-forwarded-access-token",
             "x_sealgate_assertion",
             "x-sealgate-",
+            "x-forwarded",
+            "http_client_ip",
+            "Ssl_Client_Cert",
+            "front-end-https",
+            "x_url_scheme",
+            "true-client-ip",
+            "x-cluster-client-ip",
+            "x-forwarded-scheme",
+            "x-forwarded-ssl",
             "X.Sealgate.Anything",
             "forwarded",
             "x_real_ip",
@@ -439,7 +391,7 @@ mod tests {
     #[test]
     fn other_headers_stay() {
         let fields: [(&str, &[u8]); 4] =
-            [("x-forwarded-user-agent", b"a"), ("x-forwarded", b"b"), ("x-users", b"c"), ("accept", b"d")];
+            [("x-user-agent", b"a"), ("x_custom", b"b"), ("x-users", b"c"), ("accept", b"d")];
         let headers = arrive(&fields, &anna());
         for (name, value) in fields {
             assert_eq!(headers[name].as_bytes(), value);
@@ -465,22 +417,6 @@ mod tests {
         ] {
             let headers = arrive(&[("cookie", sent)], &anna());
             assert_eq!(headers.get("cookie").map(HeaderValue::as_bytes), arrives, "{sent:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_client_can_name_a_header_of_ours(index in 0..OURS.len(), marks in proptest::collection::vec(0..5_usize, 40)) {
-            let spelled: String = OURS[index]
-                .chars()
-                .zip(marks.iter().cycle())
-                .map(|(char, mark)| match (char, mark) {
-                    ('-', mark) => ['-', '_', '.', '!', '~'][*mark],
-                    (char, 0 | 1) => char.to_ascii_uppercase(),
-                    (char, _) => char,
-                })
-                .collect();
-            prop_assert!(is_ours(&spelled), "{}", spelled);
         }
     }
 }

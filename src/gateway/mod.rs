@@ -11,6 +11,7 @@ mod cors;
 mod credential;
 mod encoding;
 mod explain;
+mod fields;
 mod foreign_token;
 mod forward_auth;
 mod headers;
@@ -19,6 +20,8 @@ mod navigation;
 mod own;
 mod path;
 mod policy;
+mod reading;
+mod refusal;
 mod remembered;
 mod replay;
 mod resource;
@@ -33,7 +36,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, HOST};
+use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Response, StatusCode};
@@ -46,7 +49,6 @@ pub use policy::Permit;
 use crate::bearer::{self, BearerFault};
 use crate::config::{Access, App, Config};
 use crate::cookie;
-use crate::page::Problem;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
 use crate::store::{self, StoreError};
@@ -55,14 +57,15 @@ use assertion::Assertions;
 use browser_login::{Demand, First};
 use cors::Cors;
 use credential::Presented;
-use headers::Unwritable;
 use path::{Ambiguous, CanonicalPath};
 use policy::{Refused, Visitor, Wish};
+use refusal::{
+    refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
+};
 use remembered::Remembered;
-use route::{Place, Routes, Rule};
+use route::Routes;
 use session::Uses;
 use visit::{Body, Sessions, Visit};
-use wanted::Wanted;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -193,6 +196,9 @@ impl Gateway {
         visit: &Visit<'_>,
         host: &str,
     ) -> (&'static str, Result<Passage, Answer>) {
+        if let Some(field) = fields::repeated(&visit.head.headers) {
+            return refused(refuse_repeated(visit, field));
+        }
         let (target, path) = match read_target(visit.head, host) {
             Ok(read) => read,
             Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
@@ -208,6 +214,9 @@ impl Gateway {
             Ok(None) => return refused(refuse_unopened(visit)),
             Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
         };
+        if gate.routes.respells(&visit.head.method) {
+            return refused(refuse_spelled_method(visit));
+        }
         if let Some(answer) = cors::preflight(place, visit.head) {
             return ("preflight", Err(answer));
         }
@@ -240,7 +249,11 @@ impl Gateway {
             Err(halt) => return Ok(Err(halt)),
         };
         let permit = match policy::decide(wish, &visitor) {
-            Ok(permit) => permit.judged_by_method(gate.routes.look_at_methods()),
+            Ok(permit) => {
+                let issuer = &visit.sealgate.issuer;
+                let holds_token = credential::holds(&visit.head.headers, |token| issuer.is_own_access_token(token));
+                permit.for_request(gate.routes.look_at_methods(), holds_token)
+            }
             Err(refused) if is_form_to_keep(visit, wish, &visitor, refused) => match &visit.body {
                 Body::Read(body) => return Ok(Err(keep_form(visit, wish, &visitor, refused, body).await?)),
                 _ => return Ok(Ok(Passage::ReadForm)),
@@ -265,7 +278,8 @@ impl Gateway {
     async fn visitor(&self, visit: &Visit<'_>, wish: &Wish<'_>) -> Result<Result<Visitor, Halt>, StoreError> {
         let access = wish.rule.access;
         if access == Access::Public {
-            return Ok(Ok(Visitor::Nobody));
+            let repeated = credential::is_repeated(&visit.head.headers);
+            return Ok(if repeated { Err(refuse_repeated(visit, &AUTHORIZATION)) } else { Ok(Visitor::Nobody) });
         }
         let token = match Presented::read(&visit.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Ok(Visitor::Nobody)),
@@ -342,40 +356,6 @@ fn refused((word, answer): Halt) -> (&'static str, Result<Passage, Answer>) {
     (word, Err(answer))
 }
 
-fn refuse_path(visit: &Visit<'_>, ambiguous: Ambiguous) -> Halt {
-    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
-    tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
-    let refusal = Refusal::invalid_request("The path can be read in more than one way.");
-    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
-}
-
-fn refuse_unopened(visit: &Visit<'_>) -> Halt {
-    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, reason = "unopened", "refused");
-    let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
-    ("unopened", visit.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
-}
-
-/// A method that no rule of the path is for (RFC 9110 §15.5.6).
-fn refuse_method(visit: &Visit<'_>, place: &Place) -> Halt {
-    tracing::info!(
-        request_id = visit.origin.request_id,
-        app = visit.app.name,
-        rule = place.path,
-        reason = "method",
-        "refused"
-    );
-    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path is for the method.");
-    let answer = visit.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
-    ("method", answer.with(ALLOW, &place.methods().join(", ")))
-}
-
-/// A token that does not stand. One answer for forged, expired and revoked ones, and never a redirect: whoever sends a
-/// token is a program.
-fn refuse_token(visit: &Visit<'_>) -> Halt {
-    const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
-    ("invalid_token", visit.challenge(None, Some(&INVALID)))
-}
-
 /// Whether this is a person's form that a sign-in would let through, and that can be kept until then.
 fn is_form_to_keep(visit: &Visit<'_>, wish: &Wish<'_>, visitor: &Visitor, refused: Refused<'_>) -> bool {
     let would_help = match refused {
@@ -397,74 +377,6 @@ async fn keep_form(
     match kept_form::keep_and_sign_in(visit, wish.path_and_query, body, visitor, demand).await? {
         Some(answer) => Ok(("keeping_form", answer)),
         None => refuse(visit, wish, visitor, refused).await,
-    }
-}
-
-async fn refuse(
-    visit: &Visit<'_>,
-    wish: &Wish<'_>,
-    visitor: &Visitor,
-    refused: Refused<'_>,
-) -> Result<Halt, StoreError> {
-    let (who, rule) = (visitor.who(), wish.rule);
-    if let Some(who) = who {
-        tracing::info!(
-            request_id = visit.origin.request_id,
-            app = visit.app.name,
-            rule = rule.path,
-            reason = refused.as_str(),
-            claim = refused.claim(),
-            subject = who.name(),
-            "refused"
-        );
-    }
-    let by_browser = !visitor.is_by_token() && navigation::is_navigation(visit.head);
-    let answer = match (refused, who) {
-        (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
-            return Ok(("signing_in", sign_in(visit, wish.path_and_query, rule).await?));
-        }
-        (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
-            return Ok(("stepping_up", sign_in(visit, wish.path_and_query, rule).await?));
-        }
-        (Refused::Acr(_) | Refused::TooOld(_), _) => {
-            let description = "A stronger or a more recent sign-in is needed.";
-            let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
-            visit.challenge(Some(rule), Some(&refusal))
-        }
-        (Refused::Audience, _) => return Ok(refuse_token(visit)),
-        // Another token would not help a client, nor another sign-in: it is the client that is refused.
-        (Refused::Client, _) => {
-            let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
-            Answer::error(StatusCode::FORBIDDEN, &refusal)
-        }
-        (Refused::Scope(_), _) => {
-            let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
-            visit.challenge(Some(rule), Some(&refusal))
-        }
-        (Refused::Group | Refused::User, Some(who)) => visit.forbidden(who),
-        (Refused::Groups(unwritable), Some(who)) => {
-            let what = match unwritable {
-                Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",
-                Unwritable::Letters => {
-                    "a group of the person cannot be written in the application's encoding; rename it"
-                }
-            };
-            tracing::error!(app = visit.app.name, subject = who.name(), "{what}");
-            let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
-            visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
-        }
-        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => visit.challenge(None, None),
-    };
-    Ok((refused.as_str(), answer))
-}
-
-/// Sends a person to sign in and back to this very page.
-async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
-    let demand = Demand { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
-    match Wanted::parse(target.as_str()) {
-        Some(wanted) => browser_login::begin(visit, &wanted, demand).await,
-        // Sending them back to another page than they wanted would be worse than saying so.
-        None => Ok(visit.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
     }
 }
 

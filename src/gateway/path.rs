@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use http::uri::PathAndQuery;
 
+use crate::gateway::reading;
+
 /// A path that means one thing: every escape read once, no empty or dot segment, no escape that hides a separator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CanonicalPath<'a>(Cow<'a, [u8]>);
@@ -29,10 +31,10 @@ pub(super) enum Ambiguous {
     Overlong,
     /// Two slashes side by side.
     EmptySegment,
-    /// A segment `.` or `..`.
+    /// A segment `.` or `..`, or one that may be taken for it.
     DotSegment,
-    /// It differs from the path of another rule in what is no difference to some servers: the case of letters, dots and
-    /// spaces at the end of a name.
+    /// Some servers read it as a path that another rule is for: one that is blind to the case of letters, or folds them, or
+    /// leaves something out.
     Spelling,
 }
 
@@ -128,9 +130,9 @@ fn escaped([high, low]: [u8; 2]) -> Option<u8> {
 fn check_segments(path: &[u8]) -> Result<(), Ambiguous> {
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
     while let Some(segment) = segments.next() {
-        match segment {
-            b"." | b".." => return Err(Ambiguous::DotSegment),
-            b"" if segments.peek().is_some() => return Err(Ambiguous::EmptySegment),
+        match segment.first() {
+            None if segments.peek().is_some() => return Err(Ambiguous::EmptySegment),
+            Some(b'.' | b' ') if reading::may_walk(segment) => return Err(Ambiguous::DotSegment),
             _ => {}
         }
     }
@@ -159,7 +161,6 @@ mod tests {
             ("/50%25/x", "/50%/x"),
             ("/what%3Fnow%23", "/what?now#"),
             ("/.well-known/x", "/.well-known/x"),
-            ("/...", "/..."),
             ("/a..b/c.", "/a..b/c."),
             ("/~user/!$&'()*+,=:@", "/~user/!$&'()*+,=:@"),
         ] {
@@ -210,6 +211,14 @@ mod tests {
             "/a/%2e%2e/b",
             "/public/%2e%2E/admin",
             "/a/%2e/",
+            "/a/..%20/b",
+            "/a/..%20",
+            "/a/%20/b",
+            "/a/.%20.",
+            "/...",
+            "/a/..::$DATA/b",
+            "/a/..:x",
+            "/a/.:/b",
         ] {
             assert_eq!(parsed(raw), Err(Ambiguous::DotSegment), "{raw}");
         }

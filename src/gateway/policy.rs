@@ -39,9 +39,9 @@ impl Permit {
         self.app
     }
 
-    /// The same, for an application whose rules look at methods, or not.
-    pub(super) fn judged_by_method(self, methods_ruled: bool) -> Self {
-        Self { identity: self.identity.judged_by_method(methods_ruled), ..self }
+    /// The same, for an application whose rules look at methods or not, and a request that holds a token of ours or not.
+    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool) -> Self {
+        Self { identity: self.identity.for_request(methods_ruled, holds_token), ..self }
     }
 
     /// The same with a signed assertion.
@@ -49,8 +49,7 @@ impl Permit {
         Self { identity: self.identity.with_assertion(assertion), ..self }
     }
 
-    /// How the request is changed on its way, and the answer on its way back. `head` is the one that the permit was given
-    /// for.
+    /// How the request (`head`, for which the permit was given) and its answer are changed on their way.
     pub fn rewrite(&self, head: &Parts) -> Rewrite {
         headers::rewrite(head, &visit::origin(head), &self.path_and_query, &self.identity, &self.cors)
     }
@@ -316,6 +315,7 @@ mod tests {
                 sub: anna().sub.to_string(),
                 aud,
                 exp: TIME,
+                nbf: None,
                 iat: TIME,
                 jti: "j".into(),
                 client_id: "c1".into(),

@@ -1,12 +1,58 @@
 //! An application's rules, and which of them a path falls under. Pure.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use crate::config::App;
+use http::Method;
+
+use crate::config::{Access, App};
 use crate::gateway::path::{Ambiguous, CanonicalPath};
+use crate::gateway::reading;
 
 pub(super) use crate::config::Route as Rule;
+
+/// The methods that are registered (RFC 9110 §16.1.1), and one that caches take.
+const METHODS: &[&str] = &[
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "CONNECT",
+    "COPY",
+    "DELETE",
+    "GET",
+    "HEAD",
+    "LABEL",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "MOVE",
+    "OPTIONS",
+    "ORDERPATCH",
+    "PATCH",
+    "POST",
+    "PROPFIND",
+    "PROPPATCH",
+    "PURGE",
+    "PUT",
+    "QUERY",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "TRACE",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UNLOCK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+];
 
 /// A path with rules of its own, or all below one.
 #[derive(Debug, Clone)]
@@ -43,6 +89,12 @@ impl Place {
     fn asks_the_same_as(&self, other: &Self) -> bool {
         self.rules.len() == other.rules.len()
             && self.rules.iter().zip(&other.rules).all(|(one, other)| one.asks_the_same_as(other))
+    }
+
+    /// Whether everybody may do everything here.
+    fn is_open(&self) -> bool {
+        self.rules.iter().all(|rule| rule.access == Access::Public)
+            && self.rules.iter().any(|rule| rule.methods.is_empty())
     }
 
     /// Whether the rules are for exactly this path.
@@ -105,21 +157,68 @@ impl Routes {
         self.places.iter().flat_map(|place| &place.rules).any(|rule| !rule.methods.is_empty())
     }
 
+    /// Whether a method differs from one that we or the rules know in letter case only.
+    pub(super) fn respells(&self, method: &Method) -> bool {
+        let method = method.as_str();
+        // Hardly any has a small letter, and no rule names one that has.
+        if !method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            return false;
+        }
+        let ruled = self.places.iter().flat_map(|place| &place.rules).flat_map(|rule| &rule.methods);
+        METHODS.iter().copied().chain(ruled.map(String::as_str)).any(|known| known.eq_ignore_ascii_case(method))
+    }
+
     /// The rules for this path: those that name it, or else those with the longest path above it. None when no rule
     /// is for it: then nobody may.
     ///
     /// # Errors
-    /// [`Ambiguous::Spelling`] when a server that is blind to case, or takes names as Windows does, would serve what another
-    /// rule asks more or less for.
+    /// [`Ambiguous::Spelling`] when a server that reads the path in another way, blind to case for one, would serve what
+    /// another rule asks more or less for.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&Place>, Ambiguous> {
         let path = path.as_bytes();
         let Some(found) = self.longest(path, |one, other| one == other) else { return Ok(None) };
-        match self.longest(&as_windows_reads(path), <[u8]>::eq_ignore_ascii_case) {
-            Some(blind) if !blind.asks_the_same_as(found) && !blind.path.eq_ignore_ascii_case(&found.path) => {
-                Err(Ambiguous::Spelling)
-            }
-            _ => Ok(Some(found)),
+        let spelled = |blind: &Place| blind.path.eq_ignore_ascii_case(&found.path);
+        match self.longest(path, <[u8]>::eq_ignore_ascii_case) {
+            Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
+            _ => {}
         }
+        if self.is_below_a_name(path, found) || (reading::is_odd(path) && self.is_read_otherwise(path, found)?) {
+            return Err(Ambiguous::Spelling);
+        }
+        Ok(Some(found))
+    }
+
+    /// Whether any other reading of the path comes to other rules.
+    fn is_read_otherwise(&self, path: &[u8], found: &Place) -> Result<bool, Ambiguous> {
+        let written_out = self.places.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
+        let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
+        for read in reading::readings(path)?.into_iter().chain(written_out) {
+            // As a rule's own path is read.
+            let same = |read: &[u8], rule: &[u8]| read.eq_ignore_ascii_case(&reading::as_windows_reads(rule));
+            let agrees = match self.longest(&read, same) {
+                // What is open to everybody may be cut out of a path that is not.
+                Some(place) if cut.is_some_and(|cut| read.len() <= cut) && place.is_open() => true,
+                Some(place) => place.asks_the_same_as(found) || place.path.eq_ignore_ascii_case(&found.path),
+                None => false,
+            };
+            if !agrees || self.is_below_a_name(&read, found) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the path lies below an exact one whose rules ask for something else: many servers run the script of that name,
+    /// and hand it the rest (`/admin.php/x`). Not where a rule was written for what lies below, nor where the name is open to
+    /// everybody anyway.
+    fn is_below_a_name(&self, path: &[u8], found: &Place) -> bool {
+        self.places.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
+            let name = place.path.as_bytes();
+            let below = path
+                .split_at_checked(name.len())
+                .is_some_and(|(start, rest)| rest.first() == Some(&b'/') && start.eq_ignore_ascii_case(name));
+            below && !name.ends_with(b"/") && !place.is_open() && !place.asks_the_same_as(found)
+        })
     }
 
     fn longest(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool + Copy) -> Option<&Place> {
@@ -128,31 +227,11 @@ impl Routes {
     }
 }
 
-/// The path as a server on Windows may open it: dots and spaces at the end of a name count for nothing, and what follows a
-/// colon names a stream of the same file. So `/admin./` is `/admin/` there.
-fn as_windows_reads(path: &[u8]) -> Cow<'_, [u8]> {
-    let ends_oddly = |name: &[u8]| matches!(name.last(), Some(b'.' | b' ')) || name.contains(&b':');
-    if !path.split(|byte| *byte == b'/').any(ends_oddly) {
-        return Cow::Borrowed(path);
-    }
-    let mut read = Vec::with_capacity(path.len());
-    for (index, name) in path.split(|byte| *byte == b'/').enumerate() {
-        if index > 0 {
-            read.push(b'/');
-        }
-        let name = name.split(|byte| *byte == b':').next().unwrap_or_default();
-        let end = name.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |last| last + 1);
-        read.extend_from_slice(name.get(..end).unwrap_or_default());
-    }
-    Cow::Owned(read)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::Access;
 
     fn routes(paths: &[(&str, Access)]) -> Routes {
         let rules: Vec<Rule> = paths.iter().map(|(path, access)| Rule::plain(path, *access)).collect();
@@ -282,6 +361,100 @@ mod tests {
             assert_eq!(found(&wiki(), raw), Ok(Some("/")), "{raw}");
         }
         assert_eq!(found(&wiki(), "/api/x."), Ok(Some("/api/")));
+    }
+
+    #[test]
+    fn a_script_with_more_behind_its_name_is_still_that_script() {
+        let scripts = routes(&[
+            ("/", Access::Public),
+            ("/admin.php", Access::SignedIn),
+            ("/both", Access::SignedIn),
+            ("/both/", Access::Public),
+            ("/open", Access::Public),
+            ("/inner/", Access::SignedIn),
+        ]);
+        for raw in [
+            "/admin.php/",
+            "/admin.php/x",
+            "/ADMIN.php/x/y",
+            "/admin.php%3Fx",
+            "/admin.php%23",
+            "/admin.php%3F/x",
+            "/admin.php./x",
+            "/admin.php::$DATA/x",
+            "/Admin.PHP%20%3fx",
+            "/adm%C4%B1n.php/x",
+            "/inner%3Fx",
+            "/ad%C2%ADmin.php",
+        ] {
+            assert_eq!(found(&scripts, raw), Err(Ambiguous::Spelling), "{raw}");
+        }
+        for (raw, rule) in [
+            ("/admin.php", "/admin.php"),
+            ("/admin.phpx/x", "/"),
+            ("/both/x", "/both/"),
+            ("/open/x", "/"),
+            ("/what%3Fnow", "/"),
+            ("/inner/x/open%3Fx", "/inner/"),
+        ] {
+            assert_eq!(found(&scripts, raw), Ok(Some(rule)), "{raw}");
+        }
+        // One rule for all: there is no other way in.
+        let same = routes(&[("/", Access::SignedIn), ("/admin.php", Access::SignedIn)]);
+        assert_eq!(found(&same, "/admin.php/x"), Ok(Some("/")));
+    }
+
+    #[test]
+    fn letters_that_fold_to_a_rules_own_do_not_lead_around_it() {
+        let open = routes(&[
+            ("/", Access::Public),
+            ("/admin/", Access::SignedIn),
+            ("/task", Access::SignedIn),
+            ("/accounting/", Access::SignedIn),
+        ]);
+        for raw in [
+            "/adm%C4%B1n/x",
+            "/ADM%C4%B0N/x",
+            "/tas%E2%84%AA",
+            "/ta%C5%BFk",
+            "/%EF%BD%81dmin/x",
+            "/admin%EF%BC%8Fx",
+            "/adm%FDn/",
+            "/adm%DDn/",
+            "/%C3%A1dmin/x",
+            "/x%EF%BC%8F/ADM%C4%B1N%EF%BC%8Fy",
+            "/ACCOUN~1/x",
+            "/admin%EF%BC%9Fx",
+        ] {
+            let wanted = if raw.contains("x%EF%BC%8F/") { Ok(Some("/")) } else { Err(Ambiguous::Spelling) };
+            assert_eq!(found(&open, raw), wanted, "{raw}");
+        }
+        for raw in
+            ["/x/%EF%BC%8E%EF%BC%8E%EF%BC%8Fadmin/", "/x/..%20/admin/", "/x/..::$DATA/admin/", "/x/%E2%80%A5/admin/"]
+        {
+            assert_eq!(found(&open, raw), Err(Ambiguous::DotSegment), "{raw}");
+        }
+        for raw in [
+            "/sayfa/Ay%C5%9Fe%20%C4%B1",
+            "/sayfa/%DDstanbul",
+            "/~anna/x~1",
+            "/tarif/%C2%BD",
+            "/%E6%97%A5%E6%9C%AC",
+            "/a/%FF",
+        ] {
+            assert_eq!(found(&open, raw), Ok(Some("/")), "{raw}");
+        }
+        assert_eq!(found(&open, "/admin/Ay%C5%9Fe%20%C4%B1"), Ok(Some("/admin/")));
+    }
+
+    #[test]
+    fn a_method_in_another_case_is_no_other_method() {
+        let ruled = Routes::new(&[Rule { methods: vec!["MAKE-TEA".into()], ..Rule::plain("/", Access::Public) }]);
+        for (method, respelled) in
+            [("post", true), ("Get", true), ("make-Tea", true), ("POST", false), ("MAKE-TEA", false), ("brew", false)]
+        {
+            assert_eq!(ruled.respells(&Method::from_bytes(method.as_bytes()).unwrap()), respelled, "{method}");
+        }
     }
 
     proptest! {

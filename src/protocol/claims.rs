@@ -97,6 +97,9 @@ pub struct AccessTokenClaims {
     pub aud: Audience,
     /// When it stops being valid.
     pub exp: UnixTime,
+    /// When it begins to be valid (RFC 7519 §4.1.5). We write none; one that stands there holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<UnixTime>,
     /// When it was issued.
     pub iat: UnixTime,
     /// Its identifier.

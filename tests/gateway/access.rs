@@ -93,6 +93,37 @@ async fn a_token_that_does_not_stand_is_refused_whatever_the_cookie_says() {
 }
 
 #[tokio::test]
+async fn a_token_that_begins_later_is_refused_until_then() {
+    use sealgate::protocol::jwt;
+    let world = World::new().await;
+    let token = world.access_token("openid").await;
+    let part = token.split('.').nth(1).unwrap();
+    let claims = sealgate::protocol::secret::from_base64url(part).unwrap();
+    let mut claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
+    let begins = claims["iat"].as_u64().unwrap() + 60;
+    // Signed with our own key, as a tool of the operator may do.
+    let signer = world.sealgate.issuer.signer();
+    let keys = signer.key_set();
+    let kid = keys.active().kid();
+    let mut beginning = async |nbf: serde_json::Value| {
+        claims["nbf"] = nbf;
+        let input = jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &claims).unwrap();
+        let signatures = signer.sign(kid, vec![input.clone().into_bytes()]).await.unwrap();
+        bearer(&jwt::assemble(&input, signatures[0].as_bytes()))
+    };
+    let (later, never) = (beginning(begins.into()).await, beginning("soon".into()).await);
+    let answer = async |token: &str, url: &str| world.call("GET", url, &[("authorization", token)]).await;
+    for url in ["https://wiki.test/api/x", "https://id.test/oauth/userinfo"] {
+        answer(&later, url).await.assert_refused(401, "invalid_token");
+        answer(&never, url).await.assert_refused(401, "invalid_token");
+    }
+    world.wait(60);
+    answer(&later, "https://wiki.test/api/x").await.arrived();
+    assert_eq!(answer(&later, "https://id.test/oauth/userinfo").await.answered_with(), 200);
+    answer(&never, "https://wiki.test/api/x").await.assert_refused(401, "invalid_token");
+}
+
+#[tokio::test]
 async fn an_expired_or_revoked_token_is_refused_at_once() {
     let world = World::new().await;
     let token = world.access_token("openid").await;

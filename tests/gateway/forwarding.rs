@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
 
-const FORGED: [(&str, &str); 20] = [
+const FORGED: &[(&str, &str)] = &[
     ("x-forwarded-user", "forged"),
     ("x_forwarded_user", "forged"),
     ("x-forwarded_email", "forged"),
@@ -24,6 +24,26 @@ const FORGED: [(&str, &str); 20] = [
     ("x-forwarded-prefix", "/forged"),
     ("x-script-name", "/forged"),
     ("proxy", "http://forged.test"),
+    ("x-forwarded-scheme", "forged"),
+    ("x-forwarded-ssl", "forged"),
+    ("x-forwarded-protocol", "forged"),
+    ("x-forwarded-by-nobody-yet", "forged"),
+    ("x-forwarded", "forged"),
+    ("front-end-https", "forged"),
+    ("front_end_https", "forged"),
+    ("x-url-scheme", "forged"),
+    ("x_scheme", "forged"),
+    ("true-client-ip", "forged"),
+    ("x-client-ip", "forged"),
+    ("client-ip", "forged"),
+    ("x-cluster-client-ip", "forged"),
+    ("cf-connecting-ip", "forged"),
+    ("wl-proxy-client-ip", "forged"),
+    ("http_client_ip", "forged"),
+    ("x-original-host", "forged"),
+    ("x-arr-clientcert", "forged"),
+    ("x-ssl-client-verify", "forged"),
+    ("ssl-client-cert", "forged"),
 ];
 
 #[tokio::test]
@@ -31,7 +51,7 @@ async fn forged_headers_reach_no_application() {
     let world = World::new().await;
     let browser = Browser::new(&world);
     browser.sign_in_at("https://wiki.test/", ANNA).await;
-    let fields = [FORGED.as_slice(), &[("x-forwarded-for", "forged"), ("x-forwarded-user", "forged")]].concat();
+    let fields = [FORGED, &[("x-forwarded-for", "forged"), ("x-forwarded-user", "forged")]].concat();
     for path in ["/", "/public/"] {
         let reply = browser.send("GET", &format!("https://wiki.test{path}"), &fields, "").await;
         reply.arrived();
@@ -53,11 +73,69 @@ async fn on_a_public_path_the_application_learns_nothing_of_who_it_is() {
     for fields in [vec![], vec![("authorization", token.as_str())]] {
         let reply = browser.send("GET", "https://wiki.test/public/", &fields, "").await;
         reply.arrived();
-        assert_eq!(reply.header("x-forwarded-user"), None);
-        // What nobody has judged is passed on as it came.
-        assert_eq!(reply.header("authorization"), fields.first().map(|(_, value)| *value));
-        assert_eq!(reply.header("cookie"), None);
+        for name in ["x-forwarded-user", "authorization", "cookie"] {
+            assert_eq!(reply.header(name), None);
+        }
     }
+}
+
+#[tokio::test]
+async fn an_access_token_of_ours_reaches_no_application() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let token = world.access_token("openid").await;
+    let sent = |scheme: &str| format!("{scheme}{token}");
+    let spellings = ["Bearer ", "bearer\t", "Bearer  ", "", "DPoP ", "Token token="];
+    let public = async |authorization: &str| {
+        let reply = world.call("GET", "https://wiki.test/public/", &[("authorization", authorization)]).await;
+        reply.arrived();
+        reply.header("authorization").map(str::to_owned)
+    };
+    for scheme in spellings {
+        assert_eq!(public(&sent(scheme)).await, None, "{scheme:?}");
+    }
+    // With a session beside it, in a scheme that is the application's.
+    let reply = browser.send("GET", "https://wiki.test/", &[("authorization", &sent("DPoP "))], "").await;
+    reply.arrived();
+    assert_eq!(reply.header("authorization"), None);
+    // One that has expired, or was cut about, is still nobody else's to see.
+    world.wait(1_000_000);
+    let (claims, _) = token.rsplit_once('.').unwrap();
+    for spoilt in [sent("Bearer "), format!("Bearer {claims}.AAAA")] {
+        assert_eq!(public(&spoilt).await, None, "{spoilt}");
+    }
+    // What is not ours passes as it came.
+    let body = |text: &str| sealgate::protocol::secret::base64url(text.as_bytes());
+    let header = body(r#"{"alg":"RS256","typ":"at+jwt","kid":"k"}"#);
+    let foreign = format!("Bearer {header}.{}.AAAA", body(r#"{"iss":"https://id.test.evil"}"#));
+    for other in [foreign.as_str(), "Bearer opaque", "Basic dTpw", "Bearer eyJ.eyJ.x"] {
+        assert_eq!(public(other).await.as_deref(), Some(other));
+    }
+}
+
+#[tokio::test]
+async fn a_byte_beyond_ascii_in_a_cookie_hides_no_other_one() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    for host in ["wiki.test", "id.test"] {
+        // Before ours and behind them.
+        browser.set_cookie(host, "AD", "Ayşe");
+        browser.set_cookie(host, "zil", "İstanbul ğ");
+    }
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let reply = browser.fetch("https://wiki.test/").await;
+    assert_eq!(reply.header("cookie"), Some("AD=Ayşe; zil=İstanbul ğ"));
+    assert_eq!(reply.header("x-forwarded-email"), Some(ANNA));
+    // In ISO-8859-9, and with what is a blank to some readers at its ends.
+    let own = browser.cookie("wiki.test", "__Host-sealgate").unwrap();
+    let theirs = [b"\xa0ad=Ay\xfee\xa0".as_slice(), b"\xff"].join(b"; ".as_slice());
+    let line = [theirs.as_slice(), b"; __Host-sealgate=", own.as_bytes()].concat();
+    let mut request = crate::world::request("GET", "https://wiki.test/", &[], "");
+    request.headers_mut().insert("cookie", http::HeaderValue::from_bytes(&line).unwrap());
+    let reply = world.send("192.0.2.1", request).await;
+    reply.arrived();
+    assert_eq!(reply.headers["cookie"].as_bytes(), theirs);
 }
 
 #[tokio::test]

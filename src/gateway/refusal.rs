@@ -1,0 +1,145 @@
+//! How the gate refuses, and what the log is told of it.
+
+use http::StatusCode;
+use http::header::{ALLOW, HeaderName};
+use http::uri::PathAndQuery;
+
+use crate::config::Access;
+use crate::gateway::Halt;
+use crate::gateway::answer::Answer;
+use crate::gateway::browser_login::{self, Demand, First};
+use crate::gateway::headers::Unwritable;
+use crate::gateway::navigation;
+use crate::gateway::path::Ambiguous;
+use crate::gateway::policy::{Refused, Visitor, Wish};
+use crate::gateway::route::{Place, Rule};
+use crate::gateway::visit::Visit;
+use crate::gateway::wanted::Wanted;
+use crate::page::Problem;
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::store::StoreError;
+
+/// A path that two servers may read in two ways.
+pub(super) fn refuse_path(visit: &Visit<'_>, ambiguous: Ambiguous) -> Halt {
+    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+    tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
+    let refusal = Refusal::invalid_request("The path can be read in more than one way.");
+    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+}
+
+/// A path that no rule is for.
+pub(super) fn refuse_unopened(visit: &Visit<'_>) -> Halt {
+    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, reason = "unopened", "refused");
+    let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
+    ("unopened", visit.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
+}
+
+/// A method that differs from one that we or the rules know in letter case only: methods have case (RFC 9110 §9.1), and
+/// many frameworks are blind to it.
+pub(super) fn refuse_spelled_method(visit: &Visit<'_>) -> Halt {
+    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+    tracing::info!(request_id, app, reason = "method_case", "refused");
+    let refusal = Refusal::invalid_request("The method is spelled in another letter case.");
+    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+}
+
+/// Two fields of which each may be the one that the application goes by.
+pub(super) fn refuse_repeated(visit: &Visit<'_>, field: &HeaderName) -> Halt {
+    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+    tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
+    let refusal = Refusal::invalid_request("A field that may stand once stands more often.");
+    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+}
+
+/// A method that no rule of the path is for (RFC 9110 §15.5.6).
+pub(super) fn refuse_method(visit: &Visit<'_>, place: &Place) -> Halt {
+    tracing::info!(
+        request_id = visit.origin.request_id,
+        app = visit.app.name,
+        rule = place.path,
+        reason = "method",
+        "refused"
+    );
+    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path is for the method.");
+    let answer = visit.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
+    ("method", answer.with(ALLOW, &place.methods().join(", ")))
+}
+
+/// A token that does not stand. One answer for forged, expired and revoked ones, and never a redirect: whoever sends a
+/// token is a program.
+pub(super) fn refuse_token(visit: &Visit<'_>) -> Halt {
+    const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
+    ("invalid_token", visit.challenge(None, Some(&INVALID)))
+}
+
+/// A request that the policy does not let through.
+///
+/// # Errors
+/// When the store fails.
+pub(super) async fn refuse(
+    visit: &Visit<'_>,
+    wish: &Wish<'_>,
+    visitor: &Visitor,
+    refused: Refused<'_>,
+) -> Result<Halt, StoreError> {
+    let (who, rule) = (visitor.who(), wish.rule);
+    if let Some(who) = who {
+        tracing::info!(
+            request_id = visit.origin.request_id,
+            app = visit.app.name,
+            rule = rule.path,
+            reason = refused.as_str(),
+            claim = refused.claim(),
+            subject = who.name(),
+            "refused"
+        );
+    }
+    let by_browser = !visitor.is_by_token() && navigation::is_navigation(visit.head);
+    let answer = match (refused, who) {
+        (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
+            return Ok(("signing_in", sign_in(visit, wish.path_and_query, rule).await?));
+        }
+        (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
+            return Ok(("stepping_up", sign_in(visit, wish.path_and_query, rule).await?));
+        }
+        (Refused::Acr(_) | Refused::TooOld(_), _) => {
+            let description = "A stronger or a more recent sign-in is needed.";
+            let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
+            visit.challenge(Some(rule), Some(&refusal))
+        }
+        (Refused::Audience, _) => return Ok(refuse_token(visit)),
+        // Another token would not help a client, nor another sign-in: it is the client that is refused.
+        (Refused::Client, _) => {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
+            Answer::error(StatusCode::FORBIDDEN, &refusal)
+        }
+        (Refused::Scope(_), _) => {
+            let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
+            visit.challenge(Some(rule), Some(&refusal))
+        }
+        (Refused::Group | Refused::User, Some(who)) => visit.forbidden(who),
+        (Refused::Groups(unwritable), Some(who)) => {
+            let what = match unwritable {
+                Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",
+                Unwritable::Letters => {
+                    "a group of the person cannot be written in the application's encoding; rename it"
+                }
+            };
+            tracing::error!(app = visit.app.name, subject = who.name(), "{what}");
+            let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
+            visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
+        }
+        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => visit.challenge(None, None),
+    };
+    Ok((refused.as_str(), answer))
+}
+
+/// Sends a person to sign in and back to this very page.
+async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
+    let demand = Demand { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
+    match Wanted::parse(target.as_str()) {
+        Some(wanted) => browser_login::begin(visit, &wanted, demand).await,
+        // Sending them back to another page than they wanted would be worse than saying so.
+        None => Ok(visit.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
+    }
+}

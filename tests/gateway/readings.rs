@@ -1,0 +1,185 @@
+//! Requests that an application may read in another way than the rules do: paths, methods, fields that stand twice or fold.
+
+use crate::browser::Browser;
+use crate::world::{ANNA, World};
+
+/// An application that is open but for a few paths.
+const SITE: &str = r#"
+    [[app]]
+    name = "site"
+    host = "site.test"
+    upstreams = ["http://127.0.0.1:8086"]
+    [[app.route]]
+    path = "/"
+    access = "public"
+    [[app.route]]
+    path = "/admin/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/admin.php"
+    access = "signed_in"
+    [[app.route]]
+    path = "/tasks"
+    access = "signed_in"
+    [[app.route]]
+    path = "/open.php"
+    access = "public"
+    [[app.route]]
+    path = "/accounting/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/items/"
+    methods = ["GET"]
+    access = "public"
+    [[app.route]]
+    path = "/items/"
+    methods = ["POST", "MKTEA"]
+    access = "signed_in"
+"#;
+
+#[tokio::test]
+async fn a_path_that_some_server_reads_as_a_closed_one_is_refused() {
+    let world = World::with(SITE).await;
+    for path in [
+        // Letters that fold to ASCII: dotless and dotted i, long s, the Kelvin sign, in UTF-8 and in ISO-8859-9.
+        "/adm%C4%B1n/x",
+        "/ADM%C4%B0N/x",
+        "/ta%C5%BFks",
+        "/tas%E2%84%AAs",
+        "/adm%FDn/x",
+        "/adm%DDn/",
+        "/adm%C4%B1n",
+        // Letters with marks, full-width and other compatible forms, and what is not seen.
+        "/%C3%A1dmin/x",
+        "/%EF%BD%81%EF%BD%84min/x",
+        "/ad%E2%80%8Bmin/x",
+        "/adm%C2%ADin/x",
+        "/admin%EF%BC%8Fx",
+        "/admin%E2%88%95x",
+        "/admin%EF%BC%BCx",
+        "/admin%EF%BC%8Ephp",
+        "/admin%EF%BC%9Bx",
+        "/public%EF%BC%8F..%EF%BC%8Fadmin/x",
+        // Walking up, to servers that leave out what ends a name.
+        "/public/..%20/admin/x",
+        "/public/..::$DATA/admin/x",
+        "/public/..:a/admin/x",
+        "/public/.../admin/x",
+        "/public/%20/admin/x",
+        "/public/%EF%BC%8E%EF%BC%8E/admin/x",
+        "/public/%E2%80%A5/admin/x",
+        "/public/%EF%BC%852e%EF%BC%852e/admin/x",
+        // What ends a name, and short names.
+        "/admin%20/x",
+        "/admin./x",
+        "/admin::$INDEX_ALLOCATION/x",
+        "/admin.php%20",
+        "/admin.php.",
+        "/admin.php::$DATA",
+        "/ACCOUN~1/x",
+        "/acc1a2~3/x",
+        // A script with more behind its name.
+        "/admin.php/x",
+        "/admin.php/",
+        "/Admin.php/x",
+        "/admin.php%3Fx=1",
+        "/admin.php%3fx/y",
+        "/admin.php%23x",
+        "/admin%3Fx",
+        "/tasks/1",
+        "/tas%6Bs%3F",
+        "/admin.php%00",
+        "/admin.php%00.png",
+    ] {
+        let reply = world.call("GET", &format!("https://site.test{path}"), &[]).await;
+        reply.assert_refused(400, "invalid_request");
+    }
+    // Nor is a path refused by its bytes alone: where every reading comes to the same rule, it passes.
+    for path in [
+        "/sayfa/Ay%C5%9Fe%20%C4%B1%C4%B0",
+        "/sayfa/%DD%FE%20%FD",
+        "/tarif/%C2%BD%20su",
+        "/%E6%97%A5%EF%BC%8F%E6%9C%AC/",
+        "/~anna/notes~1.txt",
+        "/Talk:Main_Page",
+        "/open.php/x",
+        "/what%3Fnow",
+        "/a.b./c",
+    ] {
+        let reply = world.call("GET", &format!("https://site.test{path}"), &[]).await;
+        assert_eq!(reply.arrived(), ("site", path));
+    }
+    // The same on a closed path: below it nothing is open.
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://site.test/admin/", ANNA).await;
+    let address = "https://site.test/admin/Ay%C5%9Fe%20%C4%B1";
+    assert_eq!(browser.fetch(address).await.arrived(), ("site", "/admin/Ay%C5%9Fe%20%C4%B1"));
+}
+
+#[tokio::test]
+async fn a_method_in_another_letter_case_is_refused() {
+    let world = World::with(SITE).await;
+    for method in ["post", "Post", "POSt", "get", "mktea", "delete", "Propfind", "trace", "connect"] {
+        for path in ["/items/1", "/", "/admin/x"] {
+            let reply = world.call(method, &format!("https://site.test{path}"), &[]).await;
+            reply.assert_refused(400, "invalid_request");
+        }
+    }
+    world.call("POST", "https://site.test/items/1", &[]).await.assert_refused(401, "login_required");
+    world.call("MKTEA", "https://site.test/items/1", &[]).await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn a_field_of_which_two_may_be_read_is_refused() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    for name in [
+        "origin",
+        "upgrade",
+        "content-type",
+        "sec-websocket-key",
+        "sec-websocket-version",
+        "sec-fetch-mode",
+        "sec-fetch-site",
+        "sec-fetch-dest",
+        "access-control-request-method",
+    ] {
+        for path in ["/", "/public/"] {
+            let fields = [(name, "a"), ("accept", "*/*"), (name, "b")];
+            let reply = browser.send("GET", &format!("https://wiki.test{path}"), &fields, "").await;
+            reply.assert_refused(400, "invalid_request");
+        }
+    }
+    let twice = [("authorization", "Basic eDp5"), ("authorization", "Basic eDp6")];
+    world.call("GET", "https://wiki.test/public/", &twice).await.assert_refused(400, "invalid_request");
+    browser.send("GET", "https://wiki.test/", &twice, "").await.assert_refused(401, "invalid_token");
+    // A stranger's page opens no WebSocket with its own origin second.
+    let own = ("origin", "https://wiki.test");
+    let handshake = [("upgrade", "websocket"), ("connection", "upgrade"), own, ("origin", "https://evil.test")];
+    browser.send("GET", "https://wiki.test/", &handshake, "").await.assert_refused(400, "invalid_request");
+    browser.send("GET", "https://wiki.test/", &handshake[..3], "").await.arrived();
+    browser.send("GET", "https://wiki.test/", &[("accept", "a/b"), ("accept", "c/d")], "").await.arrived();
+}
+
+#[tokio::test]
+async fn fields_that_fold_to_others_reach_no_application() {
+    let world = World::new().await;
+    let fields = [
+        ("transfer_encoding", "forged"),
+        ("content_length", "forged"),
+        ("content_type", "forged"),
+        ("host_", "forged"),
+        ("host-", "forged"),
+        ("cookie_", "forged"),
+        ("sec_fetch_site", "forged"),
+        ("x_requested_with", "forged"),
+        ("x_own", "forged"),
+        ("x-own", "1"),
+        ("api_key", "2"),
+    ];
+    let reply = world.call("GET", "https://wiki.test/public/", &fields).await;
+    reply.arrived();
+    assert!(reply.headers.values().all(|value| value != "forged"), "{reply:?}");
+    assert_eq!((reply.header("x-own"), reply.header("api_key")), (Some("1"), Some("2")));
+}
