@@ -81,6 +81,22 @@ impl Bucket {
         }
     }
 
+    /// The name in the limiter's keys of IPv6 /48s.
+    const fn site_name(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize_site",
+            Self::SignIns => "sign_ins_site",
+            Self::Token => "token_site",
+            Self::UserInfo => "userinfo_site",
+            Self::Discovery => "discovery_site",
+            Self::Jwks => "jwks_site",
+            Self::Revoke => "revoke_site",
+            Self::Logout => "logout_site",
+            Self::Register => "register_site",
+            Self::Pages => "pages_site",
+        }
+    }
+
     fn rule(self, limits: &RateLimits) -> Rule {
         let limit = match self {
             Self::Authorize => limits.authorize,
@@ -152,15 +168,33 @@ impl<'a> Call<'a> {
         if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
     }
 
-    /// Counts a sign-in that is begun against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may
-    /// have all of its networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the
-    /// allowance is that of an office, two.
+    /// Fails where a key's allowance is used up, and counts nothing.
+    ///
+    /// # Errors
+    /// 429 when the allowance is used up.
+    pub fn require(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+        let reading = self.sealgate.limiter.peek(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
+        if reading.allowed {
+            return Ok(());
+        }
+        self.sealgate.metrics.rate_limited(bucket.name(), false);
+        Err(Failure::RateLimited(self.charged.get_or_init(|| reading).retry_after.unwrap_or(1)))
+    }
+
+    /// Whether the request has been charged.
+    pub fn is_charged(&self) -> bool {
+        self.charged.get().is_some()
+    }
+
+    /// Counts the request against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may have all of its
+    /// networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the allowance is that
+    /// of an office, two.
     ///
     /// # Errors
     /// 429 when the allowance is used up.
     pub fn charge_site(&self, bucket: Bucket) -> Result<(), Failure> {
-        let (name, networks) = if bucket == Bucket::SignIns { ("sign_ins_site", 2) } else { ("authorize_site", 10) };
-        let Some(site) = Key::site(name, self.origin.address) else { return Ok(()) };
+        let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
+        let Some(site) = Key::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
         let rule = bucket.rule(&self.sealgate.config.rate_limits);
         let rule = Rule { limit: rule.limit.saturating_mul(networks), ..rule };
         let reading = self.sealgate.limiter.take(&site, rule, self.now);

@@ -4,20 +4,57 @@
 //! knows an id could use the allowance up. Attempts that fail are counted under the id and the sender's address, and
 //! stand in the way of further failures only: a stranger behind the client's own address cannot lock it out. Guessing
 //! gains nothing by that, since a secret has 256 random bits.
+//!
+//! A public client has no secret. It has proven what it can once it shows a code with its verifier, or a token, that is
+//! its own ([`Caller::prove`]); a request in its name that shows neither is anybody's, and counted like an attempt that
+//! fails ([`Caller::settle`]). An id that no client has is counted under the address alone: ids can be made up without end.
 
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
+use crate::endpoint::response::Response;
 use crate::limiter::Key;
 use crate::protocol::client::Client;
 use crate::protocol::credentials::{ClientCredentials, FAILED};
 use crate::protocol::params::Params;
 use crate::protocol::secret::Secret;
 
+/// Who sent a request, as far as it is known.
+pub(super) struct Caller {
+    /// The client: itself if it is confidential, else whoever names it.
+    pub(super) client: Client,
+    bucket: Bucket,
+}
+
+impl Caller {
+    /// What was sent shows that the request is a public client's own: it is charged to the client.
+    ///
+    /// # Errors
+    /// 429 when the client's allowance is used up.
+    pub(super) fn prove(&self, call: &Call<'_>) -> Result<(), Failure> {
+        if call.is_charged() {
+            return Ok(());
+        }
+        call.charge(self.bucket, &Key::text(self.bucket.name(), self.client.id.as_str().as_bytes()))
+    }
+
+    /// The outcome of a request; one that has proven nothing is charged to the client and the address together.
+    ///
+    /// # Errors
+    /// Those of the outcome, and 429 when the allowance of such requests is used up.
+    pub(super) fn settle(&self, call: &Call<'_>, outcome: Result<Response, Failure>) -> Result<Response, Failure> {
+        if !call.is_charged() {
+            let id = self.client.id.as_str().as_bytes();
+            call.charge(self.bucket, &Key::text_and_address(failures_of(self.bucket), id, call.origin.address))?;
+        }
+        outcome
+    }
+}
+
 /// The client that a request comes from.
 ///
 /// # Errors
 /// `invalid_client`, `invalid_request`, 429, 503.
-pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket) -> Result<Client, Failure> {
+pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket) -> Result<Caller, Failure> {
     let credentials = match ClientCredentials::parse(&call.authorization(), form) {
         Ok(credentials) => credentials,
         Err(refusal) => {
@@ -32,12 +69,23 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
     };
     // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
     let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), call);
-    let Some(client) = client.filter(|_| accepted) else {
-        call.charge(bucket, &Key::text_and_address(failures_of(bucket), id, call.origin.address))?;
+    let Some(client) = client else {
+        call.charge_address(bucket)?;
+        call.charge_site(bucket)?;
         return Err(Failure::Client(FAILED));
     };
-    call.charge(bucket, &Key::text(bucket.name(), id))?;
-    Ok(client)
+    if !accepted {
+        call.charge(bucket, &Key::text_and_address(failures_of(bucket), id, call.origin.address))?;
+        return Err(Failure::Client(FAILED));
+    }
+    let own = Key::text(bucket.name(), id);
+    if client.is_public() {
+        // Whatever it shows, there is nothing left of its allowance.
+        call.require(bucket, &own)?;
+    } else {
+        call.charge(bucket, &own)?;
+    }
+    Ok(Caller { client, bucket })
 }
 
 fn accepts(client: Option<&Client>, secret: Option<&Secret>, call: &Call<'_>) -> bool {

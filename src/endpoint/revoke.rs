@@ -6,13 +6,13 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::endpoint::call::{Bucket, Call};
-use crate::endpoint::client_auth;
+use crate::endpoint::client_auth::{self, Caller};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
-use crate::protocol::client::Client;
 use crate::protocol::error::Refusal;
 use crate::protocol::grant::{EndReason, GrantId, Presented, RefreshToken};
+use crate::protocol::params::Params;
 use crate::protocol::user::Subject;
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
@@ -23,22 +23,29 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             return Err(failure);
         }
     };
-    let client = client_auth::authenticate(call, &form, Bucket::Revoke).await?;
+    let caller = client_auth::authenticate(call, &form, Bucket::Revoke).await?;
+    let outcome = revoke(call, &caller, &form).await;
+    caller.settle(call, outcome)
+}
+
+async fn revoke(call: &Call<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
     let token = form.required("token", Refusal::invalid_request("The parameter token is missing."))?;
     form.one("token_type_hint")?;
     match RefreshToken::parse(token) {
-        Some(token) => refresh_token(call, &client, &token).await?,
-        None => access_token(call, &client, token).await?,
+        Some(token) => refresh_token(call, caller, &token).await?,
+        None => access_token(call, caller, token).await?,
     }
     Ok(Response::empty(StatusCode::OK))
 }
 
 /// Ends the grant: the access tokens of it go too (RFC 7009 §2.1).
-async fn refresh_token(call: &Call<'_>, client: &Client, token: &RefreshToken) -> Result<(), Failure> {
+async fn refresh_token(call: &Call<'_>, caller: &Caller, token: &RefreshToken) -> Result<(), Failure> {
+    let client = &caller.client;
     let Some(grant) = call.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
     match grant.value.judge(token, &client.id, Duration::ZERO, call.now) {
         // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
         Presented::Current | Presented::Again(_) | Presented::Expired | Presented::Replayed => {
+            caller.prove(call)?;
             if call.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, call.now).await? {
                 let event = call.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);
                 let event = event.with_client(&client.id).with_grant(grant.value.id);
@@ -51,9 +58,11 @@ async fn refresh_token(call: &Call<'_>, client: &Client, token: &RefreshToken) -
 }
 
 /// Revokes one access token; the refresh token of its grant goes on working.
-async fn access_token(call: &Call<'_>, client: &Client, token: &str) -> Result<(), Failure> {
+async fn access_token(call: &Call<'_>, caller: &Caller, token: &str) -> Result<(), Failure> {
+    let client = &caller.client;
     let Some(claims) = call.sealgate.issuer.access_token(token, call.now) else { return Ok(()) };
     if claims.client_id == client.id.as_str() {
+        caller.prove(call)?;
         call.sealgate.store.revoke_token(&claims.jti, claims.exp).await?;
         let event = call.event(AuditKind::TokenRevoked, Actor::Client).with_client(&client.id);
         let event = Subject::parse(&claims.sub).into_iter().fold(event, AuditEvent::of);

@@ -7,7 +7,7 @@
 use http::StatusCode;
 
 use crate::endpoint::call::{Bucket, Call};
-use crate::endpoint::client_auth;
+use crate::endpoint::client_auth::{self, Caller};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::issuer::Tokens;
@@ -17,6 +17,7 @@ use crate::protocol::client::{Client, ConsentRule};
 use crate::protocol::code::{Code, RedeemFault, UNKNOWN_CODE};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::grant::{EndReason, Grant, GrantKey, GrantState, Parent, Presented, Refresh, RefreshToken, Salt};
+use crate::protocol::params::Params;
 use crate::protocol::pkce::CodeVerifier;
 use crate::protocol::scope::{Scope, ScopeValue};
 use crate::protocol::secret::{Secret, base64url};
@@ -35,27 +36,33 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             return Err(failure);
         }
     };
-    let client = client_auth::authenticate(call, &form, Bucket::Token).await?;
-    match TokenRequest::parse(&form, &client)? {
+    let caller = client_auth::authenticate(call, &form, Bucket::Token).await?;
+    let outcome = grant_tokens(call, &caller, &form).await;
+    caller.settle(call, outcome)
+}
+
+async fn grant_tokens(call: &Call<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
+    match TokenRequest::parse(form, &caller.client)? {
         TokenRequest::Code { code, redirect_uri, verifier } => {
-            redeem(call, &client, &code, &redirect_uri, verifier.as_ref()).await
+            redeem(call, caller, &code, &redirect_uri, verifier.as_ref()).await
         }
-        TokenRequest::Refresh { token, scope } => refresh(call, &client, &token, scope).await,
+        TokenRequest::Refresh { token, scope } => refresh(call, caller, &token, scope).await,
     }
 }
 
 async fn redeem(
     call: &Call<'_>,
-    client: &Client,
+    caller: &Caller,
     code: &Secret,
     redirect_uri: &str,
     verifier: Option<&CodeVerifier>,
 ) -> Result<Response, Failure> {
+    let client = &caller.client;
     for _ in 0..MOST_TRIES {
         let Some(loaded) = call.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
         let code = &loaded.value;
         match code.redeem(&client.id, redirect_uri, verifier, call.now) {
-            Ok(()) => {}
+            Ok(()) => caller.prove(call)?,
             Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
             Err(RedeemFault::Replayed(grant)) => {
                 // Somebody has a copy of the code: what it gave ends (RFC 6749 §4.1.2).
@@ -89,10 +96,11 @@ async fn redeem(
 
 async fn refresh(
     call: &Call<'_>,
-    client: &Client,
+    caller: &Caller,
     presented: &Secret,
     narrower: Option<Scope>,
 ) -> Result<Response, Failure> {
+    let client = &caller.client;
     let unknown = Refusal::invalid_grant("The refresh token is invalid.");
     let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
     let settings = &call.sealgate.config.tokens;
@@ -114,6 +122,7 @@ async fn refresh(
                 return Err(Refusal::invalid_grant("The refresh token was used before.").into());
             }
         };
+        caller.prove(call)?;
         // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
         let most = grant.scope.intersection(client.scope);
         let scope = narrower.unwrap_or(most);

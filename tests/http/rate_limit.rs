@@ -321,6 +321,87 @@ async fn rate_03_requests_that_name_no_client_are_counted_by_address() {
     provider.c1().refresh("x").await.assert_error(400, "invalid_grant");
 }
 
+/// K13 for clients without a secret: whoever knows the id sends in its name, and uses nothing of it up.
+#[tokio::test]
+async fn rate_03_a_stranger_cannot_block_a_public_client() {
+    let provider = Provider::new().await;
+    let p1 = provider.p1();
+    let tokens = p1.tokens("openid offline_access").await;
+    let (spent, code) = (p1.code(&[]).await, p1.code(&[]).await);
+    Tokens::of(&p1.redeem(&spent).await);
+    let bogus = async |address: &str, number: u32| {
+        let (path, body) = match number % 5 {
+            0 => ("/oauth/token", "grant_type=refresh_token&refresh_token=RT_x"),
+            1 => ("/oauth/token", "grant_type=authorization_code&code=x&redirect_uri=x&code_verifier=x"),
+            2 => ("/oauth/token", "grant_type=other"),
+            3 => ("/oauth/token", ""),
+            _ => ("/oauth/revoke", "token=x"),
+        };
+        provider.request_from(address, "POST", path, &[FORM], &format!("client_id=p1&{body}")).await
+    };
+    // From many addresses, and from the one at which the client's people are.
+    for network in 0..4 {
+        for number in 0..52 {
+            bogus(&format!("198.51.100.{network}"), number).await;
+        }
+    }
+    let mut limited = 0;
+    for number in 0..70 {
+        limited += u32::from(bogus("192.0.2.1", number).await.status == 429);
+    }
+    assert_eq!(limited, 6, "bogus requests are limited by themselves: four of five are for the token endpoint");
+    let redeemed = p1.redeem(&code).await;
+    // Its own allowance: one request of this minute was the redemption above, another that of `tokens`.
+    assert_eq!((redeemed.status, redeemed.allowance().remaining), (200, 47));
+    let refreshed = p1.refresh(&tokens.refresh).await;
+    assert_eq!((refreshed.status, refreshed.allowance().remaining), (200, 46));
+    let revoked = p1.revoke(&Tokens::of(&refreshed).refresh).await;
+    assert_eq!((revoked.status, revoked.allowance().limit, revoked.allowance().remaining), (200, 50, 49));
+}
+
+#[tokio::test]
+async fn rate_03_a_public_clients_own_requests_are_counted_wherever_they_come_from() {
+    let provider = Provider::new().await;
+    let p1 = provider.p1();
+    let mut refresh = p1.tokens("openid offline_access").await.refresh;
+    let mut address = 0;
+    for left in (0..49).rev() {
+        address += 1;
+        let body = format!("client_id=p1&grant_type=refresh_token&refresh_token={refresh}");
+        let reply =
+            provider.request_from(&format!("198.51.100.{address}"), "POST", "/oauth/token", &[FORM], &body).await;
+        assert_eq!((reply.status, reply.allowance().remaining), (200, left));
+        refresh = Tokens::of(&reply).refresh;
+    }
+    assert_limited(&provider, &p1.refresh(&refresh).await);
+    assert_limited(&provider, &p1.refresh("x").await);
+    provider.wait(60);
+    Tokens::of(&p1.refresh(&refresh).await);
+}
+
+#[tokio::test]
+async fn rate_03_made_up_clients_are_counted_by_address_and_site() {
+    let provider = Provider::new().await;
+    let made_up = async |address: &str, number: u32| {
+        let body = format!("client_id=made-up-{number}&grant_type=refresh_token&refresh_token=x");
+        provider.request_from(address, "POST", "/oauth/token", &[FORM], &body).await
+    };
+    for number in 0..50 {
+        made_up("192.0.2.1", number).await.assert_unauthenticated();
+    }
+    for number in 50..60 {
+        assert_limited(&provider, &made_up("192.0.2.1", number).await);
+    }
+    provider.c1().refresh("x").await.assert_error(400, "invalid_grant");
+    provider.p1().refresh("x").await.assert_error(400, "invalid_grant");
+    let mut passed = 0;
+    for network in 0..600 {
+        passed += u32::from(made_up(&format!("2001:db8:1:{network:x}::1"), network).await.status == 401);
+    }
+    assert_eq!(passed, 500, "ten times what one of its networks may");
+    made_up("2001:db8:2::1", 1).await.assert_unauthenticated();
+}
+
 #[tokio::test]
 async fn rate_02_an_ipv6_subscriber_is_one_sender() {
     let provider = Provider::new().await;
