@@ -18,6 +18,8 @@ pub struct Names {
     pub browser: &'static str,
     /// The language that the person chose.
     pub language: &'static str,
+    /// Marks of the people who have signed in from this browser before.
+    pub known: &'static str,
     /// Whether cookies carry `Secure`.
     pub secure: bool,
 }
@@ -30,10 +32,17 @@ impl Names {
                 session: "__Host-sealgate",
                 browser: "__Host-sealgate-browser",
                 language: "__Host-sealgate-language",
+                known: "__Host-sealgate-known",
                 secure: true,
             }
         } else {
-            Self { session: "sealgate", browser: "sealgate-browser", language: "sealgate-language", secure: false }
+            Self {
+                session: "sealgate",
+                browser: "sealgate-browser",
+                language: "sealgate-language",
+                known: "sealgate-known",
+                secure: false,
+            }
         }
     }
 }
@@ -86,7 +95,7 @@ pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
 fn is_ours(pair: &[u8]) -> bool {
     let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
     let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
-    matches!(bare, b"sealgate" | b"sealgate-browser" | b"sealgate-language" | b"sealgate-rounds")
+    matches!(bare, b"sealgate" | b"sealgate-browser" | b"sealgate-language" | b"sealgate-known" | b"sealgate-rounds")
 }
 
 /// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
@@ -114,7 +123,7 @@ pub fn expire(name: &str, secure: bool) -> HeaderValue {
 fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue {
     let secure = if secure { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{life}");
-    // Names and values hold letters, digits, '-' and '_' only.
+    // Names and values hold letters, digits, '-', '_' and '.' only.
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

@@ -6,12 +6,16 @@
 //! and one that stands at its limit last: a flood of new keys pushes out other new keys, and who is blocked stays blocked.
 //! A map would grow with the flood instead.
 
+mod brake;
+
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+
+pub use brake::{Brake, Counted, Pace};
 
 use crate::protocol::time::UnixTime;
 
@@ -74,6 +78,12 @@ impl<'a> Key<'a> {
     /// A name as used from an address.
     pub fn text_and_address(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
         Self { bucket, address: Some(network(address)), text: Some(text) }
+    }
+
+    /// A name as used from a subscriber: an IPv4 address, an IPv6 /48.
+    pub fn text_and_site(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
+        let site = Key::site(bucket, address).and_then(|site| site.address);
+        Self { bucket, address: Some(site.unwrap_or_else(|| network(address))), text: Some(text) }
     }
 }
 
@@ -151,7 +161,7 @@ impl Limiter {
     }
 
     fn place(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Place {
-        let [bucket, mark, phase] = self.hash(key);
+        let [bucket, mark, phase] = hash(&self.seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
         // The first instant after now that lies a whole number of windows after the key's phase. Phases differ by key, so
@@ -159,21 +169,6 @@ impl Limiter {
         let elapsed = (now.seconds() % window + window - phase) % window;
         let ends = now.seconds().saturating_add(window - elapsed);
         Place { bucket, mark, ends }
-    }
-
-    /// Three numbers that only the seed's holder can foresee.
-    fn hash(&self, key: &Key<'_>) -> [u64; 3] {
-        let mut hash = Sha256::new();
-        hash.update(self.seed);
-        hash.update([u8::from(key.address.is_some()), u8::from(key.text.is_some())]);
-        hash.update(key.address.unwrap_or_default());
-        hash.update((key.bucket.len() as u64).to_be_bytes());
-        hash.update(key.bucket);
-        hash.update(key.text.unwrap_or_default());
-        let hash: [u8; 32] = hash.finalize().into();
-        let (words, _) = hash.as_chunks::<8>();
-        let word = |index: usize| words.get(index).map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        [word(0), word(1), word(2)]
     }
 
     fn bucket(&self, place: &Place) -> MutexGuard<'_, [Slot; SLOTS]> {
@@ -209,6 +204,21 @@ impl Limiter {
         }
         slot
     }
+}
+
+/// Three numbers that only the seed's holder can foresee.
+fn hash(seed: &[u8; 16], key: &Key<'_>) -> [u64; 3] {
+    let mut hash = Sha256::new();
+    hash.update(seed);
+    hash.update([u8::from(key.address.is_some()), u8::from(key.text.is_some())]);
+    hash.update(key.address.unwrap_or_default());
+    hash.update((key.bucket.len() as u64).to_be_bytes());
+    hash.update(key.bucket);
+    hash.update(key.text.unwrap_or_default());
+    let hash: [u8; 32] = hash.finalize().into();
+    let (words, _) = hash.as_chunks::<8>();
+    let word = |index: usize| words.get(index).map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    [word(0), word(1), word(2)]
 }
 
 impl Slot {

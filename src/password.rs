@@ -1,16 +1,20 @@
 //! Passwords: argon2id (RFC 9106) on a few threads of its own. A check costs 13 ms of a core and 19 MiB, so a flood of
 //! sign-ins must neither take all cores nor all memory: the threads are few and give way to others, each keeps its memory
-//! for the next check, and the queue before them is bounded. Who may try how often is decided elsewhere.
+//! for the next check, and the queue before them is bounded and fair. Who may try how often is decided elsewhere.
 //!
 //! A password is taken as the bytes that were typed; no Unicode normalisation.
 
+mod queue;
+
 use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use async_channel::{Receiver, Sender, TrySendError};
+use queue::Queue;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
@@ -101,9 +105,29 @@ pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<Password
     Hasher::new().hash(password, salt)
 }
 
+/// Who waits for a check. Each network of strangers has a line of its own, and the lines take turns, so that no network can
+/// keep the others waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// Somebody whom strangers cannot imitate: their checks come first. Whoever may wait here is bounded elsewhere.
+    Trusted,
+    /// A stranger's network: an IPv4 address, an IPv6 /48.
+    Stranger([u8; 16]),
+}
+
+impl Line {
+    /// The line of a stranger at this address.
+    pub fn of(address: IpAddr) -> Self {
+        Self::Stranger(match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => (u128::from(address) & !(u128::MAX >> 48)).to_be_bytes(),
+        })
+    }
+}
+
 /// The threads that hash and check passwords.
 pub struct Passwords {
-    queue: Sender<Job>,
+    queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -112,18 +136,35 @@ enum Job {
     Verify { hash: Option<PasswordHash>, password: SecretString, reply: oneshot::Sender<Result<bool, PasswordError>> },
 }
 
+impl Job {
+    /// Whether nobody waits for it any more: it would only keep others waiting.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Hash { reply, .. } => reply.is_closed(),
+            Self::Verify { reply, .. } => reply.is_closed(),
+        }
+    }
+
+    fn refuse(self, why: PasswordError) {
+        match self {
+            Self::Hash { reply, .. } => drop(reply.send(Err(why))),
+            Self::Verify { reply, .. } => drop(reply.send(Err(why))),
+        }
+    }
+}
+
 impl Passwords {
     /// Starts the threads.
     ///
     /// # Errors
     /// The kernel's, when it gives no thread.
     pub fn new(login: &config::Login) -> io::Result<Self> {
-        let (queue, jobs) = async_channel::bounded(login.password_queue.max(1));
+        let queue = Arc::new(Queue::new(login.password_queue.max(1)));
         let mut passwords = Self { queue, threads: Vec::new() };
         for number in 0..login.password_threads.max(1) {
-            let jobs = jobs.clone();
+            let queue = Arc::clone(&passwords.queue);
             let thread = thread::Builder::new().name(format!("password-{number}"));
-            passwords.threads.push(thread.spawn(move || work(&jobs))?);
+            passwords.threads.push(thread.spawn(move || work(&queue))?);
         }
         Ok(passwords)
     }
@@ -137,7 +178,7 @@ impl Passwords {
             return Err(PasswordError::TooLong);
         }
         let (reply, answer) = oneshot::channel();
-        self.submit(Job::Hash { password, salt, reply })?;
+        self.queue.push(Line::Trusted, Job::Hash { password, salt, reply })?;
         wait(answer).await
     }
 
@@ -146,21 +187,19 @@ impl Passwords {
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Broken`.
-    pub async fn verify(&self, hash: Option<&PasswordHash>, password: SecretString) -> Result<bool, PasswordError> {
+    pub async fn verify(
+        &self,
+        line: Line,
+        hash: Option<&PasswordHash>,
+        password: SecretString,
+    ) -> Result<bool, PasswordError> {
         // The length is the sender's own doing; that this answer comes sooner tells nothing of any account.
         if password.expose_secret().len() > MAX_PASSWORD_BYTES {
             return Ok(false);
         }
         let (reply, answer) = oneshot::channel();
-        self.submit(Job::Verify { hash: hash.cloned(), password, reply })?;
+        self.queue.push(line, Job::Verify { hash: hash.cloned(), password, reply })?;
         wait(answer).await
-    }
-
-    fn submit(&self, job: Job) -> Result<(), PasswordError> {
-        self.queue.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => PasswordError::Busy,
-            TrySendError::Closed(_) => PasswordError::Broken,
-        })
     }
 }
 
@@ -182,22 +221,23 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
     }
 }
 
-fn work(jobs: &Receiver<Job>) {
+fn work(queue: &Queue) {
     // Without the lower priority the threads still work; the signer then shares the cores with them.
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
         tracing::warn!(%error, "password threads keep their normal priority");
     }
     let mut hasher = Hasher::new();
-    while let Ok(job) = jobs.recv_blocking() {
-        // A job whose sender is gone would only keep others waiting.
+    while let Some(job) = queue.pop() {
+        if job.is_abandoned() {
+            continue;
+        }
         match job {
-            Job::Hash { password, salt, reply } if !reply.is_closed() => {
+            Job::Hash { password, salt, reply } => {
                 let _ = reply.send(hasher.hash(&password, salt));
             }
-            Job::Verify { hash, password, reply } if !reply.is_closed() => {
+            Job::Verify { hash, password, reply } => {
                 let _ = reply.send(hasher.verify(hash.as_ref(), &password));
             }
-            Job::Hash { .. } | Job::Verify { .. } => {}
         }
     }
 }
@@ -279,6 +319,7 @@ fn new_params() -> Result<Params, PasswordError> {
 mod tests {
     use super::*;
 
+    const HERE: Line = Line::Stranger([1; 16]);
     const SALT: [u8; 16] = *b"0123456789abcdef";
 
     fn login(password_threads: usize, password_queue: usize) -> config::Login {
@@ -303,9 +344,9 @@ mod tests {
     async fn the_right_password_is_known_and_a_wrong_one_is_not() {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
         let hash = passwords.hash(secret("correct horse"), SALT).await.unwrap();
-        assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap());
-        assert!(!passwords.verify(Some(&hash), secret("correct horsf")).await.unwrap());
-        assert!(!passwords.verify(Some(&hash), secret("")).await.unwrap());
+        assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("correct horsf")).await.unwrap());
+        assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("")).await.unwrap());
     }
 
     /// By the reference implementation: `printf 'correct horse' | argon2 0123456789abcdef -id … -l 32 -e`.
@@ -321,8 +362,8 @@ mod tests {
         for foreign in FOREIGN {
             let hash = PasswordHash::new(foreign.to_owned());
             assert!(needs_rehash(&hash));
-            assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap(), "{foreign}");
-            assert!(!passwords.verify(Some(&hash), secret("wrong")).await.unwrap(), "{foreign}");
+            assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap(), "{foreign}");
+            assert!(!passwords.verify(Line::Trusted, Some(&hash), secret("wrong")).await.unwrap(), "{foreign}");
         }
     }
 
@@ -334,7 +375,7 @@ mod tests {
         for _ in 0..5 {
             for (hash, best) in [Some(&known), None].into_iter().zip(&mut times) {
                 let started = std::time::Instant::now();
-                assert!(!passwords.verify(hash, secret("wrong")).await.unwrap());
+                assert!(!passwords.verify(Line::Trusted, hash, secret("wrong")).await.unwrap());
                 *best = started.elapsed().min(*best);
             }
         }
@@ -380,8 +421,8 @@ mod tests {
         let passwords = Passwords::new(&login(1, 8)).unwrap();
         let (longest, longer) = ("x".repeat(MAX_PASSWORD_BYTES), "x".repeat(MAX_PASSWORD_BYTES + 1));
         let hash = passwords.hash(secret(&longest), SALT).await.unwrap();
-        assert!(passwords.verify(Some(&hash), secret(&longest)).await.unwrap());
-        assert!(!passwords.verify(Some(&hash), secret(&longer)).await.unwrap());
+        assert!(passwords.verify(Line::Trusted, Some(&hash), secret(&longest)).await.unwrap());
+        assert!(!passwords.verify(Line::Trusted, Some(&hash), secret(&longer)).await.unwrap());
         assert!(passwords.hash(secret(&longer), SALT).await.unwrap_err() == PasswordError::TooLong);
         assert!(hash_blocking(&secret(&longer), SALT).unwrap_err() == PasswordError::TooLong);
     }
@@ -395,7 +436,7 @@ mod tests {
             .map(|_| {
                 let (reply, answer) = oneshot::channel();
                 let job = Job::Verify { hash: Some(hash.clone()), password: secret("correct horse"), reply };
-                passwords.submit(job).map(|()| answer)
+                passwords.queue.push(HERE, job).map(|()| answer)
             })
             .collect();
         let shed = checks.iter().filter(|check| matches!(check, Err(PasswordError::Busy))).count();
@@ -403,7 +444,7 @@ mod tests {
         for answer in checks.into_iter().flatten() {
             assert_eq!(answer.await.unwrap(), Ok(true));
         }
-        assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
     }
 
     #[tokio::test]
@@ -412,13 +453,13 @@ mod tests {
         let hash = stored("correct horse");
         for _ in 0..1000 {
             let (reply, _) = oneshot::channel();
-            passwords.submit(Job::Verify { hash: Some(hash.clone()), password: secret("x"), reply }).unwrap();
+            passwords.queue.push(HERE, Job::Verify { hash: Some(hash.clone()), password: secret("x"), reply }).unwrap();
             while passwords.queue.is_full() {
                 thread::yield_now();
             }
         }
         let started = std::time::Instant::now();
-        assert!(passwords.verify(Some(&hash), secret("correct horse")).await.unwrap());
+        assert!(passwords.verify(Line::Trusted, Some(&hash), secret("correct horse")).await.unwrap());
         // A thousand checks would take ten seconds.
         assert!(started.elapsed() < Duration::from_secs(3));
     }

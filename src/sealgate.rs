@@ -9,7 +9,7 @@ use crate::audit::Trail;
 use crate::bearer::Bearers;
 use crate::config::{App, Config};
 use crate::issuer::Issuer;
-use crate::limiter::Limiter;
+use crate::limiter::{Brake, Limiter};
 use crate::metrics::Metrics;
 use crate::page::Pages;
 use crate::password::Passwords;
@@ -76,6 +76,8 @@ pub struct Sealgate {
     pub trust: Arc<Trust>,
     /// Rate limits.
     pub limiter: Arc<Limiter>,
+    /// Guesses of passwords, slowed down.
+    pub brake: Arc<Brake>,
     /// Password checks.
     pub passwords: Arc<Passwords>,
     /// The pages' templates and words.
@@ -120,6 +122,7 @@ impl Parts {
             bearers: Arc::default(),
             trust: Arc::new(Trust::open(&config.trusted_issuers)?),
             limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
+            brake: Arc::new(Brake::new(random(entropy.as_ref()))),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| line("password threads", &error))?),
             pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
             metrics,

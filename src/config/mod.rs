@@ -351,11 +351,11 @@ pub struct RateLimits {
 /// `[login]`: guesses of passwords. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Failed attempts an account in `window`.
+    /// Failed attempts an account at once, and in each further `window`.
     pub failures_per_account: u32,
-    /// Failed attempts an address in `window`.
+    /// Failed attempts an address at once, and in each further `window`.
     pub failures_per_address: u32,
-    /// How long failures are remembered.
+    /// How long it takes until so many failures are forgotten.
     pub window: Duration,
     /// Threads that check passwords.
     pub password_threads: usize,

@@ -1,57 +1,101 @@
-//! Guesses of passwords, wherever they are typed: counted by account and by address before any hashing, so that a flood of
-//! them costs us nothing and a guesser little but time.
+//! Guesses of passwords, wherever they are typed: counted before any hashing, so that a flood of them costs us nothing and
+//! a guesser little but time.
+//!
+//! Too many of them slow the next one down and shut nobody out. What a person types in a browser that they have signed in
+//! from before, or in a session of theirs, has a count of its own: strangers cannot slow it down. All else counts
+//!
+//! - under the account and the sender together, with waits that grow to the whole window: a single guesser soon waits so
+//!   long that the account is free again for everybody else;
+//! - under the account, under the sender's address, and under its IPv6 /48 (ten times the address's limit), with short
+//!   waits that hold the configured rate.
+//!
+//! An account that does not exist is counted like one that does.
 
 use std::time::Duration;
 
 use crate::endpoint::call::Call;
-use crate::limiter::{Key, Rule};
+use crate::limiter::{Counted, Key, Pace};
+use crate::password::Line;
+use crate::protocol::known_browser::KnownBrowser;
 use crate::protocol::secret::SecretHash;
+use crate::protocol::session::SessionId;
 
-/// What a guess is counted under: the account that was typed, whether or not it exists, and the sender's address.
+/// Networks of one /48 that may use up their failures at once.
+const SITE: u32 = 10;
+
+/// What a guess is counted under.
 pub(super) struct Guesses {
-    account: [u8; 32],
-    per_account: Rule,
-    per_address: Rule,
+    by: By,
+    counted: Vec<Counted>,
+}
+
+enum By {
+    /// Somebody at a browser that the person has signed in from before.
+    Known(SecretHash),
+    /// Somebody in a session of the person.
+    Session(SessionId),
+    /// Anybody, at an account as typed, whether or not it exists.
+    Stranger(SecretHash),
 }
 
 impl Guesses {
-    /// The counts for an account as typed.
-    pub(super) fn of(call: &Call<'_>, typed: &str) -> Self {
-        let settings = &call.sealgate.config.login;
-        let account = SecretHash::of(typed.to_ascii_lowercase().as_bytes());
-        let rule = |limit| Rule { limit, window: Duration::from_secs(settings.window.as_secs().max(1)) };
-        Self {
-            account: *account.as_bytes(),
-            per_account: rule(settings.failures_per_account),
-            per_address: rule(settings.failures_per_address),
-        }
-    }
-
-    fn keys<'a>(&'a self, call: &Call<'_>) -> [(Key<'a>, Rule); 2] {
-        [
-            (Key::text("login_account", &self.account), self.per_account),
-            (Key::address("login_address", call.origin.address), self.per_address),
-        ]
-    }
-
-    /// Counts a guess before it is judged: were it counted afterwards, guesses made at the same moment would all pass.
+    /// Counts a guess at an account as typed, from a browser that is known of it or not.
     ///
     /// # Errors
     /// Seconds to wait before the next guess; nothing is counted then.
-    pub(super) fn count(&self, call: &Call<'_>) -> Result<(), u64> {
-        let [account, address] = self.keys(call);
-        let take = |(key, rule): &(Key<'_>, Rule)| {
-            let reading = call.sealgate.limiter.take(key, *rule, call.now);
-            if reading.allowed { Ok(()) } else { Err(reading.retry_after.unwrap_or(1)) }
-        };
-        take(&account)?;
-        take(&address).inspect_err(|_| call.sealgate.limiter.give_back(&account.0, account.1, call.now))
+    pub(super) fn at_sign_in(call: &Call<'_>, typed: &str, known: Option<&KnownBrowser>) -> Result<Self, u64> {
+        let account = || SecretHash::of(typed.to_ascii_lowercase().as_bytes());
+        Self::count(call, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark)))
     }
 
-    /// Takes the count of a guess back: it was right, or could not be judged.
-    pub(super) fn give_back(&self, call: &Call<'_>) {
-        for (key, rule) in self.keys(call) {
-            call.sealgate.limiter.give_back(&key, rule, call.now);
+    /// Counts a guess in a session of the person, from a browser that is known of them or not.
+    ///
+    /// # Errors
+    /// As [`Guesses::at_sign_in`].
+    pub(super) fn in_session(call: &Call<'_>, session: SessionId, known: Option<&KnownBrowser>) -> Result<Self, u64> {
+        Self::count(call, known.map_or(By::Session(session), |known| By::Known(known.mark)))
+    }
+
+    /// Counts before the guess is judged: were it counted afterwards, guesses made at the same moment would all pass.
+    fn count(call: &Call<'_>, by: By) -> Result<Self, u64> {
+        let settings = &call.sealgate.config.login;
+        let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
+        let address = call.origin.address;
+        let counted = match &by {
+            By::Known(mark) => {
+                let key = Key::text("login_browser", mark.as_bytes());
+                call.sealgate.brake.take(&[(key, Pace::even(most, window))], call.now)
+            }
+            By::Session(id) => {
+                let key = Key::text("login_session", id.as_bytes());
+                call.sealgate.brake.take(&[(key, Pace::even(most, window))], call.now)
+            }
+            By::Stranger(account) => {
+                let account = account.as_bytes();
+                let (from_address, from_site) = (settings.failures_per_address, settings.failures_per_address * SITE);
+                let mut keys = vec![
+                    (Key::text_and_site("login_pair", account, address), Pace::steep(most, window)),
+                    (Key::text("login_account", account), Pace::even(most, window)),
+                    (Key::address("login_address", address), Pace::even(from_address, window)),
+                ];
+                let site = Key::site("login_site", address);
+                keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
+                call.sealgate.brake.take(&keys, call.now)
+            }
+        };
+        counted.map(|counted| Self { by, counted })
+    }
+
+    /// Where the check of the guess waits: strangers by their network, so that none of them fills the queue.
+    pub(super) fn line(&self, call: &Call<'_>) -> Line {
+        match self.by {
+            By::Known(_) | By::Session(_) => Line::Trusted,
+            By::Stranger(_) => Line::of(call.origin.address),
         }
+    }
+
+    /// Takes the count of the guess back: it was right, or could not be judged.
+    pub(super) fn give_back(self, call: &Call<'_>) {
+        call.sealgate.brake.give_back(self.counted, call.now);
     }
 }

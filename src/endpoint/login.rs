@@ -1,7 +1,7 @@
 //! `/oauth/login`: a person proves who they are, and the browser gets a session.
 //!
-//! A wrong password and an unknown address look and take the same. Guesses are counted by account and by address before
-//! any hashing, so that a flood of them costs us nothing and a guesser little but time.
+//! A wrong password and an unknown address look and take the same. Guesses are counted before any hashing, see
+//! [`Guesses`].
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
@@ -13,14 +13,16 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::guesses::Guesses;
 use crate::endpoint::interaction::Waiting;
+use crate::endpoint::known_browser;
 use crate::endpoint::response::Response;
 use crate::metrics::SignInOutcome;
 use crate::page::{Login, LoginProblem};
-use crate::password;
+use crate::password::{self, Line};
 use crate::protocol::audit::{Actor, AuditKind};
+use crate::protocol::known_browser::KnownBrowser;
 use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn, Step};
-use crate::protocol::user::{Email, User};
+use crate::protocol::user::{Email, PasswordHash, User};
 use crate::store::{Committed, Loaded};
 
 const PAGE: &str = "login";
@@ -37,25 +39,32 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let form = waiting.form(call, PAGE)?;
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
-    let guesses = Guesses::of(call, typed);
-    if let Err(seconds) = guesses.count(call) {
-        failed(call, &waiting, typed, "throttled").await?;
-        call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
-        let problem = LoginProblem::Throttled { seconds };
-        let page = show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem));
-        return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
-    }
-    match person(call, typed, password.clone()).await {
+    let user = match Email::parse(typed) {
+        Some(email) => call.sealgate.store.user_by_email(&email).await?,
+        None => None,
+    };
+    let known = known_browser::find(call, user.as_ref()).await?;
+    let guesses = match Guesses::at_sign_in(call, typed, known.as_ref()) {
+        Ok(guesses) => guesses,
+        Err(seconds) => {
+            failed(call, &waiting, user.as_ref(), "throttled");
+            call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
+            let problem = LoginProblem::Throttled { seconds };
+            let page = show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem));
+            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+        }
+    };
+    match is_right(call, guesses.line(call), user.as_ref(), password.clone()).await {
         Ok(Some(user)) => {
             guesses.give_back(call);
-            let Some(signed_in) = sign_in(call, &waiting, &user).await? else {
-                return wrong(call, &waiting, typed).await;
+            let Some(signed_in) = sign_in(call, &waiting, user, known.as_ref()).await? else {
+                return Ok(wrong(call, &waiting, typed, Some(user)));
             };
-            rehash(call, &user, password).await?;
+            rehash(call, user, password).await;
             call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
             Ok(signed_in)
         }
-        Ok(None) => wrong(call, &waiting, typed).await,
+        Ok(None) => Ok(wrong(call, &waiting, typed, user.as_ref())),
         Err(Failure::Unavailable) => {
             guesses.give_back(call);
             let page = show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy));
@@ -83,40 +92,43 @@ fn show(
     Response::page(status, html, waiting.then().as_deref())
 }
 
-async fn wrong(call: &Call<'_>, waiting: &Waiting, typed: &str) -> Result<Response, Failure> {
+fn wrong(call: &Call<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Response {
     call.sealgate.metrics.signed_in(SignInOutcome::Failed);
-    failed(call, waiting, typed, "wrong").await?;
-    Ok(show(call, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials)))
+    failed(call, waiting, user, "wrong");
+    show(call, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
 }
 
 /// Takes a failure down, for the person whom it concerns if there is one. What was typed is not kept: people type
 /// passwords into the wrong field.
-async fn failed(call: &Call<'_>, waiting: &Waiting, typed: &str, why: &str) -> Result<(), Failure> {
-    let user = match Email::parse(typed) {
-        Some(email) => call.sealgate.store.user_by_email(&email).await?,
-        None => None,
-    };
+fn failed(call: &Call<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
     let event = call.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
     call.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
-    Ok(())
 }
 
-/// The person with this address, if the password is theirs and they may come in.
-async fn person(call: &Call<'_>, typed: &str, password: SecretString) -> Result<Option<User>, Failure> {
-    let user = match Email::parse(typed) {
-        Some(email) => call.sealgate.store.user_by_email(&email).await?,
-        None => None,
-    };
+/// The person whose address was typed, if the password is theirs and they may come in.
+async fn is_right<'u>(
+    call: &Call<'_>,
+    line: Line,
+    user: Option<&'u User>,
+    password: SecretString,
+) -> Result<Option<&'u User>, Failure> {
     // Without an account, or with a disabled one, the same work is done on a hash that no password meets.
-    let user = user.filter(User::is_enabled);
-    let hash = user.as_ref().and_then(|user| user.password.as_ref());
-    let right = call.sealgate.passwords.verify(hash, password).await?;
+    let user = user.filter(|user| user.is_enabled());
+    let hash = user.and_then(|user| user.password.as_ref());
+    let right = call.sealgate.passwords.verify(line, hash, password).await?;
     Ok(user.filter(|_| right))
 }
 
-/// Brings a hash with yesterday's parameters up to today's, while the password is at hand.
-async fn rehash(call: &Call<'_>, user: &User, password: SecretString) -> Result<(), Failure> {
-    let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return Ok(()) };
+/// Brings a hash with yesterday's parameters up to today's, while the password is at hand. Where that fails, the next
+/// sign-in tries again: this one stands, and its answer carries the session's cookie.
+async fn rehash(call: &Call<'_>, user: &User, password: SecretString) {
+    let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return };
+    if let Err(error) = try_rehash(call, user, old, password).await {
+        tracing::warn!(?error, "a password's hash was not brought up to today's parameters");
+    }
+}
+
+async fn try_rehash(call: &Call<'_>, user: &User, old: &PasswordHash, password: SecretString) -> Result<(), Failure> {
     let new = call.sealgate.passwords.hash(password, call.random()).await?;
     // The password may have been changed at this very moment: then that one stands.
     let replace = |user: &mut User| {
@@ -129,17 +141,26 @@ async fn rehash(call: &Call<'_>, user: &User, password: SecretString) -> Result<
 }
 
 /// Signs in whoever has shown this person's password; `None` when it is not theirs any more.
-async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Option<Response>, Failure> {
+async fn sign_in(
+    call: &Call<'_>,
+    waiting: &Waiting,
+    user: &User,
+    known: Option<&KnownBrowser>,
+) -> Result<Option<Response>, Failure> {
     let sign_in = SignIn { subject: user.sub, at: call.now, steps: vec![Step::Password] };
     let cookie = match call.session().await? {
         Some(session) => renew(call, session, sign_in).await?,
         None => begin(call, sign_in).await?,
     };
+    let marked = known_browser::learn(call, user.sub, known).await;
     // Whoever disabled the account or set another password while this one was checked has ended the sessions that there
     // were. This one came after.
     let same = |now: &User| now.is_enabled() && now.password == user.password;
     if !call.sealgate.store.user(user.sub).await?.is_some_and(|now| same(&now)) {
         call.sealgate.store.end_session(cookie.id).await?;
+        if let Some(marked) = &marked {
+            call.sealgate.store.forget_browser(user.sub, marked.mark.hash()).await?;
+        }
         return Ok(None);
     }
     let event = call.event(AuditKind::SignedIn, Actor::Person).of(user.sub).in_session(cookie.id);
@@ -150,7 +171,8 @@ async fn sign_in(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Opti
     // A conflict means that another tab has gone on with the same request: what it did stands.
     let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     let set = cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure);
-    Ok(Some(Response::see_other(&waiting.address(call, RESUME)).with_cookie(set)))
+    let response = Response::see_other(&waiting.address(call, RESUME)).with_cookie(set);
+    Ok(Some(marked.into_iter().fold(response, |response, marked| response.with_cookie(marked.cookie))))
 }
 
 /// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.

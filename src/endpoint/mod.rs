@@ -19,6 +19,7 @@ mod guesses;
 mod interaction;
 mod jwks;
 mod keys;
+mod known_browser;
 mod login;
 mod logout;
 mod register;

@@ -16,6 +16,7 @@ pub mod grant;
 pub mod jwk_set;
 pub mod jwt;
 pub mod key_life;
+pub mod known_browser;
 pub mod logout;
 pub mod metadata;
 pub mod next_step;

@@ -6,6 +6,7 @@
 
 mod audit;
 pub mod barrier;
+mod browsers;
 pub mod engine;
 mod forms;
 mod grants;

@@ -113,11 +113,13 @@ impl Store {
         Ok(SessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
-    /// Ends every session in which this person is signed in. Yields how many.
+    /// Ends every session in which this person is signed in, and forgets the browsers that they have signed in from.
+    /// Yields how many sessions.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn end_sessions_of_user(&self, user: Subject) -> Result<usize, StoreError> {
+        self.forget_browsers(user, None).await?;
         self.end_sessions_but(user, None).await
     }
 

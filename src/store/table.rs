@@ -25,6 +25,8 @@ pub enum Table {
     AppSession = b'a',
     /// Authorization codes.
     Code = b'c',
+    /// Browsers that people have signed in from.
+    KnownBrowsers = b'd',
     /// Which record expires when.
     Expiry = b'e',
     /// What redeemed codes gave.
@@ -59,9 +61,10 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::AppSession,
         Self::Code,
+        Self::KnownBrowsers,
         Self::Expiry,
         Self::Grant,
         Self::Interaction,
@@ -84,6 +87,7 @@ impl Table {
         match self {
             Self::AppSession => "app_session",
             Self::Code => "code",
+            Self::KnownBrowsers => "known_browsers",
             Self::Expiry => "expiry",
             Self::Grant => "grant",
             Self::Interaction => "interaction",
@@ -167,6 +171,11 @@ pub(super) fn user(subject: Subject) -> Key {
 
 pub(super) fn email(lookup: &SecretHash) -> Key {
     key(Table::Email, &[lookup.as_bytes()])
+}
+
+/// The browsers that a person has signed in from.
+pub(super) fn known_browsers(subject: Subject) -> Key {
+    key(Table::KnownBrowsers, &[subject.as_bytes()])
 }
 
 /// All consents of a person.

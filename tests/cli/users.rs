@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sealgate::config::Login;
-use sealgate::password::Passwords;
+use sealgate::password::{Line, Passwords};
 use sealgate::protocol::user::Email;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn knows(site: &Site, email: &str, password: &str) -> bool {
     };
     let user = site.store().await.user_by_email(&Email::parse(email).unwrap()).await.unwrap().unwrap();
     let passwords = Passwords::new(&login).unwrap();
-    passwords.verify(user.password.as_ref(), password.into()).await.unwrap()
+    passwords.verify(Line::Trusted, user.password.as_ref(), password.into()).await.unwrap()
 }
 
 #[test]

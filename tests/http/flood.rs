@@ -92,7 +92,7 @@ async fn an_unfinished_sign_in_is_swept_within_two_minutes_of_its_end() {
 async fn a_finished_sign_in_leaves_no_entry_behind() {
     let provider = Provider::new().await;
     provider.c1().code(&[]).await;
-    assert_eq!(expiring(&provider).await, ["c", "s"], "of the code and the session");
+    assert_eq!(expiring(&provider).await, ["c", "d", "s"], "of the code, the browser and the session");
 }
 
 /// The tables of the records that the expiry index leads to.

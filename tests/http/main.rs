@@ -25,6 +25,7 @@ mod interaction;
 mod jwks;
 mod jwt;
 mod keys;
+mod lock_out;
 mod login;
 mod logout;
 mod looks;

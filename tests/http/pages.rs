@@ -211,7 +211,8 @@ async fn resp_07_cookies_are_bound_to_the_host_and_hidden_from_scripts() {
         let attributes: Vec<&str> = attributes.split("; ").filter(|part| !part.starts_with("Max-Age=")).collect();
         assert_eq!(attributes, ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"], "{cookie}");
     }
-    assert_eq!(names, ["__Host-sealgate-browser", "__Host-sealgate-language", "__Host-sealgate"]);
+    let [browser, language, session] = ["__Host-sealgate-browser", "__Host-sealgate-language", "__Host-sealgate"];
+    assert_eq!(names, [browser, language, session, "__Host-sealgate-known"]);
 }
 
 #[tokio::test]

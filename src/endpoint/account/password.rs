@@ -9,9 +9,11 @@ use crate::cookie;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::guesses::Guesses;
+use crate::endpoint::known_browser;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{Done, PasswordChange, PasswordProblem};
+use crate::password::Line;
 use crate::protocol::audit::AuditKind;
 use crate::protocol::grant::EndReason;
 use crate::protocol::params::Params;
@@ -33,13 +35,16 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         Ok(passwords) => passwords,
         Err(problem) => return Ok(show(call, &visitor, StatusCode::OK, Some(problem))),
     };
-    let guesses = Guesses::of(call, visitor.user.email.as_str());
-    if let Err(seconds) = guesses.count(call) {
-        let problem = PasswordProblem::Throttled { seconds };
-        let page = show(call, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
-        return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
-    }
-    match change(call, &visitor.user, &current, &new).await {
+    let known = known_browser::find(call, Some(&visitor.user)).await?;
+    let guesses = match Guesses::in_session(call, visitor.session.value.id, known.as_ref()) {
+        Ok(guesses) => guesses,
+        Err(seconds) => {
+            let problem = PasswordProblem::Throttled { seconds };
+            let page = show(call, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
+            return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
+        }
+    };
+    match change(call, guesses.line(call), &visitor.user, &current, &new).await {
         Ok(true) => {
             guesses.give_back(call);
             finish(call, &visitor).await
@@ -78,10 +83,10 @@ fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Fai
 }
 
 /// Sets the new password if the current one is right. Yields whether it was.
-async fn change(call: &Call<'_>, user: &User, current: &Secret, new: &Secret) -> Result<bool, Failure> {
+async fn change(call: &Call<'_>, line: Line, user: &User, current: &Secret, new: &Secret) -> Result<bool, Failure> {
     let passwords = &call.sealgate.passwords;
     let Some(old) = &user.password else { return Ok(false) };
-    if !passwords.verify(Some(old), SecretString::from(current.expose())).await? {
+    if !passwords.verify(line, Some(old), SecretString::from(current.expose())).await? {
         return Ok(false);
     }
     let hash = passwords.hash(SecretString::from(new.expose()), call.random()).await?;
@@ -100,6 +105,7 @@ async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure>
     let (store, subject) = (&call.sealgate.store, visitor.user.sub);
     // Sessions first: a live one could make a new grant while the old ones are being ended.
     store.end_other_sessions_of_user(subject, visitor.session.value.id).await?;
+    store.forget_browsers(subject, None).await?;
     let cookie = SessionCookie::new(visitor.session.value.id, call.random());
     let mut next = visitor.session.value.clone();
     next.renew(SignIn { subject, at: call.now, steps: vec![Step::Password] }, cookie.hash(), call.now);
@@ -113,6 +119,8 @@ async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure>
     store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
     call.sealgate.audit.note(visitor.event(call, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(call, PAGE, Done::Password));
+    let marked = known_browser::learn(call, subject, None).await;
+    let response = marked.into_iter().fold(response, |response, marked| response.with_cookie(marked.cookie));
     Ok(match renewed {
         Committed::Yes => {
             response.with_cookie(cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure))

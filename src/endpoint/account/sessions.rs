@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
+use crate::endpoint::known_browser;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{Done, Problem, SessionLine, Sessions};
@@ -24,6 +25,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let (store, subject) = (&call.sealgate.store, visitor.user.sub);
     let (done, said) = if form.has("others") {
         store.end_other_sessions_of_user(subject, visitor.session.value.id).await?;
+        let known = known_browser::find(call, Some(&visitor.user)).await?;
+        store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
     } else {
         let id = form.one("session")?.and_then(SessionId::parse);

@@ -25,13 +25,13 @@ login-wrong-credentials =
     administrator for a new one.
 login-throttled-seconds =
     { $seconds ->
-        [one] Too many attempts to sign in. Wait one second, then try again.
-       *[other] Too many attempts to sign in. Wait { $seconds } seconds, then try again.
+        [one] Too many attempts to sign in. Wait one second, then try again. Each wrong attempt makes the next wait longer.
+       *[other] Too many attempts to sign in. Wait { $seconds } seconds, then try again. Each wrong attempt makes the next wait longer.
     }
 login-throttled-minutes =
     { $minutes ->
-        [one] Too many attempts to sign in. Wait one minute, then try again.
-       *[other] Too many attempts to sign in. Wait { $minutes } minutes, then try again.
+        [one] Too many attempts to sign in. Wait one minute, then try again. Each wrong attempt makes the next wait longer.
+       *[other] Too many attempts to sign in. Wait { $minutes } minutes, then try again. Each wrong attempt makes the next wait longer.
     }
 login-busy = Many people are signing in just now, so your password was not checked. Wait a few seconds, then try again.
 

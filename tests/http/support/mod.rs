@@ -10,7 +10,7 @@ mod wire;
 
 pub(crate) use browser::{Browser, form_action, hidden_fields, is_consent, is_login};
 pub(crate) use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
-pub(crate) use provider::{Provider, settings};
+pub(crate) use provider::{Provider, encode, settings};
 pub(crate) use response::Reply;
 pub(crate) use wire::{FORM, redemption};
 

@@ -1,0 +1,335 @@
+//! Guesses that slow down instead of being shut out: so many failures are free, each further one doubles the wait until the
+//! next attempt, up to a longest wait, and failures are forgotten one by one. Whoever may wait, and for how long a failure
+//! counts, is the caller's business; a decision is pure arithmetic on the given time.
+//!
+//! The table is fixed like that of [`super::Limiter`]: a flood of keys displaces other new keys first.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::limiter::{Key, hash};
+use crate::protocol::time::UnixTime;
+
+/// Buckets of the table; a power of two.
+const BUCKETS: usize = 1 << 13;
+/// Slots of a bucket.
+const SLOTS: usize = 8;
+
+/// How a key is slowed down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Failures before the first wait.
+    pub free: u32,
+    /// After how long one failure is forgotten, in whole seconds, at least one.
+    pub forgets: Duration,
+    /// The longest wait, in whole seconds, at least one.
+    pub longest: Duration,
+}
+
+impl Pace {
+    /// `limit` failures at once, and no more than `limit` a window for as long as somebody goes on.
+    pub fn even(limit: u32, window: Duration) -> Self {
+        let step = (window / limit.max(1)).max(Duration::from_secs(1));
+        Self { free: limit.max(1), forgets: step, longest: step }
+    }
+
+    /// `limit` failures at once, and one a window for as long as somebody goes on.
+    pub fn steep(limit: u32, window: Duration) -> Self {
+        let window = window.max(Duration::from_secs(1));
+        Self { free: limit.max(1), forgets: window, longest: window }
+    }
+
+    /// The wait after so many failures, seconds.
+    fn wait(self, failures: u32) -> u64 {
+        let Some(excess) = failures.checked_sub(self.free) else { return 0 };
+        1_u64.checked_shl(excess).unwrap_or(u64::MAX).min(self.longest.as_secs().max(1))
+    }
+
+    /// More failures than this change no wait: they are not counted, so that the wait falls soon after the last one.
+    fn most(self) -> u32 {
+        self.free.saturating_add(u64::BITS - self.longest.as_secs().leading_zeros())
+    }
+}
+
+/// An attempt that was counted. To be given back when it was no failure.
+#[derive(Debug)]
+#[must_use]
+pub struct Counted {
+    bucket: u64,
+    mark: u64,
+    /// From when on the next attempt was allowed, before this one and after it.
+    before: u64,
+    after: u64,
+}
+
+/// Slows guesses down. Exact under concurrency; about 3 MiB, however many keys it meets.
+pub struct Brake {
+    seed: [u8; 16],
+    buckets: Box<[Mutex<[Slot; SLOTS]>]>,
+}
+
+/// One key's failures.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    mark: u64,
+    /// When the next failure begins to be forgotten, seconds since 1970.
+    since: u64,
+    /// From when on the next attempt is allowed.
+    next: u64,
+    failures: u32,
+    free: u32,
+    forgets: u32,
+}
+
+impl Slot {
+    /// Forgets what is old enough. A clock that went back forgets nothing, and does not make anything wait for it.
+    fn forget(&mut self, now: u64) {
+        self.since = self.since.min(now);
+        let forgets = u64::from(self.forgets.max(1));
+        let forgotten = (now - self.since) / forgets;
+        self.failures = self.failures.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
+        self.since += forgotten * forgets;
+        if self.failures == 0 {
+            self.since = now;
+        }
+    }
+
+    /// Seconds until the next attempt.
+    fn wait(&mut self, pace: Pace, now: u64) -> u64 {
+        self.forget(now);
+        self.next = self.next.min(now.saturating_add(pace.longest.as_secs().max(1)));
+        if self.failures < pace.free { 0 } else { self.next.saturating_sub(now) }
+    }
+}
+
+impl Brake {
+    /// An empty table. `seed` must be unpredictable to clients.
+    pub fn new(seed: [u8; 16]) -> Self {
+        Self { seed, buckets: (0..BUCKETS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Counts an attempt under each of these keys, before it is made: were it counted afterwards, attempts made at the same
+    /// moment would all pass.
+    ///
+    /// # Errors
+    /// Seconds to wait before the next attempt, by the key that waits longest; nothing is counted then.
+    pub fn take(&self, keys: &[(Key<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
+        let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
+        if longest > 0 {
+            return Err(longest);
+        }
+        let mut counted = Vec::with_capacity(keys.len());
+        for (key, pace) in keys {
+            match self.take_one(key, *pace, now) {
+                Ok(one) => counted.push(one),
+                Err(wait) => {
+                    // Somebody else was faster since the look above.
+                    self.give_back(counted, now);
+                    return Err(wait);
+                }
+            }
+        }
+        Ok(counted)
+    }
+
+    /// Takes the count of an attempt back: it was no failure, or could not be judged.
+    pub fn give_back(&self, counted: Vec<Counted>, now: UnixTime) {
+        for one in counted {
+            let mut slots = self.bucket(one.bucket);
+            let Some(slot) = slots.iter_mut().find(|slot| slot.mark == one.mark) else { continue };
+            slot.forget(now.seconds());
+            slot.failures = slot.failures.saturating_sub(1);
+            if slot.next == one.after {
+                slot.next = one.before;
+            }
+        }
+    }
+
+    /// Seconds until the next attempt under this key; 0 when it is allowed.
+    fn wait(&self, key: &Key<'_>, pace: Pace, now: UnixTime) -> u64 {
+        let [bucket, mark, _] = hash(&self.seed, key);
+        let mut slots = self.bucket(bucket);
+        let found = slots.iter_mut().find(|slot| slot.mark == mark);
+        found.map_or(0, |slot| slot.wait(pace, now.seconds()))
+    }
+
+    fn take_one(&self, key: &Key<'_>, pace: Pace, now: UnixTime) -> Result<Counted, u64> {
+        let [bucket, mark, _] = hash(&self.seed, key);
+        let now = now.seconds();
+        let mut slots = self.bucket(bucket);
+        let slot = claim(&mut slots, mark, now);
+        let wait = slot.wait(pace, now);
+        if wait > 0 {
+            return Err(wait);
+        }
+        slot.free = pace.free;
+        slot.forgets = u32::try_from(pace.forgets.as_secs()).unwrap_or(u32::MAX);
+        slot.failures = slot.failures.saturating_add(1).min(pace.most());
+        let before = slot.next;
+        slot.next = now.saturating_add(pace.wait(slot.failures));
+        Ok(Counted { bucket, mark, before, after: slot.next })
+    }
+
+    fn bucket(&self, bucket: u64) -> MutexGuard<'_, [Slot; SLOTS]> {
+        #[expect(clippy::cast_possible_truncation, reason = "the remainder is below BUCKETS")]
+        let index = (bucket % BUCKETS as u64) as usize;
+        self.buckets[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The key's own slot, or one emptied for it: of those whose failures are all forgotten, else the one with the fewest, and
+/// one that waits last.
+fn claim(slots: &mut [Slot; SLOTS], mark: u64, now: u64) -> &mut Slot {
+    let rank = |slot: &Slot| {
+        let mut slot = *slot;
+        slot.forget(now);
+        match slot {
+            slot if slot.mark == mark => (0, 0),
+            slot if slot.failures < slot.free || slot.free == 0 => (1, slot.failures),
+            slot => (2, slot.failures),
+        }
+    };
+    let mut best = 0;
+    for index in 1..SLOTS {
+        if rank(&slots[index]) < rank(&slots[best]) {
+            best = index;
+        }
+    }
+    let slot = &mut slots[best];
+    if slot.mark != mark {
+        *slot = Slot { mark, since: now, ..Slot::default() };
+    }
+    slot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+    const WINDOW: Duration = Duration::from_mins(15);
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(NOW + seconds)
+    }
+
+    fn brake() -> Brake {
+        Brake::new(*b"sixteen bytes ok")
+    }
+
+    /// Fails as soon as it may, `times` times; yields the waits in between.
+    fn waits(brake: &Brake, key: &Key<'_>, pace: Pace, times: usize) -> Vec<u64> {
+        let (mut now, mut waits) = (0, Vec::new());
+        for _ in 0..times {
+            loop {
+                match brake.take(&[(*key, pace)], at(now)) {
+                    Ok(_) => break,
+                    Err(wait) => {
+                        waits.push(wait);
+                        now += wait;
+                    }
+                }
+            }
+        }
+        waits
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_fall_with_what_is_forgotten() {
+        let key = Key::text("login", b"ada");
+        assert_eq!(waits(&brake(), &key, Pace::even(10, WINDOW), 20), [1, 2, 4, 8, 16, 32, 64, 64, 64, 90]);
+        let steep = waits(&brake(), &key, Pace::steep(2, WINDOW), 13);
+        assert_eq!(steep, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 512]);
+    }
+
+    #[test]
+    fn in_the_long_run_no_more_fail_than_the_limit_a_window() {
+        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(10, WINDOW));
+        let mut failures = 0;
+        for second in 0..100 * 900 {
+            failures += u32::from(brake.take(&[(key, pace)], at(second)).is_ok());
+        }
+        assert!((1000..=1020).contains(&failures), "{failures}");
+    }
+
+    #[test]
+    fn a_key_left_alone_is_free_again() {
+        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(10, WINDOW));
+        let last = waits(&brake, &key, pace, 200).iter().sum::<u64>();
+        assert!(brake.take(&[(key, pace)], at(last)).is_err());
+        let mut free = 0;
+        while brake.take(&[(key, pace)], at(last + 2 * 900)).is_ok() {
+            free += 1;
+        }
+        assert_eq!(free, 10);
+    }
+
+    #[test]
+    fn an_attempt_given_back_leaves_no_wait() {
+        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(3, WINDOW));
+        for _ in 0..2 {
+            let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        }
+        for _ in 0..100 {
+            let right = brake.take(&[(key, pace)], at(0)).unwrap();
+            brake.give_back(right, at(0));
+        }
+        let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        assert_eq!(brake.take(&[(key, pace)], at(0)).unwrap_err(), 1);
+        // The same beyond the free ones.
+        for _ in 0..100 {
+            let right = brake.take(&[(key, pace)], at(1)).unwrap();
+            brake.give_back(right, at(1));
+        }
+    }
+
+    #[test]
+    fn nothing_is_counted_where_one_key_waits() {
+        let brake = brake();
+        let (ada, ben) = (Key::text("login", b"ada"), Key::text("login", b"ben"));
+        let pace = Pace::even(1, WINDOW);
+        let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
+        for _ in 0..10 {
+            assert_eq!(brake.take(&[(ben, pace), (ada, pace)], at(0)).unwrap_err(), 1);
+        }
+        assert!(brake.take(&[(ben, pace)], at(0)).is_ok());
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_makes_nobody_wait_for_it() {
+        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(1, WINDOW));
+        let _ = brake.take(&[(key, pace)], at(0)).unwrap();
+        let before = UnixTime::from_seconds(NOW - 1_000_000);
+        let wait = brake.take(&[(key, pace)], before).unwrap_err();
+        assert!(wait <= 900, "{wait}");
+        assert!(brake.take(&[(key, pace)], before.plus(Duration::from_secs(wait))).is_ok());
+    }
+
+    #[test]
+    fn eight_threads_share_what_is_free_exactly() {
+        let (brake, pace) = (brake(), Pace::even(1000, WINDOW));
+        let passed: usize = std::thread::scope(|scope| {
+            let count = || {
+                let take = || brake.take(&[(Key::text("login", b"ada"), pace)], at(0));
+                (0..400).filter(|_| take().is_ok()).count()
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(passed, 1000);
+    }
+
+    #[test]
+    fn a_flood_of_keys_frees_nobody_and_grows_nothing() {
+        let brake = brake();
+        let (ada, pace) = (Key::text("login", b"ada"), Pace::even(10, WINDOW));
+        for _ in 0..10 {
+            let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
+        }
+        for number in 0..500_000_u32 {
+            let _ = brake.take(&[(Key::text("login", &number.to_be_bytes()), pace)], at(0));
+        }
+        assert!(brake.take(&[(ada, pace)], at(0)).is_err());
+        assert!(size_of_val(&*brake.buckets) < 4 << 20, "{}", size_of_val(&*brake.buckets));
+    }
+}

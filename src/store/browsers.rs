@@ -1,0 +1,88 @@
+//! The browsers that people have signed in from before: one small record a person.
+
+use crate::protocol::known_browser::KnownBrowsers;
+use crate::protocol::secret::SecretHash;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
+use crate::store::engine::Changes;
+use crate::store::table;
+use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+
+impl Store {
+    /// The browsers that this person has signed in from; none where there is no such person.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn known_browsers(&self, subject: Subject) -> Result<KnownBrowsers, StoreError> {
+        let loaded = self.load(table::known_browsers(subject)).await?;
+        Ok(loaded.map_or_else(|| KnownBrowsers::none(subject), |loaded| loaded.value))
+    }
+
+    /// Notes that this person has signed in from the browser with this mark, which had another one until now.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn learn_browser(
+        &self,
+        subject: Subject,
+        mark: SecretHash,
+        replaced: Option<SecretHash>,
+        now: UnixTime,
+    ) -> Result<(), StoreError> {
+        let key = table::known_browsers(subject);
+        for _ in 0..MOST_CONFLICTS {
+            let changes = if let Some(loaded) = self.load::<KnownBrowsers>(key.clone()).await? {
+                let mut next = loaded.value.clone();
+                next.learn(mark, replaced, now);
+                table::replace(&loaded, &next)?
+            } else {
+                let mut first = KnownBrowsers::none(subject);
+                first.learn(mark, None, now);
+                let mut changes = table::create(key.clone(), &first)?;
+                changes.put.push((table::expiry(first.expires_at, &key), Vec::new()));
+                changes
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Forgets the browsers that this person has signed in from, all but the one with the mark `kept`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
+        let Some(kept) = kept else {
+            // The entry of its expiry leads to nothing then, and the sweeper removes it.
+            let delete = vec![table::known_browsers(subject)];
+            return self.write(Changes { delete, ..Changes::default() }).await;
+        };
+        self.change_browsers(subject, |known| known.keep(kept)).await
+    }
+
+    /// Forgets one of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_browser(&self, subject: Subject, mark: SecretHash) -> Result<(), StoreError> {
+        self.change_browsers(subject, |known| known.forget(mark)).await
+    }
+
+    async fn change_browsers(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut KnownBrowsers) + Send,
+    ) -> Result<(), StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<KnownBrowsers>(table::known_browsers(subject)).await? else { return Ok(()) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            if next == loaded.value || self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}
