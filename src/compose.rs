@@ -113,7 +113,8 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
         stopped: Box::new(move || {
             Box::pin(async move {
                 last.write_audit().await;
-                close(closing).await;
+                // It blocks for ten seconds at most, and nothing else is left to do here. A thread for it might not be had.
+                closing.close();
             })
         }),
     })?;
@@ -150,13 +151,6 @@ async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<
 fn block_on<T, E: From<Vec<String>>>(step: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| vec![format!("cannot start a runtime: {error}")])?.block_on(step)
-}
-
-/// Makes what is queued durable. Blocking, so it has a thread of its own.
-async fn close(engine: Arc<SledEngine>) {
-    if let Err(error) = tokio::task::spawn_blocking(move || engine.close()).await {
-        tracing::error!(%error, "the store was not closed in order; nothing that was acknowledged is lost");
-    }
 }
 
 /// The signer's events as metrics.

@@ -66,7 +66,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("expiry", &["config"]),
     ("house", &["config", "edge", "endpoint", "expiry", "gateway", "protocol", "sealgate", "server"]),
     ("sealing", &["ambient", "config", "signer", "store"]),
-    ("server", &["ambient", "config", "edge"]),
+    ("server", &["ambient", "config", "edge", "log"]),
     ("rotation", &["protocol", "ambient", "sealgate", "signer"]),
     ("reload", &["admin", "config", "edge", "house", "log", "protocol", "server"]),
     (
@@ -100,7 +100,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 
 /// Each heavy dependency and the only files that may name it.
 const ONLY_IN: &[(&str, &[&str])] = &[
-    ("pingora", &["src/edge/", "src/server.rs"]),
+    ("pingora", &["src/edge/", "src/server/"]),
     ("cryptoki", &["src/signer/"]),
     ("clap", &["src/cli/"]),
     ("prometheus", &["src/metrics.rs"]),

@@ -2,15 +2,20 @@
 //! is set when it begins, and keeps it to its end; a reload sets another one for those that come after.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::Front;
 use super::tls::{Spoken, Tls};
 use super::upstream::{Resolver, Upstreams};
 use crate::config::{App, Server};
+
+/// Between a watch that failed and the next.
+const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 /// A configuration's front and upstreams, which belong together.
 pub(crate) struct Stage {
@@ -125,6 +130,17 @@ impl Changer {
     }
 }
 
+/// Watches over an application's upstreams until `stop` turns true or its sender is gone. A watch that fails, for want of
+/// a thread say, begins anew: without one, a server that is down would be asked for ever.
+async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
+    while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
+        tracing::error!(%error, "watching over an application's upstreams has failed; it begins anew");
+        if timeout(WATCH_AGAIN, stop.wait_for(|stop| *stop)).await.is_ok() {
+            return;
+        }
+    }
+}
+
 /// Watches over the upstreams of the stage that is set, until `stop` turns true: those that a change brings from then on,
 /// those that it takes away no more.
 pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
@@ -138,7 +154,7 @@ pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiv
         for upstreams in stage.upstreams.iter() {
             if !running.iter().any(|(other, _)| Arc::ptr_eq(other, upstreams)) {
                 let (end, ending) = watch::channel(false);
-                tasks.spawn(Arc::clone(upstreams).watch(ending));
+                tasks.spawn(watch_for_good(Arc::clone(upstreams), ending));
                 running.push((Arc::clone(upstreams), end));
             }
         }
@@ -152,11 +168,7 @@ pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiv
                 }
                 // The sender lives as long as `stages`.
                 _ = changed.changed() => break,
-                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "watching over an application's upstreams has failed");
-                    }
-                }
+                Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             }
         }
     }

@@ -29,5 +29,6 @@ mod rotation;
 mod start;
 mod streaming;
 mod sync;
+mod threads;
 mod transfer;
 mod trusted_issuer;

@@ -40,6 +40,24 @@ fn a_pin_file_that_others_can_read_stops_the_start() {
 }
 
 #[test]
+fn a_limit_of_open_files_that_is_too_low_is_told_of() {
+    let mut instance = Instance::prepare(&Settings::default());
+    instance.start_limited("ulimit -n 4000");
+    assert_eq!(instance.stop(), Some(0));
+    let log = instance.log();
+    let warning = log.lines().find(|line| line.contains("WARN") && line.contains("LimitNOFILE"));
+    assert!(warning.is_some_and(|line| line.contains("allowed=4000")), "{log}");
+}
+
+#[test]
+fn a_soft_limit_of_open_files_is_raised_without_a_word() {
+    let mut instance = Instance::prepare(&Settings::default());
+    instance.start_limited("ulimit -Hn 20000; ulimit -Sn 1024");
+    assert_eq!(instance.stop(), Some(0));
+    assert!(!instance.log().contains("LimitNOFILE"), "{}", instance.log());
+}
+
+#[test]
 fn a_missing_module_stops_the_start() {
     let instance = Instance::prepare(&Settings::default());
     let text = fs::read_to_string(instance.config()).unwrap();

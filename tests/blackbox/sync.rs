@@ -1,27 +1,16 @@
 //! A disk that does not take what it is given: the program ends instead of guessing what it holds, and says what to do.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use crate::backup::{LIMITS, granted, refresh};
-use crate::support::{Browser, Instance, Settings};
-
-/// Makes a shared library of `sync.c`.
-fn failing_disk(directory: &Path) -> PathBuf {
-    let library = directory.join("sync.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox/sync.c");
-    let compiler =
-        Command::new("cc").args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"]).args([&library, &source]).status();
-    assert!(compiler.expect("a C compiler; install gcc").success());
-    library
-}
+use crate::support::{Browser, Instance, Settings, preloaded};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_again() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), upstream: None });
     let secret = instance.add_confidential_client("web");
-    let library = failing_disk(instance.directory.path());
+    let library = preloaded(instance.directory.path(), "sync.c");
     let sign = instance.directory.path().join("fails");
     let variable = |name: &'static str, file: &Path| (name, file.to_str().unwrap().to_owned());
     instance.environment = vec![variable("LD_PRELOAD", &library), variable("SYNC_FAILS", &sign)];

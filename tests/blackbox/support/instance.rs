@@ -43,6 +43,17 @@ pub(crate) fn sealgate(softhsm: &SoftHsm, arguments: &[&str]) -> Command {
     command
 }
 
+/// Makes a shared library of a C file in `tests/blackbox`, for `LD_PRELOAD`.
+#[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+pub(crate) fn preloaded(directory: &Path, source: &str) -> PathBuf {
+    let library = directory.join(source).with_extension("so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox").join(source);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"]).args([&library, &source]);
+    assert!(compiler.status().expect("a C compiler; install gcc").success());
+    library
+}
+
 /// Waits for something, and fails when it does not come in time.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -243,6 +254,17 @@ impl Instance {
         });
     }
 
+    /// Waits until the server is ready or has ended; yields whether it is ready.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn is_ready_or_has_ended(&mut self) -> bool {
+        let mut is_ready = false;
+        wait_until("the server is ready or has ended", || {
+            is_ready = ready(self.admin_port);
+            is_ready || self.has_ended()
+        });
+        is_ready
+    }
+
     /// Starts the server and waits for nothing.
     pub(crate) fn launch(&mut self) {
         let config = self.config();
@@ -260,6 +282,18 @@ impl Instance {
         command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_sealgate"), "serve", "--config", path(&config)]);
         command.env("SOFTHSM2_CONF", self.softhsm.configuration());
         command.stdin(Stdio::from(std::os::fd::OwnedFd::from(socket.try_clone().unwrap())));
+        self.launch_by(command);
+        self.wait_until_ready();
+    }
+
+    /// Starts the server after these words of a shell, and waits until it is ready.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn start_limited(&mut self, words: &str) {
+        let config = self.config();
+        let script = format!("{words}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_sealgate"), "serve", "--config", path(&config)]);
+        command.env("SOFTHSM2_CONF", self.softhsm.configuration());
         self.launch_by(command);
         self.wait_until_ready();
     }

@@ -9,7 +9,7 @@ mod port;
 mod upstream;
 
 pub(crate) use browser::Browser;
-pub(crate) use instance::{Instance, Settings, wait_until};
+pub(crate) use instance::{Instance, Settings, preloaded, wait_until};
 pub(crate) use port::free_port;
 pub(crate) use upstream::Upstream;
 

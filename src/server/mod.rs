@@ -1,6 +1,8 @@
 //! Runs the program: binds, checks and resolves everything, starts the services, and stops them in order. What they do
 //! is elsewhere.
 
+mod process;
+
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
@@ -25,6 +27,9 @@ use crate::edge::{
     Stage, Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
 };
 
+use self::process::{allow_descriptors, start_timer};
+pub use self::process::{log_panics, notify, still_starting};
+
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
 const UPSTREAM_POOL: usize = 1024;
 /// Attempts a request, the first included.
@@ -37,8 +42,6 @@ const ADMIN_CONNECTIONS: usize = 64;
 const H2_STREAMS: u32 = 100;
 /// The longest that a client may take to accept what we write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// For how long a start that says that it goes on is believed, microseconds: one batch of work takes far less.
-const START_EXTENSION: u32 = 60_000_000;
 /// How long background tasks, and then the stop hook, may take to end.
 const BACKGROUND_STOP: Duration = Duration::from_secs(5);
 const HOOK_STOP: Duration = Duration::from_secs(30);
@@ -169,6 +172,7 @@ impl Server {
     /// One line: why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
         let Self { parts, public, redirecting, admin, stages, tls } = self;
+        allow_descriptors(parts.server.max_connections);
         let config = ServerConf {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
@@ -381,6 +385,7 @@ impl ShutdownSignalWatch for Conductor {
 impl Conductor {
     async fn conduct(&self, mut score: Score) -> Result<(), String> {
         let mut signals = Signals::new(score.signal)?;
+        start_timer().await?;
         let outcome = tokio::select! {
             // Each doorway lets go of its end when it accepts; a message is a failure.
             fault = score.readiness.recv() => fault.map_or(Ok(()), Err),
@@ -415,18 +420,6 @@ impl Conductor {
         }
         tracing::info!("stopped");
         outcome
-    }
-}
-
-/// Asks systemd for patience: the start is doing something that takes as long as there is of it.
-pub fn still_starting() {
-    notify(&[NotifyState::ExtendTimeoutUsec(START_EXTENSION)]);
-}
-
-/// Tells systemd of our state, where it listens.
-pub fn notify(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "cannot tell systemd of our state");
     }
 }
 
@@ -476,15 +469,4 @@ impl Signals {
             Self::Channel(channel) => channel.is_none(),
         }
     }
-}
-
-/// Sends panics to the log. For the program's start: the hook belongs to the whole process.
-pub fn log_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let payload = panic.payload();
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
-        let place = panic.location().map(ToString::to_string);
-        tracing::error!(place, thread = std::thread::current().name(), "panic: {text}");
-    }));
 }
