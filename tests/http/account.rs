@@ -123,6 +123,25 @@ async fn a_profile_with_a_fault_is_not_saved_and_says_which_field_is_wrong() {
     assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
 }
 
+/// A form's token is good for the person in use and in the session that got it, and nowhere else.
+#[tokio::test]
+async fn a_forms_token_is_bound_to_the_session_and_to_the_person() {
+    let provider = Provider::new().await;
+    let (browser, elsewhere) = (with_anna_and_ben(&provider).await, with_anna(&provider).await);
+    let fields = |csrf| [("csrf", csrf), ("name", "Mallory"), ("phone_number", ""), ("picture", "")];
+    let of_ben = csrf_of(&browser.get("/account").await);
+    let cookie = browser.cookie("__Host-sealgate");
+    let chooser = browser.open(&provider.c1().authorize(&[("prompt", "select_account")])).await;
+    assert_code(&browser.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await);
+    assert_eq!(browser.cookie("__Host-sealgate"), cookie, "the session is the same, its person another");
+    browser.post("/account", &fields(&of_ben)).await.assert_error_page();
+    // The same person in another session.
+    let of_elsewhere = csrf_of(&elsewhere.get("/account").await);
+    browser.post("/account", &fields(&of_elsewhere)).await.assert_error_page();
+    assert_eq!(provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap(), provider.anna);
+    assert_eq!(browser.post("/account", &fields(&csrf_of(&browser.get("/account").await))).await.status, 303);
+}
+
 #[tokio::test]
 async fn a_form_without_the_pages_token_changes_nothing() {
     let provider = Provider::new().await;

@@ -334,6 +334,27 @@ async fn a_developer_does_nothing_to_clients_of_others_and_an_administrator_ever
 }
 
 #[tokio::test]
+async fn a_token_of_the_console_is_bound_to_the_session_and_to_the_person() {
+    let provider = provider().await;
+    let (anna, elsewhere) = (signed_in(&provider, ANNA).await, signed_in(&provider, ANNA).await);
+    let of_elsewhere = csrf_of(&elsewhere.get("/console/clients/c1").await);
+    let delete = |csrf| [("csrf", csrf), ("action", "delete"), ("sure", "yes")];
+    anna.post("/console/clients/c1", &delete(&of_elsewhere)).await.assert_error_page();
+    // In one session, Ben's token for a form that Anna may send too.
+    let page = anna.open(&provider.c1().authorize(&[("prompt", "login")])).await;
+    anna.sign_in(&page, BEN).await;
+    let of_ben = csrf_of(&anna.get("/console/clients/new").await);
+    let chooser = anna.open(&provider.c1().authorize(&[("prompt", "select_account")])).await;
+    anna.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await;
+    let mut fields = form(&[]);
+    fields.push(("csrf", &of_ben));
+    anna.post("/console/clients/new", &fields).await.assert_error_page();
+    let of_anna = csrf_of(&anna.get("/console/clients/c1").await);
+    anna.post("/console/clients/c1", &delete(&of_anna)).await;
+    assert!(stored(&provider, "c1").await.is_none());
+}
+
+#[tokio::test]
 async fn a_form_of_the_console_without_its_own_pages_token_changes_nothing() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;

@@ -3,7 +3,9 @@
 
 use sealgate::protocol::client::ClientState;
 use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::secret::SecretHash;
 use sealgate::protocol::user::UserState;
+use sealgate::store::engine::{Changes, Engine};
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
@@ -17,6 +19,28 @@ const BROWSER: &str = "__Host-sealgate-browser";
 fn assert_refused(reply: &Reply) {
     reply.assert_error_page();
     assert_eq!(reply.headers("set-cookie").count(), 0);
+}
+
+/// Nothing that stands in an address gives a form's token away: were two browsers to wait under one name, each would still
+/// need its own.
+#[tokio::test]
+async fn resp_10_a_forms_token_is_bound_to_the_browser() {
+    let provider = Provider::new().await;
+    let (browser, victim) = (provider.browser(), provider.browser());
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    victim.open(&provider.c1().authorize(&[])).await;
+    // The request of the one, put down for the other too.
+    let key_of = |browser: &Browser<'_>| {
+        [b"i".as_slice(), &SecretHash::of(browser.cookie(BROWSER).unwrap().as_bytes()).as_bytes()[..16]].concat()
+    };
+    let (key, record) = provider.engine.scan(&key_of(&browser), None, 1).await.unwrap().remove(0);
+    let copy = [key_of(&victim), key[17..].to_vec()].concat();
+    provider.engine.commit(Changes { put: vec![(copy, record)], ..Changes::default() }).await.unwrap();
+    let action = form_action(page.text());
+    let own = victim.get(&action).await;
+    assert_login(&own);
+    assert_refused(&victim.post(&action, &sign_in_with(&csrf_of(&page))).await);
+    assert_eq!(victim.post(&action, &sign_in_with(&csrf_of(&own))).await.status, 303);
 }
 
 /// The fields of a sign-in with this token.

@@ -162,6 +162,29 @@ async fn jwt_09_an_id_token_is_no_access_token() {
     assert!(!provider.get(&logout).await.location().starts_with("https://rp.test"));
 }
 
+/// Two issuers may share a token device, and one may have moved: neither takes what the other one's name stands in.
+#[tokio::test]
+async fn jwt_09_a_token_of_another_issuer_is_none_though_the_key_and_the_grant_are_ours() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid").await;
+    let other = provider.restarted_as("https://other.test").await;
+    let ours = other.c1().tokens("openid").await;
+    assert_eq!(other.userinfo(&ours.access).await.status, 200);
+    other.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+    assert_eq!(other.c1().revoke(&tokens.access).await.status, 200);
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200, "it was revoked by an issuer that it is not of");
+    let logout =
+        |hint: &str| format!("/oauth/logout?id_token_hint={hint}&post_logout_redirect_uri=https%3A%2F%2Frp.test%2Fbye");
+    assert_eq!(other.get(&logout(&tokens.id)).await.header("location").filter(|to| to.contains("rp.test")), None);
+    assert!(other.get(&logout(&ours.id)).await.location().starts_with("https://rp.test/bye"));
+    // As a hint at the authorization endpoint it says nothing of who is expected.
+    let browser = other.browser();
+    other.c1().code_in(&browser, &[]).await;
+    let silent = |hint: &str| other.c1().authorize(&[("prompt", "none"), ("id_token_hint", hint)]);
+    assert!(browser.open(&silent(&ours.id)).await.returned("code").is_some());
+    assert_eq!(browser.open(&silent(&tokens.id)).await.returned("code"), None);
+}
+
 #[tokio::test]
 async fn jwt_12_a_sub_is_the_same_everywhere_and_always() {
     let provider = Provider::new().await;

@@ -14,7 +14,7 @@ use sealgate::protocol::user::{Subject, User};
 use sealgate::sealgate::Parts;
 use sealgate::store::engine::Engine;
 
-use super::{Client, Provider, REDIRECT_URI, Reply, settings, token_device};
+use super::{Client, ISSUER, Provider, REDIRECT_URI, Reply, settings, token_device};
 
 /// The media type of a form, as a header.
 pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
@@ -90,8 +90,13 @@ impl Provider {
 
     /// The provider started again: the same records, keys and clock, and nothing that was only in memory.
     pub(crate) async fn restarted(&self) -> Self {
+        self.restarted_as(ISSUER).await
+    }
+
+    /// The same under another issuer's name, as after a move.
+    pub(crate) async fn restarted_as(&self, issuer: &str) -> Self {
         let parts = Parts {
-            config: Config::parse(&settings(""), Path::new("/nowhere")).unwrap(),
+            config: Config::parse(&settings("").replace(ISSUER, issuer), Path::new("/nowhere")).unwrap(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
             engine: Arc::clone(&self.engine) as Arc<dyn Engine>,
