@@ -33,8 +33,8 @@ pub struct Bearer {
     pub user: Arc<User>,
     /// To whom it was issued.
     pub client: ClientId,
-    /// Whether that client came in through the registration endpoint: nobody has vouched for it.
-    pub self_registered: bool,
+    /// Whether somebody vouches for that client who may: see [`Client::is_vouched_for`].
+    pub vouched_for: bool,
 }
 
 /// Why a token is not taken.
@@ -115,6 +115,6 @@ async fn standing(sealgate: &Sealgate, claims: AccessTokenClaims) -> Result<Opti
     if store.is_token_revoked(&claims.jti).await? {
         return Ok(None);
     }
-    let self_registered = registered.registration.is_some();
-    Ok(Some(Bearer { claims, scope, user: Arc::new(user), client, self_registered }))
+    let vouched_for = registered.is_vouched_for();
+    Ok(Some(Bearer { claims, scope, user: Arc::new(user), client, vouched_for }))
 }

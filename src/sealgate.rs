@@ -254,5 +254,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        approval: None,
+        disabled: None,
     }
 }

@@ -34,6 +34,8 @@ pub fn client(client_type: ClientType) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        approval: None,
+        disabled: None,
     }
 }
 

@@ -11,7 +11,7 @@ use super::view;
 use crate::ambient::random;
 use crate::protocol::audit::AuditKind;
 use crate::protocol::client::{
-    AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
+    AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, Decision, GrantType,
     LONGEST_REFRESH_RETRY,
 };
 use crate::protocol::grant::EndReason;
@@ -36,7 +36,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -
         ClientCommand::Show(id) => Ok(view::client(&find(directory, &id).await?)),
         ClientCommand::RotateSecret { id, overlap_seconds } => rotate_secret(directory, &id, overlap_seconds).await,
         ClientCommand::Disable(id) => disable(directory, &id).await,
-        ClientCommand::Enable(id) => Ok(view::client(&set_state(directory, &id, ClientState::Enabled).await?)),
+        ClientCommand::Enable(id) => enable(directory, &id).await,
+        ClientCommand::Approve(id) => approve(directory, &id, true).await,
+        ClientCommand::WithdrawApproval(id) => approve(directory, &id, false).await,
         ClientCommand::RefreshRetry { id, seconds } => set_refresh_retry(directory, &id, seconds).await,
         ClientCommand::Delete(id) => delete(directory, &id).await,
         ClientCommand::InitialToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
@@ -64,6 +66,8 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         owner: None,
         registration: None,
         refresh_retry_seconds: new.refresh_retry_seconds,
+        approval: None,
+        disabled: None,
     };
     match directory.store.add_client(&client).await? {
         AddOutcome::Added => {}
@@ -193,8 +197,7 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
-    let event = directory.event(AuditKind::ClientChanged).with_client(id);
-    directory.record(event.with_detail(format!("rotate_secret overlap {overlap_seconds}"))).await;
+    record_change(directory, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
     Ok(view::client(&client).with("client_secret", secret.expose()))
 }
 
@@ -215,21 +218,46 @@ fn replace_secret(client: &mut Client, fresh: ClientSecret, end: UnixTime) {
 
 async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
     // The state first: a client that is still enabled could get new grants while the old ones are being ended.
-    let client = set_state(directory, id, ClientState::Disabled).await?;
     let now = directory.clock.now();
+    let decision = Decision { by: directory.authority, at: now };
+    let changed = directory.store.change_client(id, |client| client.disable(decision)).await?;
+    let client = changed.ok_or_else(|| absent(id))?;
+    record_change(directory, id, "disable").await;
     let ended = directory.store.end_grants_of_client(id, EndReason::Administrator, now).await?;
     Ok(view::client(&client).with("grants_ended", ended))
 }
 
-async fn set_state(directory: &Directory<'_>, id: &ClientId, state: ClientState) -> Result<Client, CommandError> {
-    let changed = directory.store.change_client(id, |client| client.state = state).await?;
+async fn enable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
+    let authority = directory.authority;
+    let changed = directory.store.change_client(id, |client| client.enable(authority)).await?;
     let client = changed.ok_or_else(|| absent(id))?;
-    let said = match state {
-        ClientState::Enabled => "enable",
-        ClientState::Disabled => "disable",
-    };
+    if !client.is_enabled() {
+        return Err(CommandError::Forbidden(format!("an administrator disabled the client {id}")));
+    }
+    record_change(directory, id, "enable").await;
+    Ok(view::client(&client))
+}
+
+/// Vouches for a client that somebody else made, or takes that back.
+async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
+    let by = directory.authority;
+    if !by.is_administrative() {
+        return Err(CommandError::Forbidden("only an administrator approves a client".to_owned()));
+    }
+    if find(directory, id).await?.is_operators_own() {
+        return Err(CommandError::invalid(format!(
+            "an operator made the client {id}, so it needs no approval; to end what it may do, disable it"
+        )));
+    }
+    let approval = approved.then(|| Decision { by, at: directory.clock.now() });
+    let changed = directory.store.change_client(id, |client| client.approval = approval).await?;
+    let client = changed.ok_or_else(|| absent(id))?;
+    record_change(directory, id, if approved { "approve" } else { "withdraw approval" }).await;
+    Ok(view::client(&client))
+}
+
+async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
     directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(said)).await;
-    Ok(client)
 }
 
 async fn set_refresh_retry(
@@ -290,6 +318,8 @@ mod tests {
             owner: None,
             registration: None,
             refresh_retry_seconds: None,
+            approval: None,
+            disabled: None,
         }
     }
 

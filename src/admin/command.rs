@@ -100,6 +100,10 @@ pub enum ClientCommand {
     Disable(ClientId),
     /// Takes a client again.
     Enable(ClientId),
+    /// Vouches for a client that no operator made: its tokens open the applications that name no clients.
+    Approve(ClientId),
+    /// Takes that back.
+    WithdrawApproval(ClientId),
     /// Removes a client and ends its grants.
     Delete(ClientId),
     /// Sets how long a rotated refresh token still gives the same new one.

@@ -16,8 +16,8 @@ use crate::ambient::{Clock, Entropy};
 use crate::audit::Trail;
 use crate::password::PasswordError;
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
+use crate::protocol::client::Authority;
 use crate::protocol::key_life::KeyTimes;
-use crate::protocol::user::Subject;
 use crate::sealgate::Sealgate;
 use crate::store::{Store, StoreError};
 
@@ -45,6 +45,8 @@ pub struct Directory<'a> {
     pub rotate: Option<Duration>,
     /// Who gives the command.
     pub actor: Actor,
+    /// By which right.
+    pub authority: Authority,
     /// The request that it came with, if it did: address and id.
     pub request: Option<(IpAddr, &'a str)>,
 }
@@ -62,14 +64,19 @@ impl<'a> Directory<'a> {
             trail: &sealgate.audit,
             rotate: sealgate.config.keys.rotate,
             actor: Actor::Operator,
+            authority: Authority::Operator,
             request: None,
         }
     }
 
     /// The same for somebody who works in the console.
     #[must_use]
-    pub fn by(self, subject: Subject, address: IpAddr, request_id: &'a str) -> Self {
-        Self { actor: Actor::Administrator(subject), request: Some((address, request_id)), ..self }
+    pub fn by(self, authority: Authority, address: IpAddr, request_id: &'a str) -> Self {
+        let actor = match authority {
+            Authority::Owner(subject) | Authority::Administrator(subject) => Actor::Administrator(subject),
+            Authority::Operator => Actor::Operator,
+        };
+        Self { actor, authority, request: Some((address, request_id)), ..self }
     }
 
     /// An event of the audit trail by whoever gives the command, to be told more of.
@@ -99,6 +106,9 @@ pub enum CommandError {
     /// What it would add is there already.
     #[error("{0}")]
     Exists(String),
+    /// It is for others to decide.
+    #[error("{0}")]
+    Forbidden(String),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -59,8 +59,18 @@ pub(super) fn client(client: &Client) -> Answer {
         "created_at": client.created_at,
         "refresh_retry_seconds": client.refresh_retry_seconds,
         "self_registered": client.registration.is_some(),
+        "vouched_for": client.is_vouched_for(),
         "client_secrets": secrets,
     }));
+    let decisions = [("approval", client.approval), ("disabled", client.disabled)];
+    for (name, decision) in decisions {
+        if let Some(decision) = decision {
+            shown = shown.with(name, json!(decision));
+        }
+    }
+    if let Some(owner) = client.owner {
+        shown = shown.with("owner", owner.to_string());
+    }
     let details = &client.details;
     let texts = [
         ("description", &details.description),

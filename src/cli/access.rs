@@ -15,6 +15,7 @@ use crate::ambient::{OsEntropy, SystemClock};
 use crate::audit::Trail;
 use crate::config::{Config, StoreEngine};
 use crate::protocol::audit::Actor;
+use crate::protocol::client::Authority;
 use crate::store::Store;
 use crate::store::engine::Engine;
 use crate::store::sled::SledEngine;
@@ -59,6 +60,7 @@ impl Access {
             trail: &Trail::new(&self.config.audit),
             rotate: self.config.keys.rotate,
             actor: Actor::Operator,
+            authority: Authority::Operator,
             request: None,
         };
         let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));

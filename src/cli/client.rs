@@ -41,6 +41,17 @@ pub(super) enum Verb {
         #[command(flatten)]
         which: Which,
     },
+    /// Vouch for a client that a developer made, or that registered itself: its tokens then open every application without
+    /// a list of clients
+    Approve {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Take an approval back
+    WithdrawApproval {
+        #[command(flatten)]
+        which: Which,
+    },
     /// Remove a client and end the tokens that it was given
     Delete {
         #[command(flatten)]
@@ -107,6 +118,10 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         }
         Verb::Disable { which } => (ClientCommand::Disable(meant(which)?), &["client_id", "state", "grants_ended"]),
         Verb::Enable { which } => (ClientCommand::Enable(meant(which)?), &["client_id", "state"]),
+        Verb::Approve { which } => (ClientCommand::Approve(meant(which)?), &["client_id", "vouched_for"]),
+        Verb::WithdrawApproval { which } => {
+            (ClientCommand::WithdrawApproval(meant(which)?), &["client_id", "vouched_for"])
+        }
         Verb::Delete { which } => (ClientCommand::Delete(meant(which)?), &["client_id", "deleted"]),
         Verb::RefreshRetry { which, seconds } => {
             let id = meant(which)?;

@@ -98,8 +98,8 @@ fn by_token(token: &str, access: &mut Access, now: UnixTime) -> Result<Result<As
         return Ok(Err(Some("sub")));
     }
     let client = access.ask(&Command::Client(ClientCommand::Show(client)))?;
-    let self_registered = client.members().get("self_registered") == Some(&Value::Bool(true));
-    Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), self_registered }))
+    let vouched_for = client.members().get("vouched_for") == Some(&Value::Bool(true));
+    Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for }))
 }
 
 /// The same of a token of another issuer that some application takes; `None` for every other one.

@@ -101,8 +101,10 @@ fn client(
         created_at: call.now,
         details: ClientDetails::default(),
         owner: None,
-        registration: Some(SelfRegistration { access_token: access_token.hash() }),
+        registration: Some(SelfRegistration { access_token: access_token.hash(), used: false, unused_until: None }),
         refresh_retry_seconds: None,
+        approval: None,
+        disabled: None,
     };
     metadata.replace(&mut client);
     Ok(client)
@@ -178,7 +180,9 @@ async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Resu
         .sealgate
         .store
         .change_client(&client.id, |client| {
+            let before = client.clone();
             metadata.clone().replace(client);
+            client.lose_approval_unless_still(&before);
             client.secrets.extend(fresh.clone());
             if client.is_public() {
                 client.secrets.clear();

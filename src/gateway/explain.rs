@@ -34,8 +34,8 @@ pub enum Asker {
         claims: Box<AccessTokenClaims>,
         /// About whom.
         user: Box<User>,
-        /// Whether its client registered itself.
-        self_registered: bool,
+        /// Whether somebody vouches for its client who may.
+        vouched_for: bool,
     },
     /// Who holds a token of another issuer that stands and says this.
     Foreign(Box<Foreign>),
@@ -130,12 +130,12 @@ fn split(url: &str) -> Option<(&str, &str)> {
 fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
     Some(match asker {
         Asker::Nobody => Visitor::Nobody,
-        Asker::Token { claims, user, self_registered } => Visitor::Bearer(Arc::new(Bearer {
+        Asker::Token { claims, user, vouched_for } => Visitor::Bearer(Arc::new(Bearer {
             scope: Scope::parse(&claims.scope).ok()?,
             client: ClientId::parse(&claims.client_id)?,
             claims: claims.as_ref().clone(),
             user: Arc::new(user.as_ref().clone()),
-            self_registered: *self_registered,
+            vouched_for: *vouched_for,
         })),
         Asker::Foreign(foreign) => Visitor::Foreign(Arc::new(foreign.as_ref().clone())),
         Asker::Person(user) => Visitor::Browser(Arc::new(SignedIn {

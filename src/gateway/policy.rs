@@ -236,9 +236,10 @@ fn judge_token<'a>(wish: &Wish<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> 
         return Err(Refused::Audience);
     }
     // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
-    // could open the applications in their name.
+    // could open the applications in their name. Developers and strangers can make clients, so without a list only those
+    // count that an operator made or an administrator approved.
     let clients = wish.app.clients.as_deref();
-    let taken = clients.map_or(!bearer.self_registered, |listed| listed.contains(&bearer.client));
+    let taken = clients.map_or(bearer.vouched_for, |listed| listed.contains(&bearer.client));
     if !taken {
         return Err(Refused::Client);
     }
@@ -328,7 +329,7 @@ mod tests {
             scope: Scope::parse(scope).unwrap(),
             user: Arc::new(anna()),
             client: ClientId::parse("c1").unwrap(),
-            self_registered: false,
+            vouched_for: true,
         }))
     }
 

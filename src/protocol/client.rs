@@ -113,6 +113,34 @@ pub enum ClientState {
     Disabled,
 }
 
+/// By whose authority something was decided about a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authority {
+    /// The developer whose client it is.
+    Owner(Subject),
+    /// An administrator, in the console.
+    Administrator(Subject),
+    /// Whoever may give commands on the machine.
+    Operator,
+}
+
+impl Authority {
+    /// Whether a developer cannot undo what this one decided.
+    pub const fn is_administrative(self) -> bool {
+        !matches!(self, Self::Owner(_))
+    }
+}
+
+/// What somebody decided about a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// By whose authority.
+    pub by: Authority,
+    /// When.
+    pub at: UnixTime,
+}
+
 /// A secret of a confidential client, as kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientSecret {
@@ -147,6 +175,12 @@ pub struct ClientDetails {
 pub struct SelfRegistration {
     /// SHA-256 of its registration access token (RFC 7592 §3).
     pub access_token: SecretHash,
+    /// Whether it has ever received a token.
+    #[serde(default)]
+    pub used: bool,
+    /// When it goes, unless it was used or approved by then. None in a record of an older program, which did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused_until: Option<UnixTime>,
 }
 
 /// A registered client.
@@ -191,6 +225,12 @@ pub struct Client {
     /// absent. Only an operator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_retry_seconds: Option<u64>,
+    /// That an administrator vouches for it, although somebody else made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Decision>,
+    /// Who disabled it. None while it is enabled, and in a record of an older program, which did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<Decision>,
 }
 
 /// The longest retry window that a client may be given, seconds: an answer that got lost is asked for again soon.
@@ -200,6 +240,60 @@ impl Client {
     /// Whether it may be used.
     pub fn is_enabled(&self) -> bool {
         self.state == ClientState::Enabled
+    }
+
+    /// Disables it. An administrator's decision stays what it is when a developer disables the client once more: that
+    /// developer could enable it again afterwards.
+    pub fn disable(&mut self, decision: Decision) {
+        let stands = !self.is_enabled() && !self.may_be_enabled_by(decision.by);
+        if !stands {
+            self.disabled = Some(decision);
+        }
+        self.state = ClientState::Disabled;
+    }
+
+    /// Enables it, if this authority may.
+    pub fn enable(&mut self, authority: Authority) {
+        if self.may_be_enabled_by(authority) {
+            self.state = ClientState::Enabled;
+            self.disabled = None;
+        }
+    }
+
+    /// Whether this authority may enable it: what an administrator disabled, only an administrator enables. Where nobody
+    /// knows who it was, it may have been one.
+    pub fn may_be_enabled_by(&self, authority: Authority) -> bool {
+        let by_owner = self.disabled.is_some_and(|disabled| !disabled.by.is_administrative());
+        self.is_enabled() || by_owner || authority.is_administrative()
+    }
+
+    /// Whether somebody who may do so vouches for it: an operator made it, or an administrator approved it. The tokens of
+    /// the others open no application that does not name them.
+    pub fn is_vouched_for(&self) -> bool {
+        self.approval.is_some() || self.is_operators_own()
+    }
+
+    /// Whether an operator made it on the command line.
+    pub fn is_operators_own(&self) -> bool {
+        self.owner.is_none() && self.registration.is_none()
+    }
+
+    /// Takes the approval back if the client is not any more what was approved, `approved`: it has another name, sends
+    /// codes elsewhere, asks for more, or has no secret any more. For changes by those who cannot approve. Yields whether
+    /// it was taken back.
+    pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
+        let same = self.name == approved.name
+            && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
+            && self.scope.is_subset_of(approved.scope)
+            && self.grant_types.iter().all(|grant| approved.grant_types.contains(grant))
+            && (approved.is_public() || !self.is_public());
+        !same && self.approval.take().is_some()
+    }
+
+    /// Whether it is one of those that registered themselves and go again, because nobody needed them in time.
+    pub fn is_left_unused(&self, now: UnixTime) -> bool {
+        let unused = self.registration.as_ref().filter(|own| !own.used && self.approval.is_none());
+        unused.and_then(|own| own.unused_until).is_some_and(|end| end <= now)
     }
 
     /// Whether it cannot keep a secret.

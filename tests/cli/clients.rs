@@ -9,6 +9,7 @@ use sealgate::protocol::redirect_uri::RedirectUri;
 use sealgate::protocol::scope::Scope;
 use sealgate::protocol::secret::{Secret, SecretHash};
 use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::Subject;
 use serde_json::{Value, json};
 
 use crate::site::{Site, names, stderr};
@@ -37,7 +38,7 @@ fn a_confidential_client_gets_its_secret_once() {
         "redirect_uris": ["https://wiki.example.test/cb"], "post_logout_redirect_uris": [],
         "scope": "openid profile email phone offline_access",
         "grant_types": ["authorization_code", "refresh_token"],
-        "consent": "ask", "state": "enabled", "self_registered": false,
+        "consent": "ask", "state": "enabled", "self_registered": false, "vouched_for": true,
         "refresh_retry_seconds": null,
         "created_at": shown["created_at"],
         "client_secrets": [{ "created_at": shown["created_at"], "expires_at": null }],
@@ -184,9 +185,28 @@ fn a_client_is_refused_taken_again_and_removed() {
     assert_eq!(site.json(&["client", "show", "wiki"])["state"], "disabled");
     assert_eq!(site.json(&["client", "enable", "wiki"])["state"], "enabled");
     assert_eq!(site.json(&["client", "delete", "wiki"]), json!({ "client_id": "wiki", "deleted": true }));
-    for verb in ["show", "rotate-secret", "disable", "enable", "delete"] {
+    for verb in ["show", "rotate-secret", "disable", "enable", "approve", "withdraw-approval", "delete"] {
         assert_eq!(site.errors(&["client", verb, "wiki"], ""), ["no client has the id wiki"]);
     }
+}
+
+#[tokio::test]
+async fn what_no_operator_made_is_approved_and_the_approval_taken_back() {
+    let site = Site::new();
+    site.json(WEB);
+    let fault = site.errors(&["client", "approve", "wiki"], "").concat();
+    assert!(fault.contains("needs no approval"), "{fault}");
+    let owner = Subject::from_random([7; 16]);
+    let id = ClientId::parse("wiki").unwrap();
+    site.store().await.change_client(&id, |client| client.owner = Some(owner)).await.unwrap();
+    let shown = site.json(&["client", "show", "wiki"]);
+    assert_eq!((&shown["vouched_for"], &shown["owner"]), (&json!(false), &json!(owner.to_string())));
+    let approved = site.json(&["client", "approve", "wiki"]);
+    assert_eq!((&approved["vouched_for"], &approved["approval"]["by"]), (&json!(true), &json!("operator")));
+    assert_eq!(site.text(&["client", "withdraw-approval", "wiki"]), "client_id: wiki\nvouched_for: false\n");
+    assert_eq!(site.json(&["client", "show", "wiki"])["vouched_for"], false);
+    let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
+    assert!(trail.contains("\"detail\":\"approve\"") && trail.contains("withdraw approval"), "{trail}");
 }
 
 #[tokio::test]
@@ -246,5 +266,7 @@ pub(crate) fn client(id: &str) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        approval: None,
+        disabled: None,
     }
 }

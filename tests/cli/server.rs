@@ -10,6 +10,7 @@ use sealgate::ambient::{Clock, OsEntropy, SystemClock};
 use sealgate::audit::Trail;
 use sealgate::config::Audit;
 use sealgate::protocol::audit::Actor;
+use sealgate::protocol::client::Authority;
 use sealgate::protocol::client::ClientId;
 use sealgate::protocol::code::{Code, CodeState};
 use sealgate::protocol::grant::{Grant, GrantId, GrantState};
@@ -54,6 +55,8 @@ impl Served {
                     trail: &Trail::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
                     rotate: None,
                     actor: Actor::Operator,
+                    authority: Authority::Operator,
+                    authority: Authority::Operator,
                     request: None,
                 };
                 admin::execute(&directory, command).await

@@ -1,6 +1,6 @@
 //! Who is let through: bearer tokens, rules, scripts, paths.
 
-use sealgate::protocol::client::{Client, ClientId, SelfRegistration};
+use sealgate::protocol::client::{Authority, Client, ClientId, Decision, SelfRegistration};
 use sealgate::protocol::secret::Secret;
 
 use crate::browser::Browser;
@@ -287,10 +287,30 @@ async fn an_application_takes_the_tokens_of_its_clients_only() {
 }
 
 #[tokio::test]
+async fn a_client_that_a_developer_made_opens_what_lists_it_until_somebody_vouches_for_it() {
+    let world = World::new().await;
+    let token = bearer(&world.access_token("openid profile email").await);
+    let id = ClientId::parse("api").unwrap();
+    let change = async |change: &(dyn Fn(&mut Client) + Sync)| {
+        assert!(world.sealgate.store.change_client(&id, change).await.unwrap().is_some());
+    };
+    let ask = async || world.call("GET", "https://wiki.test/api/", &[("authorization", &token)]).await;
+    assert_eq!(ask().await.arrived(), ("wiki", "/api/"));
+    change(&|client| client.owner = Some(world.ben.sub)).await;
+    ask().await.assert_refused(403, "access_denied");
+    let approval = Decision { by: Authority::Administrator(world.anna.sub), at: world.clock.now() };
+    change(&|client| client.approval = Some(approval)).await;
+    assert_eq!(ask().await.arrived(), ("wiki", "/api/"));
+    // The token was found to stand before: what it opens is asked anew all the same.
+    change(&|client| client.approval = None).await;
+    ask().await.assert_refused(403, "access_denied");
+}
+
+#[tokio::test]
 async fn a_client_that_registered_itself_opens_no_application() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid profile email").await);
-    let registered = SelfRegistration { access_token: Secret::new("r").hash() };
+    let registered = SelfRegistration { access_token: Secret::new("r").hash(), used: true, unused_until: None };
     let id = ClientId::parse("api").unwrap();
     let change = |client: &mut Client| client.registration = Some(registered.clone());
     assert!(world.sealgate.store.change_client(&id, change).await.unwrap().is_some());

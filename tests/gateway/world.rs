@@ -430,6 +430,8 @@ fn client(now: UnixTime) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        approval: None,
+        disabled: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The console: who may see and do what, and that a client made in it works.
 
 mod admin;
+mod approval;
 mod audit;
 
 use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};

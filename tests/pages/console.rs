@@ -24,8 +24,8 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
     let developer = Shell { console: Some(Standing::Developer), ..shell };
 
-    let line = ClientLine { id: "c1", name: client, public: true, enabled: true };
-    let lines = [line, ClientLine { public: false, enabled: false, ..line }];
+    let line = ClientLine { id: "c1", name: client, public: true, enabled: true, vouched_for: true };
+    let lines = [line, ClientLine { public: false, enabled: false, vouched_for: false, ..line }];
     let clients = Clients { clients: &lines, next: Some("/console?after=c1") };
     for done in [Done::Client, Done::ClientDeleted, Done::ClientState, Done::User, Done::UserRevoked] {
         assert_eq!(Done::parse(done.as_str()), Some(done));
@@ -79,6 +79,9 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         name: client,
         form,
         enabled: true,
+        may_enable: true,
+        vouched_for: true,
+        may_approve: true,
         created_at: 1_800_000_000,
         secrets: &secrets,
         secret: Some(NewSecret("a secret that was just made")),
@@ -86,6 +89,10 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         unsure: false,
     };
     add("console-client", pages.console_client(chrome, &shell, &page));
+    let unapproved = ClientPage { vouched_for: false, enabled: false, ..page };
+    add("console-client-unapproved", pages.console_client(chrome, &shell, &unapproved));
+    let disabled = ClientPage { may_enable: false, may_approve: false, ..unapproved };
+    add("console-client-disabled", pages.console_client(chrome, &developer, &disabled));
     let public = ClientForm { public: true, ..form };
     let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, unsure: true, ..page };
     add("console-client-public", pages.console_client(chrome, &shell, &page));

@@ -1,5 +1,7 @@
 //! `/console/clients/{client_id}`: one client's settings, secrets and end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use http::{Method, StatusCode};
 
 use super::form::{Typed, own_redirect_uri};
@@ -33,6 +35,10 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
         Some("rotate") => rotate(call, worker, &client, &form).await,
         Some("disable") => command(call, worker, ClientCommand::Disable(id), Done::ClientState).await,
         Some("enable") => command(call, worker, ClientCommand::Enable(id), Done::ClientState).await,
+        Some("approve") => command(call, worker, ClientCommand::Approve(id), Done::ClientState).await,
+        Some("withdraw-approval") => {
+            command(call, worker, ClientCommand::WithdrawApproval(id), Done::ClientState).await
+        }
         Some("delete") if !form.has("sure") => {
             Ok(show(call, worker, &client, &Said { unsure: true, ..Said::default() }))
         }
@@ -48,9 +54,17 @@ async fn save(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params) 
         Err(faults) => return Ok(page(call, worker, client, &typed, &Said { faults: &faults, ..Said::default() })),
     };
     let own = own_redirect_uri(call);
-    let changed = call.sealgate.store.change_client(&client.id, |client| sound.replace(client, &own)).await?;
+    let lapsed = AtomicBool::new(false);
+    let change = |client: &mut Client| {
+        let before = client.clone();
+        sound.replace(client, &own);
+        let loses = !worker.is_administrator() && client.lose_approval_unless_still(&before);
+        lapsed.store(loses, Ordering::Relaxed);
+    };
+    let changed = call.sealgate.store.change_client(&client.id, change).await?;
     changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
-    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id).with_detail("settings");
+    let detail = if lapsed.into_inner() { "settings, approval lost" } else { "settings" };
+    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
     call.sealgate.audit.note(event);
     Ok(Response::see_other(&visitor::done(call, &format!("/console/clients/{}", client.id), Done::Client)))
 }
@@ -83,10 +97,11 @@ async fn command(call: &Call<'_>, worker: &Worker, command: ClientCommand, done:
 
 /// Carries out what the command line could ask for too, so that there is one way to do it.
 pub(super) async fn execute(call: &Call<'_>, worker: &Worker, command: Command) -> Result<admin::Answer, Failure> {
-    let (subject, origin) = (worker.visitor.user.sub, &call.origin);
-    let directory = Directory::of(call.sealgate).by(subject, origin.address, &origin.request_id);
+    let origin = &call.origin;
+    let directory = Directory::of(call.sealgate).by(worker.authority(), origin.address, &origin.request_id);
     admin::execute(&directory, command).await.map_err(|error| match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
+        CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
         CommandError::Invalid(_) | CommandError::Exists(_) => Failure::page(Problem::InvalidRequest),
         CommandError::Store(error) => error.into(),
         CommandError::Password(error) => error.into(),
@@ -133,6 +148,9 @@ fn page(call: &Call<'_>, worker: &Worker, client: &Client, typed: &Typed, said: 
             name: &client.name,
             form,
             enabled: client.is_enabled(),
+            may_enable: client.may_be_enabled_by(worker.authority()),
+            vouched_for: client.is_vouched_for(),
+            may_approve: worker.is_administrator() && !client.is_operators_own(),
             created_at: client.created_at.seconds(),
             secrets: &secrets,
             secret: said.secret.map(|secret| NewSecret(secret.expose())),

@@ -10,7 +10,9 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::page::console::{ClientFault, ClientLine, Clients};
 use crate::protocol::audit::AuditKind;
-use crate::protocol::client::{Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule};
+use crate::protocol::client::{
+    Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, Decision,
+};
 use crate::protocol::secret::Secret;
 use crate::store::AddOutcome;
 
@@ -35,7 +37,8 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
     let mut lines = Vec::with_capacity(clients.len());
     for client in &clients {
         let (id, name) = (client.id.as_str(), client.name.as_str());
-        lines.push(ClientLine { id, name, public: client.is_public(), enabled: client.is_enabled() });
+        let (public, enabled, vouched_for) = (client.is_public(), client.is_enabled(), client.is_vouched_for());
+        lines.push(ClientLine { id, name, public, enabled, vouched_for });
     }
     let next = after.filter(|_| more).map(|after| call.path(&format!("/console?after={after}")));
     let content = Clients { clients: &lines, next: next.as_deref() };
@@ -72,6 +75,9 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
         refresh_retry_seconds: None,
         owner: Some(worker.visitor.user.sub),
         registration: None,
+        // An administrator vouches for what they make.
+        approval: worker.is_administrator().then(|| Decision { by: worker.authority(), at: call.now }),
+        disabled: None,
     };
     if call.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
         return Err(Failure::Internal);

@@ -21,7 +21,7 @@ use crate::endpoint::response::Response;
 use crate::endpoint::visitor::Visitor;
 use crate::page::{Chrome, Problem, Shell, Standing};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
-use crate::protocol::client::{Client, ClientId};
+use crate::protocol::client::{Authority, Client, ClientId};
 use crate::protocol::params::Params;
 use crate::sealgate::OWN_PAGES;
 
@@ -83,6 +83,12 @@ impl Worker {
 
     fn is_administrator(&self) -> bool {
         self.standing == Standing::Administrator
+    }
+
+    /// The right by which they decide.
+    fn authority(&self) -> Authority {
+        let subject = self.visitor.user.sub;
+        if self.is_administrator() { Authority::Administrator(subject) } else { Authority::Owner(subject) }
     }
 
     /// An event of the audit trail by them, to be told more of.

@@ -29,6 +29,8 @@ pub struct ClientLine<'a> {
     pub public: bool,
     /// Whether it may be used.
     pub enabled: bool,
+    /// Whether its tokens open the applications that name no clients.
+    pub vouched_for: bool,
 }
 
 /// What a client's form holds. It sends `csrf`, `name`, `description`, `type`, `redirect_uris` and
@@ -114,8 +116,9 @@ impl UriFault {
 }
 
 /// One client, with all that can be done to it. Its other forms send `csrf` and `action`: `rotate` with
-/// `overlap_seconds`, `disable`, `enable`, `delete`.
+/// `overlap_seconds`, `disable`, `enable`, `approve`, `withdraw-approval`, `delete`.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one thing of the page is there")]
 pub struct ClientPage<'a> {
     /// Its id.
     pub id: &'a str,
@@ -125,6 +128,12 @@ pub struct ClientPage<'a> {
     pub form: ClientForm<'a>,
     /// Whether it may be used.
     pub enabled: bool,
+    /// Whether the reader may enable it: what an administrator disabled, only an administrator enables.
+    pub may_enable: bool,
+    /// Whether its tokens open the applications that name no clients.
+    pub vouched_for: bool,
+    /// Whether the reader may approve it, or take that back.
+    pub may_approve: bool,
     /// Since when it is registered, seconds since 1970.
     pub created_at: u64,
     /// Its secrets.

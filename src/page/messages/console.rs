@@ -13,6 +13,7 @@ messages! {
     plain copied = "copied" ();
     plain next_page = "next-page" ();
     plain state_disabled = "state-disabled" ();
+    plain state_unapproved = "state-unapproved" ();
     plain form_problem = "form-problem" ();
     plain error_console_title = "error-console-title" ();
     rich error_console_text = "error-console-text" ();
@@ -76,6 +77,13 @@ messages! {
     plain client_overlap_day = "client-overlap-day" ();
     plain client_overlap_week = "client-overlap-week" ();
     plain client_rotate = "client-rotate" ();
+    plain client_approval = "client-approval" ();
+    plain client_approved = "client-approved" ();
+    plain client_unapproved = "client-unapproved" ();
+    plain client_approval_hint = "client-approval-hint" ();
+    plain client_approve = "client-approve" ();
+    plain client_withdraw_approval = "client-withdraw-approval" ();
+    plain client_disabled_by_administrator = "client-disabled-by-administrator" ();
     plain client_end = "client-end" ();
     plain client_end_hint = "client-end-hint" ();
     plain client_disable = "client-disable" ();

@@ -133,6 +133,8 @@ impl Provider {
             owner: None,
             registration: None,
             refresh_retry_seconds: None,
+            approval: None,
+            disabled: None,
         }
     }
 

@@ -1,0 +1,171 @@
+//! Who vouches for a client, and who may enable one again.
+
+use sealgate::protocol::client::{Authority, ConsentRule, Decision, SelfRegistration};
+use sealgate::protocol::secret::Secret;
+
+use super::*;
+
+/// A client that Ben, a developer, has made: its id and its page.
+async fn of_ben(ben: &Browser<'_>) -> (String, String) {
+    let id = element(&register(ben, &[]).await, "client-id").unwrap();
+    let path = format!("/console/clients/{id}");
+    (id, path)
+}
+
+async fn vouched_for(provider: &Provider, id: &str) -> bool {
+    stored(provider, id).await.unwrap().is_vouched_for()
+}
+
+/// What was taken down of a client's changes, the newest first.
+async fn changes(provider: &Provider, id: &str) -> Vec<(Actor, String)> {
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let filter =
+        AuditFilter { client: ClientId::parse(id), kinds: vec![AuditKind::ClientChanged], ..AuditFilter::default() };
+    let page = provider.sealgate.store.audit_page(&filter, None, 50).await.unwrap();
+    page.records.into_iter().map(|record| (record.event.actor, record.event.detail.unwrap_or_default())).collect()
+}
+
+#[tokio::test]
+async fn a_developers_client_is_vouched_for_once_an_administrator_approves_it() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let (id, path) = of_ben(&ben).await;
+    assert!(!vouched_for(&provider, &id).await);
+    let page = ben.get(&path).await;
+    assert!(page.text().contains("Not approved") && !page.text().contains("client-approve"), "{page:?}");
+    assert!(ben.get("/console").await.text().contains("Not approved"));
+    // A button that was not shown does nothing.
+    for action in ["approve", "withdraw-approval"] {
+        assert_eq!(press(&ben, &path, &[("action", action)]).await.status, 403);
+    }
+    assert!(!vouched_for(&provider, &id).await);
+
+    let page = press(&anna, &path, &[("action", "approve")]).await;
+    assert!(page.text().contains("client-withdraw-approval"), "{page:?}");
+    assert!(vouched_for(&provider, &id).await);
+    let by_anna = Actor::Administrator(provider.anna.sub);
+    assert_eq!(changes(&provider, &id).await, [(by_anna, "approve".to_owned())]);
+    press(&anna, &path, &[("action", "withdraw-approval")]).await;
+    assert!(!vouched_for(&provider, &id).await);
+    assert_eq!(changes(&provider, &id).await[0], (by_anna, "withdraw approval".to_owned()));
+}
+
+#[tokio::test]
+async fn what_an_administrator_makes_is_vouched_for() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let id = element(&register(&anna, &[]).await, "client-id").unwrap();
+    assert!(vouched_for(&provider, &id).await);
+    // What was made before the console said who vouches for it is looked at by an administrator once more.
+    let forget = |client: &mut Client| client.approval = None;
+    provider.sealgate.store.change_client(&ClientId::parse(&id).unwrap(), forget).await.unwrap();
+    assert!(!vouched_for(&provider, &id).await);
+    // What an operator made needs nobody's word, and has none to lose.
+    for action in ["approve", "withdraw-approval"] {
+        press(&anna, "/console/clients/c1", &[("action", action)]).await.assert_error_page();
+    }
+    assert!(vouched_for(&provider, "c1").await);
+}
+
+#[tokio::test]
+async fn a_developer_who_makes_something_else_of_an_approved_client_loses_the_approval() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let (id, path) = of_ben(&ben).await;
+    let save = async |browser: &Browser<'_>, changes: &[(&'static str, &'static str)]| {
+        let fields: Vec<(&str, &str)> = form(changes).into_iter().chain([("action", "save")]).collect();
+        assert!(press(browser, &path, &fields).await.text().contains("The client was saved."));
+        vouched_for(&provider, &id).await
+    };
+    for change in [
+        ("name", "Payroll"),
+        ("redirect_uris", "https://elsewhere.test/cb"),
+        ("redirect_uris", "https://rp.test/cb\nhttps://elsewhere.test/cb"),
+        ("scope_phone", "yes"),
+    ] {
+        // An administrator decides what the client is, and vouches for that.
+        save(&anna, &[]).await;
+        press(&anna, &path, &[("action", "approve")]).await;
+        assert!(save(&ben, &[]).await, "nothing has changed");
+        assert!(save(&ben, &[("description", "Other words"), ("scope_email", "-")]).await);
+        press(&ben, &format!("/console/try/{id}"), &[("action", "switch-on")]).await;
+        press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await;
+        press(&ben, &format!("/console/try/{id}"), &[("action", "switch-off")]).await;
+        assert!(save(&anna, &[change]).await, "{change:?}: the administrator knows");
+        save(&anna, &[]).await;
+        assert!(!save(&ben, &[change]).await, "{change:?}");
+        assert_eq!(changes(&provider, &id).await[0].1, "settings, approval lost");
+        // It does not come back with what was there before.
+        assert!(!save(&ben, &[]).await, "{change:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_changes_its_own_registration_loses_the_approval() {
+    let provider = provider().await;
+    let id = ClientId::parse("c1").unwrap();
+    let approve = |client: &mut Client| {
+        let access_token = Secret::new("r").hash();
+        client.registration = Some(SelfRegistration { access_token, used: true, unused_until: None });
+        client.approval = Some(Decision { by: Authority::Operator, at: UnixTime::from_seconds(1) });
+        client.consent = ConsentRule::Ask;
+    };
+    provider.sealgate.store.change_client(&id, approve).await.unwrap();
+    let put = async |body: serde_json::Value| {
+        let headers = [("authorization", "Bearer r"), ("content-type", "application/json")];
+        let reply = provider.request("PUT", "/oauth/register/c1", &headers, &body.to_string()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        vouched_for(&provider, "c1").await
+    };
+    let same = serde_json::json!({
+        "client_id": "c1", "client_name": "Client c1", "redirect_uris": [REDIRECT_URI],
+        "grant_types": ["authorization_code", "refresh_token"],
+    });
+    assert!(put(same.clone()).await);
+    for (member, value) in [
+        ("redirect_uris", serde_json::json!([REDIRECT_URI, "https://elsewhere.test/cb"])),
+        ("client_name", serde_json::json!("Payroll")),
+        ("token_endpoint_auth_method", serde_json::json!("none")),
+    ] {
+        let mut changed = same.clone();
+        changed[member] = value;
+        assert!(!put(changed).await, "{member}");
+        put(same.clone()).await;
+        provider.sealgate.store.change_client(&id, approve).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_an_administrator_disabled_a_developer_does_not_enable() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let (id, path) = of_ben(&ben).await;
+    let state = async || stored(&provider, &id).await.unwrap().state;
+    let kept = async || stored(&provider, &id).await.unwrap().disabled.map(|disabled| disabled.by);
+
+    press(&ben, &path, &[("action", "disable")]).await;
+    assert_eq!(kept().await, Some(Authority::Owner(provider.ben.sub)));
+    press(&ben, &path, &[("action", "enable")]).await;
+    assert_eq!((state().await, kept().await), (ClientState::Enabled, None));
+
+    // Whichever of the two was first, the administrator's word stands.
+    for first in [&anna, &ben] {
+        press(first, &path, &[("action", "disable")]).await;
+        press(&anna, &path, &[("action", "disable")]).await;
+        press(&ben, &path, &[("action", "disable")]).await;
+        assert_eq!(kept().await, Some(Authority::Administrator(provider.anna.sub)));
+        let page = ben.get(&path).await;
+        assert!(page.text().contains("Only an administrator can enable it again"), "{page:?}");
+        assert!(!page.text().contains("client-enable"));
+        assert_eq!(press(&ben, &path, &[("action", "enable")]).await.status, 403);
+        assert_eq!(state().await, ClientState::Disabled);
+        press(&anna, &path, &[("action", "enable")]).await;
+        assert_eq!(state().await, ClientState::Enabled);
+    }
+    // Of a record of an older program nobody knows who it was: it may have been an administrator.
+    let change = |client: &mut Client| client.state = ClientState::Disabled;
+    provider.sealgate.store.change_client(&ClientId::parse(&id).unwrap(), change).await.unwrap();
+    press(&ben, &path, &[("action", "disable")]).await;
+    assert_eq!(press(&ben, &path, &[("action", "enable")]).await.status, 403);
+    assert_eq!(state().await, ClientState::Disabled);
+}
