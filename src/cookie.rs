@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::config::Issuer;
 use crate::protocol::secret::base64url;
+use crate::protocol::user::Subject;
 
 /// The names in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Names {
     pub language: &'static str,
     /// Marks of the people who have signed in from this browser before.
     pub known: &'static str,
+    /// Who has signed out last on this host: see [`Names::left_by`].
+    pub left: &'static str,
     /// Whether cookies carry `Secure`.
     pub secure: bool,
 }
@@ -33,6 +36,7 @@ impl Names {
                 browser: "__Host-sealgate-browser",
                 language: "__Host-sealgate-language",
                 known: "__Host-sealgate-known",
+                left: "__Host-sealgate-left",
                 secure: true,
             }
         } else {
@@ -41,6 +45,7 @@ impl Names {
                 browser: "sealgate-browser",
                 language: "sealgate-language",
                 known: "sealgate-known",
+                left: "sealgate-left",
                 secure: false,
             }
         }
@@ -57,6 +62,39 @@ impl Names {
                 let set = set(self.browser, &name, self.secure);
                 (name, Some(set))
             }
+        }
+    }
+}
+
+/// Who was signed in on a host before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Nobody that is known of.
+    Nobody,
+    /// This person, and nobody else.
+    By(Subject),
+    /// Several, or somebody of whom nobody knows who it was.
+    Somebody,
+}
+
+impl Names {
+    /// Notes in the browser that this person, or somebody unknown, has signed out. Pages that they had open stay open: what
+    /// is sent from one of those later is theirs, and not of whoever signs in next. The cookie opens nothing.
+    pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
+        let only = match (self.left(headers), person) {
+            (Left::Nobody, person) => person,
+            (Left::By(before), Some(person)) => Some(person).filter(|person| *person == before),
+            (Left::By(_), None) | (Left::Somebody, _) => None,
+        };
+        let value = only.map_or_else(|| "somebody".to_owned(), |person| person.to_string());
+        set(self.left, &value, self.secure)
+    }
+
+    /// Who has signed out in this browser on this host.
+    pub fn left(&self, headers: &HeaderMap) -> Left {
+        match find(headers, self.left) {
+            None => Left::Nobody,
+            Some(value) => Subject::parse(value).map_or(Left::Somebody, Left::By),
         }
     }
 }
@@ -95,7 +133,15 @@ pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
 fn is_ours(pair: &[u8]) -> bool {
     let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
     let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
-    matches!(bare, b"sealgate" | b"sealgate-browser" | b"sealgate-language" | b"sealgate-known" | b"sealgate-rounds")
+    const OURS: [&[u8]; 6] = [
+        b"sealgate",
+        b"sealgate-browser",
+        b"sealgate-language",
+        b"sealgate-known",
+        b"sealgate-left",
+        b"sealgate-rounds",
+    ];
+    OURS.contains(&bare)
 }
 
 /// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
@@ -160,6 +206,25 @@ mod tests {
             [(&b" \ta b\t "[..], &b"a b"[..]), (b"\xa0a\xa0", b"\xa0a\xa0"), (b"\x0ca", b"\x0ca"), (b" ", b"")]
         {
             assert_eq!(trimmed(raw), text);
+        }
+    }
+
+    #[test]
+    fn who_left_is_known_until_somebody_else_leaves_too() {
+        let names = Names { session: "s", browser: "b", language: "l", known: "k", left: "left", secure: false };
+        let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
+        let after = |before: &str, person| {
+            let set = names.left_by(&headers(&[before]), person);
+            names.left(&headers(&[set.to_str().unwrap().split(';').next().unwrap()]))
+        };
+        let of = |person: Subject| format!("left={person}");
+        assert_eq!(names.left(&headers(&["a=b"])), Left::Nobody);
+        assert_eq!(after("a=b", Some(anna)), Left::By(anna));
+        assert_eq!(after(&of(anna), Some(anna)), Left::By(anna));
+        for (before, person) in
+            [("a=b", None), (&*of(anna), None), (&*of(anna), Some(ben)), ("left=somebody", Some(anna))]
+        {
+            assert_eq!(after(before, person), Left::Somebody, "{before}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 use http::{Method, StatusCode};
 
+use crate::config::{App, host_name};
 use crate::cookie;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
@@ -45,8 +46,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         }
         // Nobody is signed in. With a hint the client is known to have had this person; without one, anybody could
         // bounce a browser off us.
-        (None, Some(_)) => Ok(leave(call, after.as_ref())),
-        (None, None) => Ok(leave(call, None)),
+        (None, Some(_)) => Ok(leave(call, after.as_ref(), None)),
+        (None, None) => Ok(leave(call, None, None)),
     }
 }
 
@@ -57,7 +58,7 @@ pub(super) async fn confirm(call: &Call<'_>) -> Result<Response, Failure> {
     call.speak(request.ui_locales.as_deref());
     let client = client(call, request.client.as_ref()).await?;
     let after = after(&request, client.as_ref())?;
-    let Some(session) = call.session().await? else { return Ok(leave(call, None)) };
+    let Some(session) = call.session().await? else { return Ok(leave(call, None, None)) };
     let csrf = csrf(call);
     if call.request.method() != Method::POST {
         return show(call, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
@@ -140,18 +141,35 @@ async fn end(call: &Call<'_>, session: &Loaded<Session>, after: Option<&AfterLog
         let event = call.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
         call.sealgate.audit.note(event.in_session(session.value.id));
     }
-    Ok(leave(call, after))
+    if let Some(browser) = call.cookie(call.cookies.browser).filter(|_| keeps_forms_here(call)) {
+        // What waits to be sent is not for whoever signs in next.
+        call.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+    }
+    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(call, after, None)) };
+    Ok(leave(call, after, Some(only.subject)))
 }
 
-/// Sends the browser on, without its session cookie.
-fn leave(call: &Call<'_>, after: Option<&AfterLogout>) -> Response {
+/// Sends the browser on, without its session cookie. `person`: who has left, where that is known.
+fn leave(call: &Call<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
     let location = after.map_or_else(|| call.path("/oauth/signed-out"), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
     // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
-    match call.cookie(call.cookies.session) {
-        Some(_) => response.with_cookie(cookie::expire(call.cookies.session, call.cookies.secure)),
-        None => response,
+    if call.cookie(call.cookies.session).is_none() {
+        return response;
     }
+    let response = response.with_cookie(cookie::expire(call.cookies.session, call.cookies.secure));
+    if keeps_forms_here(call) {
+        response.with_cookie(call.cookies.left_by(call.request.headers(), person))
+    } else {
+        response
+    }
+}
+
+/// Whether an application shares our host, and with it the session's cookie, and its forms are kept.
+fn keeps_forms_here(call: &Call<'_>) -> bool {
+    let config = &call.sealgate.config;
+    let shares = |app: &App| host_name(&app.host) == config.issuer.host();
+    call.sealgate.store.keeps_forms() && config.apps.iter().any(shares)
 }
 
 /// The token of the page's form, bound to the session's cookie.

@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
 
+use crate::cookie::Left;
 use crate::gateway::answer::Answer;
 use crate::gateway::browser_login::{self, Demand, Errand};
 use crate::gateway::navigation;
@@ -186,7 +187,14 @@ enum Whose {
 }
 
 async fn whose(visit: &Visit<'_>) -> Result<Whose, StoreError> {
-    let Some(cookie) = visit.cookie(visit.cookies.session) else { return Ok(Whose::Nobodys) };
+    let Some(cookie) = visit.cookie(visit.cookies.session) else {
+        // A page that was left open at a sign-out is still that person's.
+        return Ok(match visit.cookies.left(&visit.head.headers) {
+            Left::Nobody => Whose::Nobodys,
+            Left::By(subject) => Whose::Of(subject),
+            Left::Somebody => Whose::Unknown,
+        });
+    };
     let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(Whose::Unknown) };
     let store = &visit.sealgate.store;
     let subject = match visit.sessions {

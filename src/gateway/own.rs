@@ -16,6 +16,7 @@ use crate::page::{LOGO_POLICY, language_from_tag, language_tag};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
+use crate::protocol::secret::SecretHash;
 use crate::protocol::session::SessionCookie;
 use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
 use crate::store::StoreError;
@@ -82,15 +83,25 @@ async fn logout(visit: &Visit<'_>) -> Result<Answer, StoreError> {
     }
     // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
     let Some(cookie) = visit.cookie(visit.cookies.session) else { return Ok(answer) };
+    // What waits here to be sent, whoever wrote it, is not for whoever signs in next.
+    if let Some(browser) = visit.cookie(visit.cookies.browser) {
+        visit.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+    }
+    let mut left = None;
     if let Some(cookie) = SessionCookie::parse(cookie)
         && let Some(own) = session::of_app(visit, &cookie).await?
     {
         visit.sealgate.store.end_app_session(own.id).await?;
+        left = Some(own.subject);
         let event = AuditEvent::new(visit.now, AuditKind::SignedOut, Actor::Person).of(own.subject);
         let event = event.in_app(&own.app).in_session(own.parent);
         visit.sealgate.audit.note(event.from_request(visit.origin.address, &visit.origin.request_id));
     }
-    Ok(answer.with_cookie(cookie::expire(visit.cookies.session, visit.cookies.secure)))
+    let answer = answer.with_cookie(cookie::expire(visit.cookies.session, visit.cookies.secure));
+    if visit.sealgate.store.keeps_forms() {
+        return Ok(answer.with_cookie(visit.cookies.left_by(&visit.head.headers, left)));
+    }
+    Ok(answer)
 }
 
 /// Remembers the language that the person has chosen on one of our pages, and shows that page again.

@@ -13,7 +13,7 @@ use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
 use crate::store::engine::{Changes, Key};
 use crate::store::sealer::{NONCE_BYTES, Sealed, Sealer};
-use crate::store::table::{self, Table};
+use crate::store::table::{self, Loaded, Table};
 use crate::store::{Committed, Store, StoreError};
 
 /// The largest form that is kept, bytes of its body.
@@ -167,6 +167,31 @@ impl Store {
         let (head, body) = plain.split_at(at);
         let Head { person, app, target } = serde_json::from_slice(head).map_err(|_| broken())?;
         Ok(Some(Form { person, app, target, body: body.get(1..).unwrap_or_default().to_vec() }))
+    }
+
+    /// Forgets every form that is kept for a browser.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn drop_forms(&self, browser: &SecretHash) -> Result<(), StoreError> {
+        if self.sealing.is_none() {
+            return Ok(());
+        }
+        loop {
+            let page: Vec<Loaded<FormRecord>> = self.page(&table::forms(browser), None, CANDIDATES).await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for loaded in page {
+                let mut delete = vec![loaded.key().clone()];
+                delete.extend(entries(loaded.value.expires_at, loaded.key()));
+                let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+                // A conflict means that it was taken at this very moment: a form never changes.
+                if self.commit(changes).await? == Committed::Yes {
+                    self.form_gone();
+                }
+            }
+        }
     }
 
     /// Lets one of the oldest go.

@@ -231,6 +231,11 @@ pub(super) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
 }
 
+/// All forms that are kept for a browser.
+pub(super) fn forms(browser: &SecretHash) -> Key {
+    key(Table::Form, &[&browser.as_bytes()[..16]])
+}
+
 pub(super) fn form(browser: &SecretHash, id: &SecretHash) -> Key {
     key(Table::Form, &[&browser.as_bytes()[..16], &id.as_bytes()[..16]])
 }

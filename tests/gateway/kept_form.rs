@@ -330,3 +330,69 @@ async fn a_form_that_was_read_when_its_sender_had_just_signed_in_is_shown_to_the
     let shown = browser.visit(&format!("https://wiki.test{location}")).await;
     assert_eq!(waiting(&shown).0, "/a");
 }
+
+/// Signs out at the application and at the provider.
+async fn sign_out(browser: &Browser<'_>) {
+    let page = browser.open("https://wiki.test/.sealgate/logout").await;
+    browser.submit(&page, &[("logout-confirm", "yes")]).await;
+}
+
+/// Sends the form of a page that is still open, and signs in to see it.
+async fn send_and_sign_in(browser: &Browser<'_>, url: &str, email: &str) -> Reply {
+    let reply = post(browser, url, BODY).await;
+    let page = browser.follow(url, reply).await;
+    browser.sign_in(&page, email).await
+}
+
+#[tokio::test]
+async fn a_page_that_was_left_open_at_a_sign_out_shows_its_form_to_nobody_else() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    let url = format!("https://wiki.test{TARGET}");
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    sign_out(&browser).await;
+    let shown = send_and_sign_in(&browser, &url, BEN).await;
+    shown.assert_page(403);
+    assert!(!shown.text().contains("ubat") && world.sealgate.store.kept_forms() == 0, "{}", shown.text());
+    // Ben leaves too: whose the open page is, nobody knows any more.
+    sign_out(&browser).await;
+    post(&browser, &url, BODY).await.assert_refused(401, "login_required");
+    assert_eq!(world.sealgate.store.kept_forms(), 0);
+}
+
+#[tokio::test]
+async fn who_signs_in_again_after_a_sign_out_gets_the_form_of_their_open_page() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    sign_out(&browser).await;
+    let shown = send_and_sign_in(&browser, &format!("https://wiki.test{TARGET}"), ANNA).await;
+    assert_eq!(waiting(&shown).0, TARGET);
+}
+
+#[tokio::test]
+async fn a_sign_out_forgets_the_forms_that_wait_in_the_browser() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    // Of nobody that is known: whoever signs in next would get it.
+    let reply = post(&browser, "https://wiki.test/a", BODY).await;
+    let login = browser.follow("https://wiki.test/a", reply).await;
+    let elsewhere = Browser::new(&world);
+    post(&elsewhere, "https://wiki.test/a", BODY).await;
+    assert_eq!(world.sealgate.store.kept_forms(), 2);
+    browser.sign_in_at("https://wiki.test/", ANNA).await.arrived();
+    sign_out(&browser).await;
+    assert_eq!(world.sealgate.store.kept_forms(), 1, "another browser's form stays");
+    browser.sign_in(&login, BEN).await.assert_page(410);
+}
+
+#[tokio::test]
+async fn on_the_issuers_host_a_sign_out_is_the_providers() {
+    let world = world().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/portal", ANNA).await.arrived();
+    post(&Browser::new(&world), "https://id.test/portal/send", "a=b").await;
+    let page = browser.open("https://id.test/oauth/logout").await;
+    browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    send_and_sign_in(&browser, "https://id.test/portal/send", BEN).await.assert_page(403);
+}
