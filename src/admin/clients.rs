@@ -100,7 +100,9 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
         ));
     }
     if !is_line(&new.name, LONGEST_NAME) {
-        faults.push(format!("a client's name has 1 to {LONGEST_NAME} characters and no line breaks"));
+        faults.push(format!(
+            "a client's name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"
+        ));
     }
     if new.redirect_uris.is_empty() {
         faults.push("a client needs at least one redirect URI".to_owned());

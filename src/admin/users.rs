@@ -7,7 +7,7 @@ use super::view;
 use crate::ambient::random;
 use crate::protocol::audit::AuditKind;
 use crate::protocol::grant::EndReason;
-use crate::protocol::profile::{LONGEST_NAME, check_password, is_group, is_line, is_phone_number, is_picture};
+use crate::protocol::profile::{LONGEST_NAME, check_password, is_group, is_line, is_phone_number, is_picture, is_seen};
 use crate::protocol::secret::Secret;
 use crate::protocol::user::{Subject, User, UserState};
 use crate::store::{AddOutcome, Ended};
@@ -74,7 +74,10 @@ fn faults(new: &NewUser) -> Vec<String> {
         faults.push(fault.to_string());
     }
     if !is_line(&new.name, LONGEST_NAME) {
-        faults.push(format!("a name has 1 to {LONGEST_NAME} characters and no line breaks"));
+        faults.push(format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"));
+    }
+    if !is_seen(new.email.as_str()) {
+        faults.push("the address has characters that cannot be seen".to_owned());
     }
     if new.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
         faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());

@@ -15,9 +15,51 @@ const LONGEST_PHONE_NUMBER: usize = 32;
 const LONGEST_PICTURE: usize = 2000;
 const LONGEST_GROUP: usize = 100;
 
+/// Characters that cannot be seen, or that change how others are shown: formats with the bidirectional controls (Cf), line
+/// and paragraph separators (Zl, Zp), what may be ignored in display (`Default_Ignorable_Code_Point`), the empty Braille
+/// pattern, private use and noncharacters (Unicode 16). One of them in a name makes it look like another name.
+const UNSEEN: &[(char, char)] = &[
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{e000}', '\u{f8ff}'),
+    ('\u{fdd0}', '\u{fdef}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{fffe}', '\u{ffff}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{10ffff}'),
+];
+
+/// Whether every character of a text is seen as what it is: see [`UNSEEN`].
+pub fn is_seen(text: &str) -> bool {
+    let unseen =
+        |letter: char| letter.is_control() || UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&letter));
+    !text.chars().any(unseen)
+}
+
 /// Whether a text is something to show on one line, of at most `longest` characters.
 pub fn is_line(text: &str, longest: usize) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= longest && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.chars().count() <= longest && is_seen(text)
 }
 
 /// International format: a plus sign and 6 to 15 digits (E.164), grouped in whatever way people write them.
@@ -77,6 +119,21 @@ mod tests {
         {
             assert!(!is_phone_number(wrong), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_line_is_seen_as_what_it_is() {
+        for name in ["Ayşe Yılmaz", "İSTANBUL Işık", "José", "محمد", "שלום", "王小明", "Zoë’s Wiki – 2", "🙂"]
+        {
+            assert!(is_line(name, LONGEST_NAME), "{name}");
+        }
+        let unseen = "\u{0}\u{1f}\u{7f}\u{85}\u{9f}\u{ad}\u{34f}\u{61c}\u{115f}\u{180e}\u{200b}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
+                      \u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2066}\u{2067}\u{2068}\u{2069}\u{206f}\u{2800}\u{3164}\u{e000}\
+                      \u{fe0f}\u{feff}\u{ffa0}\u{fffb}\u{fffe}\u{e0001}\u{e0041}\u{e01ef}\u{f0000}\u{10ffff}";
+        for letter in unseen.chars() {
+            assert!(!is_line(&format!("Wi{letter}ki"), LONGEST_NAME), "{}", letter.escape_unicode());
+        }
+        assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
     }
 
     #[test]

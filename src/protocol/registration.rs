@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::client::{AuthMethod, Client, ClientDetails, ClientType, ConsentRule, GrantType};
 use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::profile::is_line;
 use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::{Scope, ScopeValue};
 use crate::protocol::secret::Secret;
@@ -217,8 +218,8 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
 /// Something to show on one line of a page.
 fn name(members: &Map<String, Value>) -> Result<Option<String>, Refusal> {
     let name = text(members, "client_name")?;
-    if name.is_some_and(|name| name.trim().is_empty() || name.chars().any(char::is_control)) {
-        return Err(invalid("The member client_name is something to show on one line."));
+    if name.is_some_and(|name| !is_line(name, LONGEST_NAME)) {
+        return Err(invalid("The member client_name is one line of characters that can be seen."));
     }
     Ok(name.map(str::to_owned))
 }

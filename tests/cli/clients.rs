@@ -121,6 +121,20 @@ fn every_fault_of_a_new_client_is_told_at_once() {
 }
 
 #[test]
+fn a_name_is_seen_as_what_it_is() {
+    let site = Site::new();
+    for name in ["\u{202e}ikiW", "Wi\u{200b}ki", "Wiki\u{2069}", "\u{3164}"] {
+        let arguments =
+            ["client", "add", "--id=app", "--type=public", "--redirect-uri=http://127.0.0.1/cb", "--name", name];
+        let fault = site.errors(&arguments, "").concat();
+        assert!(fault.contains("all of them visible"), "{}: {fault}", name.escape_unicode());
+        let arguments = ["user", "add", "--email=a@example.test", "--password-stdin", "--name", name];
+        let fault = site.errors(&arguments, "correct horse battery").concat();
+        assert!(fault.contains("all of them visible"), "{}: {fault}", name.escape_unicode());
+    }
+}
+
+#[test]
 fn a_confidential_client_authenticates() {
     let site = Site::new();
     let errors = site.errors(&[WEB, &["--auth-method=none"]].concat(), "");
@@ -205,7 +219,7 @@ async fn what_no_operator_made_is_approved_and_the_approval_taken_back() {
     assert_eq!((&approved["vouched_for"], &approved["approval"]["by"]), (&json!(true), &json!("operator")));
     assert_eq!(site.text(&["client", "withdraw-approval", "wiki"]), "client_id: wiki\nvouched_for: false\n");
     assert_eq!(site.json(&["client", "show", "wiki"])["vouched_for"], false);
-    let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
+    let trail = site.json(&["audit", "--client=wiki"]).to_string();
     assert!(trail.contains("\"detail\":\"approve\"") && trail.contains("withdraw approval"), "{trail}");
 }
 

@@ -56,7 +56,6 @@ impl Served {
                     rotate: None,
                     actor: Actor::Operator,
                     authority: Authority::Operator,
-                    authority: Authority::Operator,
                     request: None,
                 };
                 admin::execute(&directory, command).await

@@ -1,5 +1,6 @@
 //! Who is let through: bearer tokens, rules, scripts, paths.
 
+use sealgate::ambient::Clock;
 use sealgate::protocol::client::{Authority, Client, ClientId, Decision, SelfRegistration};
 use sealgate::protocol::secret::Secret;
 

@@ -232,7 +232,13 @@ async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
         assert!(words.contains(told), "{uris}: {words}");
         assert!(page.text().contains("<title>Error: "));
     }
-    for (field, wrong) in [("name", ""), ("name", "a\u{1}b"), ("description", &*"x".repeat(501))] {
+    for (field, wrong) in [
+        ("name", ""),
+        ("name", "a\u{1}b"),
+        ("name", "\u{202e}ikiW"),
+        ("description", "a\u{2067}b"),
+        ("description", &*"x".repeat(501)),
+    ] {
         assert!(register(&ben, &[(field, wrong)]).await.text().contains("aria-invalid"), "{field}");
     }
     assert!(ben.get("/console").await.text().contains("There is no client yet."));

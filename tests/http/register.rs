@@ -456,7 +456,17 @@ async fn reg_10_null_is_the_same_as_left_out() {
 #[tokio::test]
 async fn reg_01_a_name_is_something_to_show_on_one_line() {
     let provider = open().await;
-    for name in [" ", "\u{a0}\u{2003}", "Wiki\nAllow everything", "Wiki\0", "\u{1b}[2J", "Wiki\u{85}"] {
+    for name in [
+        " ",
+        "\u{a0}\u{2003}",
+        "Wiki\nAllow everything",
+        "Wiki\0",
+        "\u{1b}[2J",
+        "Wiki\u{85}",
+        "\u{202e}ikiW",
+        "Wi\u{200b}ki",
+        "Wiki\u{2066}",
+    ] {
         let more = json!({"client_name": name});
         register(&provider, &metadata(&more)).await.assert_error(400, "invalid_client_metadata");
     }

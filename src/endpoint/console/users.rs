@@ -13,7 +13,7 @@ use crate::endpoint::response::Response;
 use crate::page::Problem;
 use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
 use crate::protocol::params::Params;
-use crate::protocol::profile::{LONGEST_NAME, is_group, is_line};
+use crate::protocol::profile::{LONGEST_NAME, is_group, is_line, is_seen};
 use crate::protocol::secret::Secret;
 use crate::protocol::user::{Email, Role, Subject};
 use crate::store::UsersFound;
@@ -68,7 +68,7 @@ pub(super) async fn add(call: &Call<'_>, worker: &Worker) -> Result<Response, Fa
     let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
     let typed = Typed { email: text("email")?, name: text("name")?, groups: text("groups")?, roles: roles(&form) };
     let mut faults = Vec::new();
-    let email = Email::parse(&typed.email);
+    let email = Email::parse(&typed.email).filter(|email| is_seen(email.as_str()));
     match &email {
         None => faults.push(UserField::Email),
         Some(email) if call.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),

@@ -34,6 +34,8 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
         ("ANNA@example.test", "X", "", "has this address already"),
         ("nobody", "X", "", "such as name@example.com"),
         ("x@example.test", " ", "", "1 to 200 characters"),
+        ("x@example.test", "\u{202e}annA", "", "1 to 200 characters"),
+        ("a\u{200b}nna@example.test", "Anna", "", "such as name@example.com"),
         ("x@example.test", "X", "a,b", "aria-invalid"),
     ] {
         let page = anna.get("/console/users/new").await;
