@@ -43,6 +43,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     // Client and redirect URI before all else: until they are known to belong together, nothing may leave by a redirect.
     let no_way_back = |fault| match fault {
         NoWayBack::Client => Failure::page(Problem::UnknownClient),
+        NoWayBack::NoRedirectUri => Failure::page(Problem::NoRedirectUri),
+        NoWayBack::Repeated => Failure::page(Problem::InvalidRequest),
         NoWayBack::RedirectUri => Failure::page(Problem::RedirectUri),
     };
     let id = ReturnTo::client_id(&params).map_err(no_way_back)?;

@@ -11,6 +11,7 @@ use crate::page::{Consent, Problem, ScopeLine};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::params::Params;
+use crate::protocol::redirect_uri;
 use crate::protocol::scope::{Scope, ScopeValue};
 use crate::protocol::user::User;
 use crate::store::Committed;
@@ -49,10 +50,15 @@ fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
         .collect();
     let lines: Vec<ScopeLine<'_>> =
         shared.iter().map(|(value, values)| ScopeLine { scope: value.as_str(), values }).collect();
+    // A URI that is registered has a host; should it have none, the whole of it says where it leads.
+    let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
+    let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
     let content = Consent {
         action: &waiting.address(call, PAGE),
         csrf: &waiting.csrf(&form_of(user)),
         client: &waiting.client.name,
+        host: &host,
+        self_registered: waiting.client.registration.is_some() && !waiting.client.is_vouched_for(),
         account: user.email.as_str(),
         scopes: &lines,
         offline_access: scope.contains(ScopeValue::OfflineAccess),

@@ -67,6 +67,10 @@ pub struct Consent<'a> {
     pub csrf: &'a str,
     /// Name of the client that asks.
     pub client: &'a str,
+    /// Host of the address to which the browser goes back.
+    pub host: &'a str,
+    /// Whether the client registered itself, and nobody has approved it.
+    pub self_registered: bool,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: &'a str,
     /// What is asked for, without `offline_access`.
@@ -146,8 +150,10 @@ pub struct ErrorPage<'a> {
 pub enum Problem {
     /// `client_id` is missing, unknown or disabled.
     UnknownClient,
-    /// `redirect_uri` is missing or not registered, so there is nowhere to send the error (RFC 6749 §4.1.2.1).
+    /// `redirect_uri` is not registered, so there is nowhere to send the error (RFC 6749 §4.1.2.1).
     RedirectUri,
+    /// `redirect_uri` is missing, likewise.
+    NoRedirectUri,
     /// `post_logout_redirect_uri` is not registered.
     LogoutRedirectUri,
     /// The request is malformed in another way.

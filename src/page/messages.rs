@@ -69,6 +69,7 @@ messages! {
     plain consent_title = "consent-title" ();
     rich consent_heading = "consent-heading" (client, operator);
     rich consent_account = "consent-account" (account);
+    rich consent_self_registered = "consent-self-registered" (client, operator);
     rich consent_shares = "consent-shares" (client);
     rich consent_scope_openid = "consent-scope-openid" ();
     rich consent_scope_profile = "consent-scope-profile" ();
@@ -79,6 +80,7 @@ messages! {
     plain consent_nothing_stored = "consent-nothing-stored" ();
     plain consent_offline = "consent-offline" ();
     rich consent_offline_hint = "consent-offline-hint" (client);
+    rich consent_return = "consent-return" (host);
     plain consent_remembered = "consent-remembered" ();
     plain consent_allow = "consent-allow" ();
     plain consent_deny = "consent-deny" ();
@@ -115,6 +117,8 @@ messages! {
     rich error_unknown_client_text = "error-unknown-client-text" (operator);
     plain error_redirect_uri_title = "error-redirect-uri-title" ();
     rich error_redirect_uri_text = "error-redirect-uri-text" ();
+    plain error_no_redirect_uri_title = "error-no-redirect-uri-title" ();
+    rich error_no_redirect_uri_text = "error-no-redirect-uri-text" ();
     plain error_logout_redirect_uri_title = "error-logout-redirect-uri-title" ();
     rich error_logout_redirect_uri_text = "error-logout-redirect-uri-text" ();
     plain error_invalid_request_title = "error-invalid-request-title" ();

@@ -139,6 +139,7 @@ pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String
     match problem {
         Problem::UnknownClient => (t.error_unknown_client_title(), t.error_unknown_client_text(operator)),
         Problem::RedirectUri => (t.error_redirect_uri_title(), t.error_redirect_uri_text()),
+        Problem::NoRedirectUri => (t.error_no_redirect_uri_title(), t.error_no_redirect_uri_text()),
         Problem::LogoutRedirectUri => (t.error_logout_redirect_uri_title(), t.error_logout_redirect_uri_text()),
         Problem::InvalidRequest => (t.error_invalid_request_title(), t.error_invalid_request_text()),
         Problem::ExpiredForm => (t.error_expired_form_title(), t.error_expired_form_text()),

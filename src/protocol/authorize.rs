@@ -63,7 +63,11 @@ pub struct ReturnTo {
 pub enum NoWayBack {
     /// `client_id` is missing, repeated, unknown or disabled.
     Client,
-    /// `redirect_uri` is missing, repeated or not registered.
+    /// `redirect_uri` is missing.
+    NoRedirectUri,
+    /// `redirect_uri` is repeated.
+    Repeated,
+    /// `redirect_uri` is not registered.
     RedirectUri,
 }
 
@@ -79,9 +83,10 @@ impl ReturnTo {
     /// The way back to this client.
     ///
     /// # Errors
-    /// [`NoWayBack::RedirectUri`] when the request names no URI that the client registered.
+    /// Why not, when the request names no URI that the client registered.
     pub fn resolve(params: &Params, client: &Client) -> Result<Self, NoWayBack> {
-        let uri = params.one("redirect_uri").ok().flatten().ok_or(NoWayBack::RedirectUri)?;
+        let uri = params.one("redirect_uri").map_err(|_| NoWayBack::Repeated)?;
+        let uri = uri.filter(|uri| !uri.is_empty()).ok_or(NoWayBack::NoRedirectUri)?;
         if !client.redirects_to(uri) {
             return Err(NoWayBack::RedirectUri);
         }

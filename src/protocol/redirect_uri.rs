@@ -113,6 +113,13 @@ pub fn form_action(uri: &str) -> Option<String> {
     }
 }
 
+/// Host and port of a URI, as people are told them.
+pub fn host(uri: &str) -> Option<String> {
+    let url = Url::parse(uri).ok()?;
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
 /// Why a URI cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriFault {

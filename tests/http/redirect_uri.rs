@@ -54,7 +54,9 @@ async fn auth_06_an_empty_client_counts_as_none() {
 async fn auth_07_the_redirect_uri_is_required_even_when_one_alone_is_registered() {
     let provider = Provider::new().await;
     for value in ["-", ""] {
-        provider.get(&provider.c1().authorize(&[("redirect_uri", value)])).await.assert_error_page();
+        let page = provider.get(&provider.c1().authorize(&[("redirect_uri", value)])).await;
+        page.assert_error_page();
+        assert!(page.text().contains("The return address is missing"), "{page:?}");
     }
 }
 

@@ -11,9 +11,10 @@ use crate::console::console_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 18] = [
+const PROBLEMS: [(&str, Problem); 19] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
+    ("no-redirect-uri", Problem::NoRedirectUri),
     ("logout-redirect-uri", Problem::LogoutRedirectUri),
     ("invalid-request", Problem::InvalidRequest),
     ("expired-form", Problem::ExpiredForm),
@@ -114,9 +115,24 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         ScopeLine { scope: "phone", values: &[] },
         ScopeLine { scope: client, values: &[] },
     ];
-    let consent = Consent { action, csrf, client, account, scopes: &scopes, offline_access: true };
+    let consent = Consent {
+        action,
+        csrf,
+        client,
+        host: "app.example.com",
+        self_registered: true,
+        account,
+        scopes: &scopes,
+        offline_access: true,
+    };
     add("consent", pages.consent(&chrome, &consent));
-    add("consent-online", pages.consent(&chrome, &Consent { offline_access: false, scopes: &scopes[..3], ..consent }));
+    add(
+        "consent-online",
+        pages.consent(
+            &chrome,
+            &Consent { offline_access: false, self_registered: false, scopes: &scopes[..3], ..consent },
+        ),
+    );
 
     let accounts = [
         AccountLine { subject, name: Some(sample.person), email: account },

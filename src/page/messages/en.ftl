@@ -40,6 +40,9 @@ login-busy = Many people are signing in just now, so your password was not check
 consent-title = Allow access
 consent-heading = <bdi>{ $client }</bdi> wants access to your <bdi>{ $operator }</bdi> account
 consent-account = You are signed in as <bdi>{ $account }</bdi>.
+consent-self-registered =
+    <bdi>{ $client }</bdi> registered itself, under a name of its own choice. Nobody at <bdi>{ $operator }</bdi> has checked
+    it. Allow it only if you know it and have just started this yourself.
 consent-shares = If you allow this, <bdi>{ $client }</bdi> will receive:
 consent-scope-openid = Your user ID
 consent-scope-profile = Your profile
@@ -52,6 +55,7 @@ consent-offline = Keep access while I am away
 consent-offline-hint =
     <bdi>{ $client }</bdi> can then go on using your account without you signing in again. You can untick this and
     still allow the rest.
+consent-return = After your answer you go back to <bdi>{ $host }</bdi>.
 consent-remembered = If you allow this, you will not be asked again for the same access.
 consent-allow = Allow
 consent-deny = Deny
@@ -103,6 +107,10 @@ error-redirect-uri-title = The return address is not allowed
 error-redirect-uri-text =
     The application asked us to send you back to an address that it has not registered, so we stopped here to keep
     you safe. The people who run the application must register exactly the <code>redirect_uri</code> that it sends.
+error-no-redirect-uri-title = The return address is missing
+error-no-redirect-uri-text =
+    The application did not say where to send you back to, so we cannot go on. The people who run the application must send
+    the <code>redirect_uri</code> that they registered with every request.
 error-logout-redirect-uri-title = The return address is not allowed
 error-logout-redirect-uri-text =
     The application asked us to send you, after signing out, to an address that it has not registered, so we stopped
@@ -283,9 +291,9 @@ client-new-title = Register a client
 client-register = Register
 client-name = Name
 client-name-hint = People read it when they sign in and when they are asked for consent.
-client-name-wrong = Type a name of 1 to 200 characters.
+client-name-wrong = Type a name of 1 to 200 characters, all of them visible.
 client-description = What it is, in a sentence (optional)
-client-description-wrong = Type at most 500 characters on one line.
+client-description-wrong = Type at most 500 characters on one line, all of them visible.
 client-type = Type
 client-type-confidential = Confidential
 client-type-confidential-hint = It runs on a server and can keep a secret.

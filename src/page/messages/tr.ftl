@@ -32,6 +32,9 @@ login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kont
 consent-title = Erişim izni
 consent-heading = <bdi>{ $client }</bdi> uygulaması <bdi>{ $operator }</bdi> hesabınıza erişmek istiyor
 consent-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
+consent-self-registered =
+    <bdi>{ $client }</bdi> uygulaması, adını da kendi seçerek buraya kendiliğinden kaydoldu. <bdi>{ $operator }</bdi> hizmetini
+    yönetenler bu uygulamayı denetlemedi. Yalnızca bu uygulamayı tanıyorsanız ve işlemi az önce kendiniz başlattıysanız izin verin.
 consent-shares = İzin verirseniz <bdi>{ $client }</bdi> uygulamasına şunlar iletilecek:
 consent-scope-openid = Kullanıcı kimliğiniz
 consent-scope-profile = Profil bilgileriniz
@@ -44,6 +47,7 @@ consent-offline = Ben yokken de erişimi sürsün
 consent-offline-hint =
     Böylece <bdi>{ $client }</bdi> uygulaması, siz yeniden oturum açmadan hesabınızı kullanmayı sürdürebilir. İşareti
     kaldırıp yalnızca diğerlerine izin verebilirsiniz.
+consent-return = Yanıtınızdan sonra <bdi>{ $host }</bdi> adresine döneceksiniz.
 consent-remembered = İzin verirseniz aynı erişim için bir daha sorulmaz.
 consent-allow = İzin ver
 consent-deny = Reddet
@@ -96,6 +100,10 @@ error-redirect-uri-title = Dönüş adresine izin verilmiyor
 error-redirect-uri-text =
     Uygulama, sizi kayıtlı olmayan bir adrese geri göndermemizi istedi; güvenliğiniz için işlemi durdurduk.
     Uygulamayı yönetenlerin, gönderilen <code>redirect_uri</code> değerini aynen kaydetmesi gerekir.
+error-no-redirect-uri-title = Dönüş adresi eksik
+error-no-redirect-uri-text =
+    Uygulama, sizi hangi adrese geri göndereceğimizi belirtmedi; bu yüzden işlemi sürdüremiyoruz. Uygulamayı
+    yönetenlerin, kaydettikleri <code>redirect_uri</code> değerini her istekte göndermesi gerekir.
 error-logout-redirect-uri-title = Dönüş adresine izin verilmiyor
 error-logout-redirect-uri-text =
     Uygulama, oturum kapatıldıktan sonra sizi kayıtlı olmayan bir adrese göndermemizi istedi; bu yüzden işlemi durdurduk.
@@ -260,9 +268,9 @@ client-new-title = Yeni istemci
 client-register = Kaydet
 client-name = Ad
 client-name-hint = Kişiler bu adı oturum açarken ve izin verirken görür.
-client-name-wrong = 1–200 karakterlik bir ad yazın.
+client-name-wrong = 1–200 karakterlik bir ad yazın; görünmeyen karakter kullanmayın.
 client-description = Kısa açıklama (isteğe bağlı)
-client-description-wrong = Tek satırda en fazla 500 karakter yazın.
+client-description-wrong = Tek satırda en fazla 500 karakter yazın; görünmeyen karakter kullanmayın.
 client-type = Tür
 client-type-confidential = Gizli istemci
 client-type-confidential-hint = Bir sunucuda çalışır ve gizli anahtarını saklayabilir.
