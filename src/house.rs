@@ -15,6 +15,7 @@ use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, 
 use crate::endpoint;
 use crate::expiry::Expiry;
 use crate::gateway::{self, Decision, Gateway};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::error::Refusal;
 use crate::sealgate::Sealgate;
 use crate::server::Stop;
@@ -159,6 +160,10 @@ impl House {
             match self.sealgate.store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
                 Ok(swept) => {
                     self.sealgate.metrics.swept.inc_by(swept.removed as u64);
+                    for client in &swept.clients {
+                        let event = AuditEvent::new(self.sealgate.clock.now(), AuditKind::ClientDeleted, Actor::Server);
+                        self.sealgate.audit.note(event.with_client(client).with_detail("never used"));
+                    }
                     if !swept.more {
                         return;
                     }

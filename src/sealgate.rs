@@ -26,8 +26,7 @@ use crate::store::engine::Engine;
 use crate::store::{Store, StoreError};
 use crate::trust::Trust;
 
-/// The prefix of the client ids that belong to protected applications; nobody can register one.
-pub const INTERNAL_CLIENT: &str = "sealgate-app-";
+pub use crate::protocol::client::INTERNAL_CLIENT;
 
 /// The client through which people sign in to our own pages. The name after the prefix is none that an application can
 /// have.
@@ -114,6 +113,8 @@ impl Parts {
         let Self { config, clock, entropy, engine, signer, metrics } = self;
         let store =
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
+        settled.map_err(|error| line("store", &error))?;
         settle_keys(&store, signer.as_ref(), &clock).await?;
         Ok(Sealgate {
             attestations: Arc::new(read_attestations(&config, signer.as_ref())),

@@ -328,6 +328,7 @@ fn registration(mut section: Section<'_, '_>) -> Registration {
     Registration {
         mode: section.choice("mode", &modes).unwrap_or(RegistrationMode::Token),
         max_clients: section.number("max_clients", 1000, 1..=1_000_000),
+        unused: section.seconds("unused_seconds", 7 * DAY, HOUR..=365 * DAY),
     }
 }
 

@@ -118,6 +118,7 @@ impl Config {
         compare!(found, "registration", self.registration, registration, Registration {
             mode: "mode" Live,
             max_clients: "max_clients" Live,
+            unused: "unused_seconds" Live,
         });
         compare!(found, "pages", self.pages, pages, Pages {
             operator: "operator" Live,

@@ -370,6 +370,8 @@ pub struct Registration {
     pub mode: RegistrationMode,
     /// Clients registered over HTTP that may exist at once.
     pub max_clients: usize,
+    /// How long one of them stays that has never received a token.
+    pub unused: Duration,
 }
 
 /// Who may register a client over HTTP.

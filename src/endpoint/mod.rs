@@ -104,6 +104,7 @@ const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
 const FORM: usize = 64 * 1024;
+const METADATA: usize = 8 * 1024;
 
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
@@ -114,8 +115,8 @@ const ROUTES: &[Route] = &[
     json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
     json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
     json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
-    json("/oauth/register",                         Endpoint::Register,     "register",     POST,     Some(Bucket::Register)),
-    json("/oauth/register/*",                       Endpoint::Registration, "registration", MANAGE,   Some(Bucket::Register)),
+    metadata("/oauth/register",                     Endpoint::Register,     "register",     POST),
+    metadata("/oauth/register/*",                   Endpoint::Registration, "registration", MANAGE),
     page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
     page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
     page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
@@ -154,6 +155,11 @@ const fn json(
     charged: Option<Bucket>,
 ) -> Route {
     Route { path, endpoint, name, methods, style: Style::Json, cors: true, charged, body: FORM }
+}
+
+/// What takes a client's metadata, of which each is kept.
+const fn metadata(path: &'static str, endpoint: Endpoint, name: &'static str, methods: &'static [Method]) -> Route {
+    Route { body: METADATA, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
 }
 
 const fn page(

@@ -6,7 +6,7 @@
 use http::{Method, StatusCode};
 
 use crate::config::RegistrationMode;
-use crate::endpoint::call::Call;
+use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::protocol::audit::{Actor, AuditKind};
@@ -16,7 +16,7 @@ use crate::protocol::client::{
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::registration::{ClientMetadata, Issued, client_information, members};
 use crate::protocol::secret::{Secret, SecretHash};
-use crate::store::AddOutcome;
+use crate::store::Registered;
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
@@ -26,21 +26,22 @@ const SERVERS_OWN: [&str; 4] =
 
 /// A new client.
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    call.charge_site(Bucket::Register)?;
     let initial_token = authorize(call).await?;
     let metadata = ClientMetadata::parse(json(call)?)?;
-    let most = call.sealgate.config.registration.max_clients;
-    if call.sealgate.store.self_registered_clients(most).await? >= most {
-        // Strangers make these where registration is open: without a bound they could fill the disk.
-        tracing::warn!(most, "a registration was refused: registration.max_clients is reached");
-        return Err(Failure::Unavailable);
-    }
     let secret =
         (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
     let access_token = Secret::from_random(&call.random::<32>());
     let client = client(call, metadata, secret.as_ref(), &access_token)?;
-    match call.sealgate.store.register_client(&client, initial_token.as_ref()).await? {
-        AddOutcome::Added => {}
-        AddOutcome::Exists => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
+    let most = call.sealgate.config.registration.max_clients;
+    match call.sealgate.store.register_client(&client, initial_token.as_ref(), most).await? {
+        Registered::Added => {}
+        Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
+        Registered::Full => {
+            // Strangers make these where registration is open: without a bound they could fill the disk.
+            tracing::warn!(most, "a registration was refused: registration.max_clients is reached");
+            return Err(Failure::Unavailable);
+        }
     }
     note(call, AuditKind::ClientRegistered, &client);
     let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
@@ -86,6 +87,7 @@ fn client(
     access_token: &Secret,
 ) -> Result<Client, Failure> {
     let id = ClientId::parse(Secret::from_random(&call.random::<16>()).expose()).ok_or(Failure::Internal)?;
+    let unused_until = call.now.plus(call.sealgate.config.registration.unused);
     let mut client = Client {
         id,
         name: String::new(),
@@ -101,7 +103,11 @@ fn client(
         created_at: call.now,
         details: ClientDetails::default(),
         owner: None,
-        registration: Some(SelfRegistration { access_token: access_token.hash(), used: false, unused_until: None }),
+        registration: Some(SelfRegistration {
+            access_token: access_token.hash(),
+            used: false,
+            unused_until: Some(unused_until),
+        }),
         refresh_retry_seconds: None,
         approval: None,
         disabled: None,

@@ -80,6 +80,9 @@ async fn redeem(
         let grant = grant(call, code, &key, first.as_ref());
         let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
         let tokens = mint(call, &authorization, &user).await?;
+        if !call.sealgate.store.note_use(client).await? {
+            return Err(Refusal::invalid_grant("The client is no longer active.").into());
+        }
         if call.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
             // Whoever took something of it away while the token device signed has ended the grants that there were. This
             // one came after, and nobody holds its tokens yet.

@@ -221,11 +221,12 @@ impl AuditEvent {
         }
     }
 
-    /// Whether anybody can make such an event happen: a failed sign-in, or where registration is open, a client.
+    /// Whether anybody can make such an event happen: a failed sign-in, or where registration is open, a client, which goes
+    /// again by itself.
     pub fn is_anybodys(&self) -> bool {
         let of_client =
             matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);
-        self.kind == AuditKind::SignInFailed || (of_client && self.actor == Actor::Client)
+        self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
     /// The same, about this person.

@@ -14,6 +14,7 @@ mod interactions;
 mod keys;
 pub mod memory;
 pub mod migration;
+mod registrations;
 mod registry;
 mod restored;
 pub mod sealer;
@@ -37,6 +38,7 @@ pub use audit::{AuditPage, AuditRecord};
 pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
 pub use interactions::SignInAttempt;
+pub use registrations::Registered;
 pub use registry::{AddOutcome, UsersFound};
 pub use restored::Restored;
 pub use sessions::SessionPage;
@@ -120,6 +122,8 @@ pub struct Store {
     /// Forms that are kept.
     forms: AtomicUsize,
     sealing: Option<forms::Sealing>,
+    /// Clients that registered themselves.
+    registrations: AtomicUsize,
     trail: audit::Trail,
 }
 
@@ -170,6 +174,7 @@ impl Store {
             most_interactions,
             forms: AtomicUsize::new(0),
             sealing: None,
+            registrations: AtomicUsize::new(0),
             trail: audit::Trail::default(),
         }
     }

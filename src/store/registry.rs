@@ -2,10 +2,9 @@
 
 use crate::protocol::client::{Client, ClientId};
 use crate::protocol::grant::EndReason;
-use crate::protocol::secret::SecretHash;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Subject, User};
-use crate::store::engine::{Changes, Expect, Key};
+use crate::store::engine::{Changes, Expect};
 use crate::store::table::{self, Loaded, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
@@ -77,12 +76,25 @@ impl Store {
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
-        let existed = self.client(id).await?.is_some();
         // The record goes first: without it no new grant can come while the old ones are being ended.
-        self.write(Changes { delete: vec![table::client(id)], ..Changes::default() }).await?;
+        let existed = self.remove_client(id).await?;
         self.access_changed();
         self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
+    }
+
+    /// Removes a client's record alone, whatever races with it.
+    async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
+            let delete = vec![loaded.key().clone()];
+            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+            if self.commit(changes).await? == Committed::Yes {
+                self.registration_gone(&loaded.value);
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
     }
 
     /// Up to `limit` clients in the order of their ids, after `after`.
@@ -93,23 +105,6 @@ impl Store {
         let after = after.map(table::client);
         let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
-    }
-
-    /// How many clients came in through the registration endpoint, counted up to `most`.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn self_registered_clients(&self, most: usize) -> Result<usize, StoreError> {
-        let (mut count, mut after) = (0, None::<Key>);
-        loop {
-            let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(count) };
-            after = Some(last.key().clone());
-            count += page.iter().filter(|loaded| loaded.value.registration.is_some()).count();
-            if count >= most {
-                return Ok(count);
-            }
-        }
     }
 
     /// The person with this `sub`, enabled or not.
@@ -230,46 +225,5 @@ impl Store {
             }
         }
         Ok(UsersFound { users, next: last })
-    }
-
-    /// Keeps the hash of an initial access token (RFC 7591 §3) until it is used or too old.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
-        let key = table::once(hash);
-        let mut changes = table::create(key.clone(), &expires_at)?;
-        changes.put.push((table::expiry(expires_at, &key), Vec::new()));
-        self.write(changes).await
-    }
-
-    /// Whether an initial access token works, without using it up.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
-        let loaded = self.load::<UnixTime>(table::once(hash)).await?;
-        Ok(loaded.is_some_and(|loaded| now < loaded.value))
-    }
-
-    /// Adds a client and uses up the initial access token in the same step; `Exists` when either was there or gone.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn register_client(
-        &self,
-        client: &Client,
-        initial_token: Option<&SecretHash>,
-    ) -> Result<AddOutcome, StoreError> {
-        let mut changes = table::create(table::client(&client.id), client)?;
-        if let Some(hash) = initial_token {
-            let Some(token) = self.load::<UnixTime>(table::once(hash)).await? else { return Ok(AddOutcome::Exists) };
-            changes.expect.push(token.unchanged());
-            changes.delete.push(token.key().clone());
-        }
-        Ok(match self.commit(changes).await? {
-            Committed::Yes => AddOutcome::Added,
-            Committed::Conflict => AddOutcome::Exists,
-        })
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::protocol::client::{Client, ClientId};
 use crate::protocol::grant::Grant;
 use crate::protocol::secret::base64url;
 use crate::protocol::session::Session;
@@ -16,12 +17,14 @@ use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 const LATER: Duration = Duration::from_hours(24);
 
 /// What one pass did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Records that were removed.
     pub removed: usize,
     /// Records that live longer than was known when they were made, and were entered again.
     pub kept: usize,
+    /// Of these, the clients that had registered themselves and that nobody has used.
+    pub clients: Vec<ClientId>,
     /// Whether there may be more to do.
     pub more: bool,
 }
@@ -52,7 +55,7 @@ impl Store {
                 swept.more = false;
                 break;
             }
-            let removed = match self.sweep_one(&entry, record, now).await {
+            let removed = match self.sweep_one(&entry, record, now, &mut swept.clients).await {
                 Ok(removed) => removed,
                 // One damaged record must not stop every sweep at the same place.
                 Err(error) if is_of_record(&error) => {
@@ -89,11 +92,23 @@ impl Store {
         Ok(pending)
     }
 
-    async fn sweep_one(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<bool, StoreError> {
+    async fn sweep_one(
+        &self,
+        entry: &[u8],
+        record: &[u8],
+        now: UnixTime,
+        clients: &mut Vec<ClientId>,
+    ) -> Result<bool, StoreError> {
         let Some(bytes) = self.engine.get(record).await? else {
             self.write(Changes { delete: vec![entry.to_owned()], ..Changes::default() }).await?;
             return Ok(true);
         };
+        if record.first() == Some(&(Table::Client as u8)) {
+            let gone = self.sweep_client(entry, &table::decode::<Client>(record, bytes)?, now).await?;
+            let is_gone = gone.is_some();
+            clients.extend(gone);
+            return Ok(is_gone);
+        }
         let unchanged = Expect::Value(record.to_owned(), bytes.clone());
         let table = record.first().copied().unwrap_or_default();
         let is = |wanted: Table| table == wanted as u8;

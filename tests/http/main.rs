@@ -43,4 +43,5 @@ mod session;
 mod steps;
 mod token;
 mod token_request;
+mod unused;
 mod userinfo;

@@ -90,13 +90,22 @@ impl Provider {
 
     /// The provider started again: the same records, keys and clock, and nothing that was only in memory.
     pub(crate) async fn restarted(&self) -> Self {
-        self.restarted_as(ISSUER).await
+        self.restarted_from(&settings("")).await
     }
 
     /// The same under another issuer's name, as after a move.
     pub(crate) async fn restarted_as(&self, issuer: &str) -> Self {
+        self.restarted_from(&settings("").replace(ISSUER, issuer)).await
+    }
+
+    /// The same with further sections in its configuration.
+    pub(crate) async fn restarted_with(&self, more: &str) -> Self {
+        self.restarted_from(&settings(more)).await
+    }
+
+    async fn restarted_from(&self, settings: &str) -> Self {
         let parts = Parts {
-            config: Config::parse(&settings("").replace(ISSUER, issuer), Path::new("/nowhere")).unwrap(),
+            config: Config::parse(settings, Path::new("/nowhere")).unwrap(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
             engine: Arc::clone(&self.engine) as Arc<dyn Engine>,

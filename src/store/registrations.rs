@@ -1,0 +1,197 @@
+//! Clients that registered themselves: the tokens that let them, how many there may be, and when those go again that nobody
+//! has used. Strangers make them where registration is open, so how many there are is counted as they come and go; each
+//! request would have to read them all otherwise.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::protocol::client::{Client, ClientId, SelfRegistration};
+use crate::protocol::secret::SecretHash;
+use crate::protocol::time::UnixTime;
+use crate::store::engine::{Changes, Expect, Key};
+use crate::store::table::{self, Loaded, Table};
+use crate::store::{AddOutcome, Committed, Store, StoreError};
+
+/// Clients that are looked at in one step: see the sled engine on the size of a batch.
+const STEP: usize = 64;
+
+/// How a registration ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Registered {
+    /// The client is there.
+    Added,
+    /// The id was taken, or the initial access token was used up in between.
+    Lost,
+    /// There are as many as there may be.
+    Full,
+}
+
+impl Store {
+    /// Keeps the hash of an initial access token (RFC 7591 §3) until it is used or too old.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
+        let key = table::once(hash);
+        let mut changes = table::create(key.clone(), &expires_at)?;
+        changes.put.push((table::expiry(expires_at, &key), Vec::new()));
+        self.write(changes).await
+    }
+
+    /// Whether an initial access token works, without using it up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
+        let loaded = self.load::<UnixTime>(table::once(hash)).await?;
+        Ok(loaded.is_some_and(|loaded| now < loaded.value))
+    }
+
+    /// Adds a client unless there are `most` that registered themselves, and uses up the initial access token in the same
+    /// step.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn register_client(
+        &self,
+        client: &Client,
+        initial_token: Option<&SecretHash>,
+        most: usize,
+    ) -> Result<Registered, StoreError> {
+        // A place first: of those who come at the same moment each would find the last one.
+        if self.registrations.fetch_add(1, Ordering::AcqRel) >= most {
+            self.give_place_back();
+            return Ok(Registered::Full);
+        }
+        let outcome = self.add_registration(client, initial_token).await;
+        if !matches!(outcome, Ok(AddOutcome::Added)) {
+            self.give_place_back();
+        }
+        Ok(match outcome? {
+            AddOutcome::Added => Registered::Added,
+            AddOutcome::Exists => Registered::Lost,
+        })
+    }
+
+    async fn add_registration(
+        &self,
+        client: &Client,
+        initial_token: Option<&SecretHash>,
+    ) -> Result<AddOutcome, StoreError> {
+        let key = table::client(&client.id);
+        let mut changes = table::create(key.clone(), client)?;
+        let until = client.registration.as_ref().and_then(|own| own.unused_until);
+        changes.put.extend(until.map(|until| (table::expiry(until, &key), Vec::new())));
+        if let Some(hash) = initial_token {
+            let Some(token) = self.load::<UnixTime>(table::once(hash)).await? else { return Ok(AddOutcome::Exists) };
+            changes.expect.push(token.unchanged());
+            changes.delete.push(token.key().clone());
+        }
+        Ok(match self.commit(changes).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
+    }
+
+    /// Notes that a client is about to receive its first token, so that it stays. False when it has gone already.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
+        if client.registration.as_ref().is_none_or(|own| own.used) {
+            return Ok(true);
+        }
+        let used = |client: &mut Client| {
+            if let Some(own) = &mut client.registration {
+                *own = SelfRegistration { used: true, unused_until: None, ..own.clone() };
+            }
+        };
+        Ok(self.change_client(&client.id, used).await?.is_some())
+    }
+
+    /// Counts the clients that registered themselves, and gives those of an older program that nobody is known to have
+    /// used the time `unused` from now on. At a start, before anybody is served.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        loop {
+            let rows = self.engine.scan(&table::all(Table::Client), after.as_deref(), STEP).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = Some(last.clone());
+            let mut changes = Changes::default();
+            for (key, bytes) in rows {
+                let loaded: Loaded<Client> = match table::decode(&key, bytes) {
+                    Ok(loaded) => loaded,
+                    Err(error) => {
+                        // It keeps nobody else out.
+                        tracing::error!(%error, "a client cannot be read");
+                        continue;
+                    }
+                };
+                let Some(own) = &loaded.value.registration else { continue };
+                count += 1;
+                if own.used {
+                    continue;
+                }
+                let until = own.unused_until.unwrap_or_else(|| now.plus(unused));
+                if own.unused_until.is_none() {
+                    let own = SelfRegistration { unused_until: Some(until), ..own.clone() };
+                    let next = table::replace(&loaded, &Client { registration: Some(own), ..loaded.value.clone() })?;
+                    changes.expect.extend(next.expect);
+                    changes.put.extend(next.put);
+                }
+                // Also where it has one: it may have been approved when its time came, and lost the approval since.
+                changes.put.push((table::expiry(until, &key), Vec::new()));
+            }
+            if !changes.put.is_empty() {
+                self.write(changes).await?;
+            }
+        }
+        self.registrations.store(count, Ordering::Release);
+        Ok(())
+    }
+
+    /// How many clients have registered themselves.
+    pub fn self_registered_clients(&self) -> usize {
+        self.registrations.load(Ordering::Relaxed)
+    }
+
+    /// Lets a client go that nobody has used in time; its entry in the expiry index goes in any case. Yields its id if it
+    /// went.
+    pub(super) async fn sweep_client(
+        &self,
+        entry: &[u8],
+        loaded: &Loaded<Client>,
+        now: UnixTime,
+    ) -> Result<Option<ClientId>, StoreError> {
+        let client = &loaded.value;
+        if !client.is_left_unused(now) {
+            self.write(Changes { delete: vec![entry.to_owned()], ..Changes::default() }).await?;
+            return Ok(None);
+        }
+        // Whoever redeems a code at this very moment notes the use first, and then one of the two finds it changed.
+        let expect: Vec<Expect> = vec![loaded.unchanged()];
+        let delete = vec![entry.to_owned(), loaded.key().clone()];
+        if self.commit(Changes { expect, put: Vec::new(), delete }).await? == Committed::Conflict {
+            return Ok(None);
+        }
+        self.registration_gone(client);
+        self.access_changed();
+        Ok(Some(client.id.clone()))
+    }
+
+    pub(super) fn registration_gone(&self, client: &Client) {
+        if client.registration.is_some() {
+            self.give_place_back();
+        }
+    }
+
+    fn give_place_back(&self) {
+        // Never below zero: it is counted at the start, and commands on a store that nobody serves count nothing.
+        let less = |count: usize| count.checked_sub(1);
+        let _ = self.registrations.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    }
+}
