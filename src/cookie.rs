@@ -133,16 +133,12 @@ pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
 fn is_ours(pair: &[u8]) -> bool {
     let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
     let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
-    const OURS: [&[u8]; 6] = [
-        b"sealgate",
-        b"sealgate-browser",
-        b"sealgate-language",
-        b"sealgate-known",
-        b"sealgate-left",
-        b"sealgate-rounds",
-    ];
     OURS.contains(&bare)
 }
+
+/// Our cookies, without the prefix.
+const OURS: [&[u8]; 6] =
+    [b"sealgate", b"sealgate-browser", b"sealgate-language", b"sealgate-known", b"sealgate-left", b"sealgate-rounds"];
 
 /// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
 /// its value: `=sealgate=x` comes back as `sealgate=x`.

@@ -18,6 +18,8 @@ mod server;
 mod site;
 #[path = "support/softhsm.rs"]
 mod softhsm;
+#[path = "cli/transfer.rs"]
+mod transfer;
 #[path = "cli/usage.rs"]
 mod usage;
 #[path = "cli/users.rs"]

@@ -5,6 +5,7 @@
 mod engine {
     mod copies;
     mod forms;
+    mod import;
     mod migration;
     mod model;
     mod sled_only;

@@ -51,6 +51,12 @@ pub enum ExportError {
         /// How many lines were whole.
         lines: usize,
     },
+    /// The file is whole, and another one than was meant.
+    #[error("the file's SHA-256 is {found}, not the one that --sha256 gives; nothing was imported")]
+    OtherFile {
+        /// The digest found.
+        found: String,
+    },
     /// The file is not as it was written.
     #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]
     Altered {
@@ -142,7 +148,10 @@ pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Se
         }
         let altered = ExportError::Altered { line: lines.read };
         let Ok(trailer) = serde_json::from_slice::<Trailer>(&lines.line) else { return Err(altered) };
-        if trailer.records != records || trailer.sha256 != hex(&digest.finalize()) || lines.advance()? {
+        if trailer.records != records || trailer.sha256 != hex(&digest.finalize()) {
+            return Err(altered);
+        }
+        if lines.advance()? || !lines.line.is_empty() {
             return Err(altered);
         }
         store.import(&waiting).await?;
@@ -188,7 +197,8 @@ impl<R: BufRead> Lines<'_, R> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -23,7 +23,7 @@ mod wire;
 
 pub use answer::Answer;
 pub use execute::{CommandError, Directory, execute};
-pub use export::{ExportError, export, import};
+pub use export::{ExportError, export, hex, import};
 pub use hashing::{HashPassword, OnThisThread};
 pub use keys::{KeyHolder, NobodySigns};
 pub use reload::{Reload, Reloaded};

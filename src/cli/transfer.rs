@@ -1,13 +1,14 @@
 //! `sealgate export` and `sealgate import`.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::access::Access;
 use super::failure::Failure;
@@ -15,8 +16,8 @@ use super::output::Output;
 use crate::admin::{self, ExportError};
 use crate::ambient::{Clock, SystemClock};
 use crate::config::Store as Settings;
-use crate::store::Store;
 use crate::store::sled::{NewStore, Options, SledEngine};
+use crate::store::{Store, StoreError};
 
 /// What is exported, and where to.
 #[derive(Debug, Args)]
@@ -38,6 +39,9 @@ pub(super) struct ImportArguments {
     /// The issuer that the export was made under, if it is not the configuration's
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
+    /// The SHA-256 of the whole file, as `sha256sum` prints it: any other file is refused
+    #[arg(long, value_name = "DIGEST", value_parser = digest)]
+    sha256: Option<String>,
     /// The export is not from just now: end what may have ended since, as `restore` does
     #[arg(long)]
     old: bool,
@@ -104,14 +108,25 @@ fn write(access: &Access, settings: &Settings, file: &mut (impl Write + Send)) -
 pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Output) -> Result<(), Failure> {
     access.refuse_beside_server()?;
     let from = &arguments.from;
-    let named = |error: ExportError| Failure::line(format_args!("{}: {error}", from.display()));
-    let mut file = BufReader::new(File::open(from).map_err(|error| named(error.into()))?);
+    let named = |error: ExportError| match error {
+        ExportError::Store(StoreError::Broken(refused)) => {
+            Failure::line(format_args!("{}: {refused}; nothing was imported", from.display()))
+        }
+        error => Failure::line(format_args!("{}: {error}", from.display())),
+    };
+    let file = File::open(from).map_err(|error| named(error.into()))?;
+    let mut file = BufReader::new(Hashing { file, digest: Sha256::new() });
     let new = NewStore::begin(&access.config().store).map_err(Failure::line)?;
     let engine = Arc::new(SledEngine::open(new.settings(), Arc::new(())).map_err(Failure::line)?);
     let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
     let imported = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, usize::MAX).await?;
         let records = admin::import(&store, instance, &mut file).await?;
+        // An import reads to the file's end.
+        let found = admin::hex(&file.get_ref().digest.clone().finalize());
+        if arguments.sha256.as_ref().is_some_and(|meant| *meant != found) {
+            return Err(ExportError::OtherFile { found });
+        }
         if arguments.old {
             store.take_back_after_restore(SystemClock.now()).await?;
         }
@@ -125,4 +140,24 @@ pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Outp
     output.result(&json!({ "directory": store, "records": records }), || {
         format!("{}: {records} records\n", store.display())
     })
+}
+
+/// A file whose bytes are hashed as they are read.
+struct Hashing {
+    file: File,
+    digest: Sha256,
+}
+
+impl Read for Hashing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.digest.update(buffer.get(..read).unwrap_or_default());
+        Ok(read)
+    }
+}
+
+/// A SHA-256 in hexadecimal digits.
+fn digest(text: &str) -> Result<String, &'static str> {
+    let sound = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if sound { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits") }
 }

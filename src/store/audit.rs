@@ -204,7 +204,7 @@ impl Store {
 }
 
 /// The index entries of an event.
-fn entries(id: AuditId, event: &AuditEvent) -> impl Iterator<Item = Key> {
+pub(super) fn entries(id: AuditId, event: &AuditEvent) -> impl Iterator<Item = Key> {
     let of_user = event.subject.map(|subject| table::of_user(subject, Indexed::Audit));
     let of_client = event.client.as_ref().map(|client| table::of_client(client, Indexed::Audit));
     let age = table::entry(table::audit_ages(usize::from(event.is_anybodys())), &id.reversed());

@@ -10,6 +10,7 @@ mod browsers;
 pub mod engine;
 mod forms;
 mod grants;
+mod intake;
 mod interactions;
 mod keys;
 pub mod memory;

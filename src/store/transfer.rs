@@ -1,11 +1,14 @@
 //! Records on their way from one store to another, whatever the engines: all tables, indexes included, one object each.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::protocol::secret::{base64url, from_base64url};
-use crate::store::engine::{Changes, Key};
-use crate::store::migration::{self, VERSION};
+use crate::protocol::secret::base64url;
+use crate::store::engine::{Changes, Expect, Key};
+use crate::store::intake;
+use crate::store::migration::VERSION;
 use crate::store::table::{self, Table};
 use crate::store::{PAGE, Store, StoreError};
 
@@ -52,18 +55,39 @@ impl Store {
     }
 
     /// Keeps these records, older ones as the steps of a migration leave them, save those that [`Self::export`] leaves
-    /// out.
+    /// out; builds the indexes anew. For a store that nobody serves.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] for one that this program cannot have written; else when the store fails.
+    /// [`StoreError::Broken`] for a record that this program cannot have written, and for one of a key or an address that
+    /// another one has; else when the store fails.
     pub async fn import(&self, records: &[Record]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
-            let records = records.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
-            let put = records.into_iter().filter(|(key, _)| travels(key)).collect();
-            self.write(Changes { put, ..Changes::default() }).await?;
+            let (mut claims, mut changes) = (HashSet::new(), Changes::default());
+            for record in records {
+                let Some(entry) = intake::read(record)? else { continue };
+                for claim in entry.claims {
+                    // In the store from an earlier step, or of this one.
+                    if self.engine.get(&claim).await?.is_some() || !claims.insert(claim.clone()) {
+                        return Err(twice(record));
+                    }
+                    changes.expect.push(Expect::Absent(claim));
+                }
+                changes.put.extend(entry.put);
+            }
+            if !changes.put.is_empty() {
+                self.write(changes).await?;
+            }
         }
         Ok(())
     }
+}
+
+fn twice(record: &Record) -> StoreError {
+    let table = &record.table;
+    StoreError::Broken(format!(
+        "a record of table {table}: another one has its key or its address (key {})",
+        record.key
+    ))
 }
 
 /// Whether a record means anything in another store. Kept forms do not: their data key stays here.
@@ -84,28 +108,12 @@ fn record(key: &[u8], value: &[u8]) -> Result<Record, StoreError> {
     Ok(Record { table, key, version: Some(version), value: Some(value) })
 }
 
-fn bytes(record: &Record) -> Result<(Key, Vec<u8>), StoreError> {
-    let broken = |what: &str| StoreError::Broken(format!("a record of table {}: {what}", record.table));
-    let table = Table::from_name(&record.table).ok_or_else(|| broken("there is no such table"))?;
-    let mut key = table::all(table);
-    key.extend(from_base64url(&record.key).ok_or_else(|| broken("the key is not base64url"))?);
-    let value = match (record.version, &record.value) {
-        (None, None) => Vec::new(),
-        (Some(version), Some(value)) => {
-            let mut value = value.clone();
-            migration::bring_up(table, version, &mut value).map_err(broken)?;
-            table::encode(&value)?
-        }
-        _ => return Err(broken("a version without a value, or a value without a version")),
-    };
-    Ok((key, value))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::protocol::secret::from_base64url;
 
     #[test]
     fn every_table_has_a_name_of_its_own() {
@@ -119,7 +127,10 @@ mod tests {
     fn a_record_survives_the_way() {
         let value = [&[VERSION][..], br#"{"a":1}"#].concat();
         for (key, value) in [(&b"u\x00\xff"[..], &value[..]), (b"x1", b""), (b"g", &value)] {
-            assert_eq!(bytes(&record(key, value).unwrap()).unwrap(), (key.to_vec(), value.to_vec()));
+            let record = record(key, value).unwrap();
+            let json = serde_json::to_string(&record).unwrap();
+            assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+            assert_eq!(from_base64url(&record.key).unwrap(), key[1..]);
         }
     }
 
@@ -134,7 +145,7 @@ mod tests {
             json!({"table": "user", "key": "AA", "value": {}}),
             json!({"table": "user", "key": "AA", "version": 1}),
         ] {
-            assert!(matches!(bytes(&record(wrong)), Err(StoreError::Broken(_))));
+            assert!(matches!(intake::read(&record(wrong)), Err(StoreError::Broken(_))));
         }
     }
 

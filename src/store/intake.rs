@@ -1,0 +1,216 @@
+//! What an import takes. Each record is read as what its table holds, and written anew: what this program does not
+//! understand is refused, a record lies under the key that it gives itself, and the indexes follow from the records and
+//! from nothing that the file says of them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use crate::protocol::audit::{AuditEvent, AuditId};
+use crate::protocol::client::{Client, INTERNAL_CLIENT};
+use crate::protocol::code::Code;
+use crate::protocol::consent::Consent;
+use crate::protocol::grant::Grant;
+use crate::protocol::known_browser::KnownBrowsers;
+use crate::protocol::next_step::Interaction;
+use crate::protocol::profile::{is_line, is_seen};
+use crate::protocol::secret::from_base64url;
+use crate::protocol::session::{AppSession, Session};
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::{Subject, User};
+use crate::store::engine::{Key, Value};
+use crate::store::migration;
+use crate::store::table::{self, Table};
+use crate::store::{Record, SignInAttempt, StoreError, audit, grants, sessions};
+
+/// The longest name of a client or a person, characters.
+const LONGEST_NAME: usize = 200;
+/// Bytes of a key whose record does not say all of it: the table's, and a hash, or two halves of one.
+const HASHED: usize = 33;
+
+/// A record that can be taken, with the entries that belong to it.
+pub(super) struct Entry {
+    /// What nobody may have been given before: the record's own key, and a person's address.
+    pub(super) claims: Vec<Key>,
+    /// What is written.
+    pub(super) put: Vec<(Key, Value)>,
+}
+
+/// Reads a record; `None` for one of an index or of what does not travel.
+///
+/// # Errors
+/// [`StoreError::Broken`] for one that this program cannot have written.
+pub(super) fn read(record: &Record) -> Result<Option<Entry>, StoreError> {
+    let broken = |what: &str| {
+        let key: String = record.key.chars().take(60).collect();
+        StoreError::Broken(format!("a record of table {}: {what} (key {key})", record.table))
+    };
+    let table = Table::from_name(&record.table).ok_or_else(|| broken("there is no such table"))?;
+    let mut key = table::all(table);
+    key.extend(from_base64url(&record.key).ok_or_else(|| broken("the key is not base64url"))?);
+    let value = match (record.version, &record.value) {
+        (None, None) if matches!(table, Table::Index | Table::Expiry) => return Ok(None),
+        (Some(version), Some(value)) => {
+            let mut value = value.clone();
+            migration::bring_up(table, version, &mut value).map_err(broken)?;
+            value
+        }
+        _ => return Err(broken("a version without a value, or a value without a version")),
+    };
+    if matches!(table, Table::Meta | Table::Form) {
+        return Ok(None);
+    }
+    let read = Read { key, value };
+    entry(table, &read).map_err(broken)
+}
+
+struct Read {
+    key: Key,
+    value: Json,
+}
+
+fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
+    let entry = match table {
+        Table::Client => client(read)?,
+        Table::User => user(read)?,
+        // Follows from the person.
+        Table::Email => {
+            read.typed::<Subject>()?;
+            return Ok(None);
+        }
+        Table::Consent => {
+            let consent: Consent = read.typed()?;
+            read.under(table::consent(consent.subject, &consent.client), &consent)?
+        }
+        Table::KnownBrowsers => {
+            let known: KnownBrowsers = read.typed()?;
+            read.under(table::known_browsers(known.subject), &known)?.until(known.expires_at)
+        }
+        Table::Grant => {
+            let grant: Grant = read.typed()?;
+            let entry = read.under(table::grant(grant.id), &grant)?;
+            entry.with(grants::entries(&grant)).until(grant.expires_at)
+        }
+        Table::Session => {
+            let session: Session = read.typed()?;
+            let entry = read.under(table::session(session.id), &session)?;
+            entry.with(sessions::entries(&session)).until(session.expires_at)
+        }
+        Table::AppSession => {
+            let session: AppSession = read.typed()?;
+            read.under(table::app_session(session.id), &session)?.until(session.expires_at)
+        }
+        Table::Code => {
+            let code: Code = read.typed()?;
+            read.hashed(&table::all(Table::Code), &code)?.until(code.expires_at)
+        }
+        Table::Interaction => {
+            let interaction: Interaction = read.typed()?;
+            let prefix = table::interactions(&interaction.browser);
+            read.hashed(&prefix, &interaction)?.until(interaction.expires_at)
+        }
+        Table::SignInAttempt => {
+            let attempt: SignInAttempt = read.typed()?;
+            let prefix = table::sign_in_attempts(&attempt.browser);
+            read.hashed(&prefix, &attempt)?.until(attempt.expires_at)
+        }
+        Table::Once | Table::RevokedToken => {
+            let until: UnixTime = read.typed()?;
+            read.hashed(&table::all(table), &until)?.until(until)
+        }
+        Table::Audit => {
+            let event: AuditEvent = read.typed()?;
+            let id = read.key.get(1..).and_then(|id| id.try_into().ok()).map(AuditId::from_bytes);
+            let id = id.filter(|id| id.at() == event.at).ok_or(ANOTHERS_KEY)?;
+            read.under(table::audit(id), &event)?.with(audit::entries(id, &event))
+        }
+        Table::Index | Table::Expiry => return Err("it is an entry of an index, and has a value"),
+        Table::Meta | Table::Form => return Ok(None),
+    };
+    Ok(Some(entry))
+}
+
+const ANOTHERS_KEY: &str = "it lies under the key of another record";
+
+fn client(read: &Read) -> Result<Entry, &'static str> {
+    let client: Client = read.typed()?;
+    if client.id.as_str().starts_with(INTERNAL_CLIENT) {
+        return Err("its id belongs to a protected application");
+    }
+    if !is_line(&client.name, LONGEST_NAME) {
+        return Err("its name is not one line of up to 200 characters that can be seen");
+    }
+    let entry = read.under(table::client(&client.id), &client)?;
+    Ok(match client.registration.and_then(|own| own.unused_until) {
+        Some(until) => entry.until(until),
+        None => entry,
+    })
+}
+
+fn user(read: &Read) -> Result<Entry, &'static str> {
+    let user: User = read.typed()?;
+    if !is_line(&user.name, LONGEST_NAME) || !is_seen(user.email.as_str()) {
+        return Err("its name or address has characters that cannot be seen, or the name is not one line");
+    }
+    let mut entry = read.under(table::user(user.sub), &user)?;
+    let address = table::email(&user.email.lookup_key());
+    entry.claims.push(address.clone());
+    entry.put.push((address, encoded(&user.sub)?));
+    Ok(entry)
+}
+
+impl Read {
+    /// What it holds, all of which this program understands.
+    fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
+        let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it is not one of this table")?;
+        let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be written")?;
+        if is_kept(&self.value, &kept) { Ok(typed) } else { Err("it says something that this program does not know") }
+    }
+
+    /// The record under its own key, if that is the one that it came with.
+    fn under(&self, own: Key, record: &impl Serialize) -> Result<Entry, &'static str> {
+        if own != self.key {
+            return Err(ANOTHERS_KEY);
+        }
+        Ok(Entry { put: vec![(own.clone(), encoded(record)?)], claims: vec![own] })
+    }
+
+    /// The record under the key that it came with, which begins like this and ends in a hash.
+    fn hashed(&self, prefix: &[u8], record: &impl Serialize) -> Result<Entry, &'static str> {
+        if self.key.len() != HASHED || !self.key.starts_with(prefix) {
+            return Err(ANOTHERS_KEY);
+        }
+        self.under(self.key.clone(), record)
+    }
+}
+
+impl Entry {
+    fn with(mut self, entries: impl Iterator<Item = Key>) -> Self {
+        self.put.extend(entries.map(|entry| (entry, Value::new())));
+        self
+    }
+
+    /// With the entry that the sweeper finds it by.
+    fn until(self, end: UnixTime) -> Self {
+        let expiry = self.claims.first().map(|key| table::expiry(end, key));
+        self.with(expiry.into_iter())
+    }
+}
+
+fn encoded(record: &impl Serialize) -> Result<Value, &'static str> {
+    table::encode(record).map_err(|_| "it cannot be written")
+}
+
+/// Whether everything that was given is kept. What holds nothing need not be.
+fn is_kept(given: &Json, kept: &Json) -> bool {
+    match (given, kept) {
+        (Json::Object(given), Json::Object(kept)) => given.iter().all(|(name, value)| match kept.get(name) {
+            Some(kept) => is_kept(value, kept),
+            None => value.is_null(),
+        }),
+        (Json::Array(given), Json::Array(kept)) => {
+            given.len() == kept.len() && given.iter().zip(kept).all(|(given, kept)| is_kept(given, kept))
+        }
+        (given, kept) => given == kept,
+    }
+}

@@ -1,0 +1,69 @@
+//! `sealgate export` and `sealgate import`: what an operator types, and hears.
+
+use std::fs;
+
+use sealgate::admin::hex;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::site::Site;
+
+fn digest(file: &str) -> String {
+    hex(&Sha256::digest(fs::read(file).unwrap()))
+}
+
+/// Header and records as a file that is whole by its own account.
+fn whole(lines: &[String]) -> String {
+    let text = lines.join("\n") + "\n";
+    let last = json!({ "records": lines.len() - 1, "sha256": hex(&Sha256::digest(&text)) });
+    text + &last.to_string() + "\n"
+}
+
+/// A site with one person, exported; yields the file.
+fn exported(site: &Site) -> String {
+    site.add_user("anna@example.test");
+    let file = site.store_directory().with_file_name("export.ndjson").display().to_string();
+    site.text(&["export", "--to", &file]);
+    file
+}
+
+#[test]
+fn an_import_is_held_to_a_digest() {
+    let site = Site::new();
+    let file = exported(&site);
+    let meant = digest(&file);
+    let there = Site::new();
+    let import = |sha256: &str| -> Vec<String> { there.errors(&["import", "--from", &file, "--sha256", sha256], "") };
+    let refused = import(&"0".repeat(64)).concat();
+    assert!(refused.contains(&format!("the file's SHA-256 is {meant}")), "{refused}");
+    assert!(!there.store_directory().exists(), "it left something behind");
+    // A file that is whole by its own account, and another one.
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let other: Vec<String> = lines[..lines.len() - 1].iter().map(|line| line.replace("Anna", "Enna")).collect();
+    fs::write(&file, whole(&other)).unwrap();
+    assert!(import(&meant).concat().contains("not the one that --sha256 gives"));
+    fs::write(&file, text).unwrap();
+    let wrong = there.run(&["import", "--from", &file, "--sha256", "abc"], "");
+    assert_eq!(wrong.status.code(), Some(2));
+    there.json(&["import", "--from", &file, "--sha256", &meant.to_uppercase()]);
+    assert!(there.text(&["user", "list"]).contains("anna@example.test"));
+}
+
+#[test]
+fn a_record_that_cannot_be_taken_is_named_and_nothing_is_left_behind() {
+    let site = Site::new();
+    let file = exported(&site);
+    let text = fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let person = lines.iter_mut().find(|line| line.contains("\"user\"")).unwrap();
+    let start = person.find("\"value\":").unwrap();
+    *person = format!("{}\"value\":{{\"x\":1}}}}", &person[..start]);
+    lines.pop();
+    fs::write(&file, whole(&lines)).unwrap();
+    let there = Site::new();
+    let refused = there.errors(&["import", "--from", &file], "").concat();
+    assert!(refused.contains("a record of table user: it is not one of this table"), "{refused}");
+    assert!(refused.contains("nothing was imported") && !refused.contains("damaged"), "{refused}");
+    assert!(!there.store_directory().exists());
+}

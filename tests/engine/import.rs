@@ -1,0 +1,301 @@
+//! What an import takes: records that this program could have written, each once, and nothing else that a file says.
+
+use std::sync::Arc;
+
+use sealgate::admin;
+use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::protocol::client::{
+    AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
+};
+use sealgate::protocol::grant::{Grant, GrantId, GrantState};
+use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::secret::{SecretHash, base64url};
+use sealgate::protocol::session::{Session, SessionId, SignIn, Step};
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::store::engine::Engine;
+use sealgate::store::memory::MemoryEngine;
+use sealgate::store::{AddOutcome, GrantFilter, Store};
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+
+const HERE: &str = "https://id.example.test";
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+const LATER: UnixTime = UnixTime::from_seconds(1_800_009_000);
+
+fn anna() -> Subject {
+    Subject::from_random([1; 16])
+}
+
+async fn empty() -> (Store, Arc<MemoryEngine>) {
+    let engine = Arc::new(MemoryEngine::new());
+    (Store::open(engine.clone(), 10).await.unwrap(), engine)
+}
+
+fn person(sub: Subject, email: &str) -> User {
+    User {
+        sub,
+        email: Email::parse(email).unwrap(),
+        email_verified: true,
+        name: "Anna".into(),
+        phone_number: None,
+        picture: None,
+        roles: [].into(),
+        groups: ["staff".to_owned()].into(),
+        password: None,
+        state: UserState::Enabled,
+        created_at: NOW,
+        updated_at: NOW,
+    }
+}
+
+fn client(id: &str) -> Client {
+    Client {
+        id: ClientId::parse(id).unwrap(),
+        name: "Wiki".into(),
+        client_type: ClientType::Public,
+        auth_method: AuthMethod::None,
+        secrets: Vec::new(),
+        redirect_uris: vec![RedirectUri::parse("https://rp.test/cb").unwrap()],
+        post_logout_redirect_uris: Vec::new(),
+        scope: Scope::all(),
+        grant_types: vec![GrantType::AuthorizationCode],
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: NOW,
+        details: ClientDetails::default(),
+        owner: None,
+        registration: None,
+        refresh_retry_seconds: None,
+        approval: None,
+        disabled: None,
+    }
+}
+
+fn session() -> Session {
+    let sign_in = SignIn { subject: anna(), at: NOW, steps: vec![Step::Password] };
+    Session {
+        id: SessionId::from_random([3; 16]),
+        cookie: SecretHash::of(b"cookie"),
+        previous_cookie: None,
+        sign_ins: vec![sign_in],
+        created_at: NOW,
+        last_seen_at: NOW,
+        expires_at: LATER,
+        idle_seconds: 3600,
+        user_agent: "Browser".into(),
+        address: "192.0.2.1".parse().unwrap(),
+    }
+}
+
+/// A store with something in most tables.
+async fn filled() -> (Store, Arc<MemoryEngine>) {
+    let (store, engine) = empty().await;
+    assert_eq!(store.add_user(&person(anna(), "anna@example.test")).await.unwrap(), AddOutcome::Added);
+    assert_eq!(store.add_client(&client("wiki")).await.unwrap(), AddOutcome::Added);
+    store.begin_session(&session()).await.unwrap();
+    store.revoke_token("t", LATER).await.unwrap();
+    store.add_initial_token(&SecretHash::of(b"initial"), LATER).await.unwrap();
+    let event = AuditEvent::new(NOW, AuditKind::UserCreated, Actor::Operator).of(anna());
+    store.keep_audit(&[event]).await.unwrap();
+    (store, engine)
+}
+
+/// The lines of an export, without the first and the last one.
+async fn exported() -> Vec<Json> {
+    let mut file = Vec::new();
+    admin::export(&filled().await.0, HERE, NOW, &mut file).await.unwrap();
+    let lines: Vec<Json> =
+        file.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    lines[1..lines.len() - 1].to_vec()
+}
+
+/// The file that holds these records, whole by its own account.
+fn file(records: &[Json]) -> Vec<u8> {
+    let header = json!({"kind": "sealgate-export", "format": 1, "instance": HERE, "exported_at": NOW});
+    let lines: Vec<String> = [&header].into_iter().chain(records).map(Json::to_string).collect();
+    let text = lines.join("\n") + "\n";
+    let last = json!({"records": records.len(), "sha256": admin::hex(&Sha256::digest(&text))});
+    (text + &last.to_string() + "\n").into_bytes()
+}
+
+async fn import(records: &[Json]) -> Result<(Store, Arc<MemoryEngine>), String> {
+    let (store, engine) = empty().await;
+    let imported = admin::import(&store, HERE, &mut file(records).as_slice()).await;
+    imported.map(|_| (store, engine)).map_err(|error| error.to_string())
+}
+
+async fn rows(engine: &MemoryEngine) -> Vec<(Vec<u8>, Vec<u8>)> {
+    engine.scan(b"", None, 1000).await.unwrap()
+}
+
+fn of<'r>(records: &'r mut [Json], table: &str) -> &'r mut Json {
+    records.iter_mut().find(|record| record["table"] == table).unwrap_or_else(|| panic!("no {table}"))
+}
+
+#[tokio::test]
+async fn an_import_holds_byte_for_byte_what_was_exported() {
+    let records = exported().await;
+    for table in ["user", "email", "client", "session", "revoked_token", "once", "audit", "index", "expiry"] {
+        assert!(records.iter().any(|record| record["table"] == table), "{table}");
+    }
+    assert_eq!(rows(&import(&records).await.unwrap().1).await, rows(&filled().await.1).await);
+}
+
+#[tokio::test]
+async fn a_record_that_is_none_of_its_table_is_refused() {
+    for table in ["user", "client", "session", "revoked_token", "once", "audit", "email"] {
+        for value in [json!({"x": 1}), json!(null), json!("text"), json!([]), json!(-1)] {
+            let mut records = exported().await;
+            of(&mut records, table)["value"] = value.clone();
+            let refused = import(&records).await.err().unwrap_or_else(|| panic!("{table}: {value}"));
+            assert!(refused.contains(&format!("a record of table {table}")), "{refused}");
+        }
+    }
+    for table in ["grant", "app_session", "code", "interaction", "sign_in_attempt", "consent"] {
+        let mut records = exported().await;
+        let key = base64url(&[7; 32]);
+        records.push(json!({"table": table, "key": key, "version": 2, "value": {"x": 1}}));
+        assert!(import(&records).await.is_err(), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_record_says_beside_what_is_known_is_refused() {
+    for (table, member) in [("user", "/admin"), ("client", "/details/trusted"), ("session", "/sign_ins/0/strong")] {
+        let mut records = exported().await;
+        let (at, name) = member.rsplit_once('/').unwrap();
+        of(&mut records, table)["value"].pointer_mut(at).unwrap()[name] = json!(true);
+        let refused = import(&records).await.err().unwrap();
+        assert!(refused.contains("something that this program does not know"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_under_anothers_key_is_refused() {
+    let bens = base64url(Subject::from_random([2; 16]).as_bytes());
+    for (table, key) in [
+        ("user", bens.as_str()),
+        ("client", "d2lraTI"),
+        ("session", &bens),
+        ("audit", &bens),
+        ("once", &bens),
+        ("revoked_token", ""),
+    ] {
+        let mut records = exported().await;
+        of(&mut records, table)["key"] = json!(key);
+        let refused = import(&records).await.err().unwrap_or_else(|| panic!("{table}"));
+        assert!(refused.contains("under the key of another record"), "{table}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn no_key_and_no_address_stands_twice() {
+    for table in ["user", "client", "session", "audit", "once"] {
+        let mut records = exported().await;
+        let twice = of(&mut records, table).clone();
+        records.push(twice.clone());
+        assert!(import(&records).await.err().unwrap().contains("another one has its key"), "{table}");
+        // In another step too.
+        for number in 0..200_u8 {
+            let key = base64url(SecretHash::of(&[number]).as_bytes());
+            records.insert(1, json!({"table": "revoked_token", "key": key, "version": 1, "value": 1}));
+        }
+        assert!(import(&records).await.err().unwrap().contains("another one has its key"), "{table}");
+    }
+    let mut records = exported().await;
+    let other = Subject::from_random([2; 16]);
+    let value = serde_json::to_value(person(other, "ANNA@example.test")).unwrap();
+    records.push(json!({"table": "user", "key": base64url(other.as_bytes()), "version": 1, "value": value}));
+    assert!(import(&records).await.err().unwrap().contains("its address"));
+}
+
+#[tokio::test]
+async fn an_applications_own_client_is_refused() {
+    for id in ["sealgate-app-wiki", "sealgate-app-~own"] {
+        let mut records = exported().await;
+        let value = serde_json::to_value(client(id)).unwrap();
+        records.push(json!({"table": "client", "key": base64url(id.as_bytes()), "version": 1, "value": value}));
+        let refused = import(&records).await.err().unwrap();
+        assert!(refused.contains("belongs to a protected application"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_seen_as_what_they_are() {
+    for (table, member, value) in
+        [("client", "name", "\u{202e}ikiW"), ("user", "name", "An\u{200b}na"), ("user", "email", "a\u{ad}@b.test")]
+    {
+        let mut records = exported().await;
+        of(&mut records, table)["value"][member] = json!(value);
+        assert!(import(&records).await.err().unwrap().contains("can"), "{table} {member}");
+    }
+}
+
+#[tokio::test]
+async fn indexes_follow_from_the_records_and_not_from_the_file() {
+    let mut records = exported().await;
+    let ben = Subject::from_random([2; 16]);
+    let mine = |record: &Json| !matches!(record["table"].as_str(), Some("index" | "expiry" | "email"));
+    records.retain(mine);
+    // Ben's address would lead to Anna, and Anna's sessions be Ben's.
+    let address = SecretHash::of(b"ben@example.test");
+    records.push(json!({"table": "email", "key": base64url(address.as_bytes()), "version": 1, "value": anna()}));
+    let entry = [&b"u"[..], ben.as_bytes(), b"s", &[3; 16]].concat();
+    records.push(json!({"table": "index", "key": base64url(&entry)}));
+    records.push(json!({"table": "expiry", "key": base64url(&[0, 0, 0, 0, b'u'])}));
+    let (store, engine) = import(&records).await.unwrap();
+    assert_eq!(rows(&engine).await, rows(&filled().await.1).await);
+    assert_eq!(store.user_by_email(&Email::parse("ben@example.test").unwrap()).await.unwrap(), None);
+    assert!(store.user_by_email(&Email::parse("anna@example.test").unwrap()).await.unwrap().is_some());
+    assert_eq!(store.sessions_of_user(ben, None, 10).await.unwrap().sessions, []);
+    assert_eq!(store.sessions_of_user(anna(), None, 10).await.unwrap().sessions.len(), 1);
+    let trail = AuditFilter { subject: Some(anna()), ..AuditFilter::default() };
+    assert_eq!(store.audit_page(&trail, None, 10).await.unwrap().records.len(), 1);
+    // An entry of an index with a value is none.
+    records.push(json!({"table": "index", "key": base64url(b"x"), "version": 1, "value": 1}));
+    assert!(import(&records).await.is_err());
+}
+
+#[tokio::test]
+async fn grants_are_found_by_person_and_client_after_an_import() {
+    let mut records = exported().await;
+    let grant = Grant {
+        id: GrantId::from_bytes([9; 16]),
+        client: ClientId::parse("wiki").unwrap(),
+        subject: anna(),
+        session: session().id,
+        scope: Scope::all(),
+        auth_time: NOW,
+        acr: "1".into(),
+        amr: vec!["pwd".into()],
+        created_at: NOW,
+        expires_at: LATER,
+        state: GrantState::Active,
+        refresh: None,
+    };
+    let value = serde_json::to_value(&grant).unwrap();
+    records.push(json!({"table": "grant", "key": base64url(&[9; 16]), "version": 1, "value": value}));
+    let (store, _) = import(&records).await.unwrap();
+    for filter in [
+        GrantFilter { subject: Some(anna()), ..GrantFilter::default() },
+        GrantFilter { client: Some(grant.client.clone()), ..GrantFilter::default() },
+    ] {
+        assert_eq!(store.grants(&filter, None, 10).await.unwrap().grants, std::slice::from_ref(&grant));
+    }
+    // The sweeper finds it too.
+    let swept = store.sweep(UnixTime::from_seconds(LATER.seconds() + 86_400), 1000).await.unwrap();
+    assert!(swept.removed >= 4, "{swept:?}");
+    assert_eq!(store.grant(grant.id).await.unwrap().map(|loaded| loaded.value), None);
+}
+
+#[tokio::test]
+async fn nothing_may_stand_behind_the_last_line() {
+    for behind in ["x", "{}", "\n"] {
+        let mut longer = file(&exported().await);
+        longer.extend_from_slice(behind.as_bytes());
+        let (store, _) = empty().await;
+        assert!(admin::import(&store, HERE, &mut longer.as_slice()).await.is_err(), "{behind:?}");
+    }
+}
