@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-browser test-faults lint systemd fuzz bench-gate bench-signer audit clean
+.PHONY: help run test test-rust test-clients test-browser test-faults mutants lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
@@ -10,6 +10,7 @@ help:
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
+	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
 	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
@@ -48,6 +49,12 @@ test-faults:
 	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --test faults -- --nocapture --test-threads=1
 	$(CARGO) build --example legacy
 	$(CARGO) test --test read_only
+
+# Not a part of `make test`, which checks only that every mutant still stands in the source.
+mutants:
+	@.ci/install test
+	$(CARGO) test --no-run
+	$(CARGO) test --test mutants -- --ignored --nocapture
 
 # Not a part of `make test`: the first build takes minutes.
 fuzz:

@@ -1,0 +1,60 @@
+//! Mutants: each takes one guard out of the source, and names the tests that must fail without it. `make test` checks that
+//! every one still stands in the source; `make mutants` runs them, which takes an hour or two.
+//!
+//! `MUTANTS=word` runs those whose name or file has the word.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails, and a long one tells")]
+
+mod run;
+mod table;
+
+use std::path::Path;
+
+use run::{Outcome, Scratch};
+use table::Mutant;
+
+#[test]
+fn every_mutant_stands_in_the_source_once() {
+    let faults: Vec<String> = table::all().iter().filter_map(|mutant| mutant.fault(&table::root())).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn there_are_mutants_for_every_part_and_each_has_a_name_of_its_own() {
+    let mutants = table::all();
+    let mut names: Vec<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), mutants.len());
+    for part in
+        ["protocol", "endpoint", "gateway", "edge", "store", "limiter", "password", "bearer", "issuer", "cookie"]
+    {
+        let of_part = |mutant: &&Mutant| Path::new(&mutant.file).starts_with("src") && mutant.part() == part;
+        assert!(mutants.iter().any(|mutant| of_part(&mutant)), "{part}");
+    }
+}
+
+#[test]
+#[ignore = "builds the program once for each mutant: make mutants"]
+fn no_mutant_survives() {
+    let word = std::env::var("MUTANTS").unwrap_or_default();
+    let mutants: Vec<Mutant> =
+        table::all().into_iter().filter(|one| one.name.contains(&word) || one.file.contains(&word)).collect();
+    let scratch = Scratch::new(&table::root());
+    let unmutated = scratch.check(&mutants);
+    assert!(unmutated.is_empty(), "fail without any mutant:\n{}", unmutated.join("\n"));
+    let mut faults = Vec::new();
+    for (number, mutant) in mutants.iter().enumerate() {
+        let outcome = scratch.run(mutant);
+        println!("{}/{} {outcome:?}: {} ({})", number + 1, mutants.len(), mutant.name, mutant.file);
+        let fault = match (outcome, &mutant.survives) {
+            (Outcome::Killed, None) | (Outcome::Survived, Some(_)) => continue,
+            (Outcome::Killed, Some(_)) => "is killed, and the table explains why it survives",
+            (Outcome::Survived, None) => "survives",
+            (Outcome::DoesNotBuild, _) => "does not build",
+            (Outcome::NothingRan, _) => "has filters that match no test",
+        };
+        faults.push(format!("{} ({}) {fault}", mutant.name, mutant.file));
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}

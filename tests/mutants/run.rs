@@ -1,0 +1,154 @@
+//! A copy of the tree with its own target directory, in which one mutant at a time is built and its tests are run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::table::Mutant;
+
+/// The longest that a mutant's build and tests may take: one that hangs is noticed too.
+const LONGEST: Duration = Duration::from_mins(20);
+
+/// What became of a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// A test failed, or hung.
+    Killed,
+    /// All tests passed.
+    Survived,
+    /// It is no program.
+    DoesNotBuild,
+    /// Its filters match no test.
+    NothingRan,
+}
+
+/// The copy. It goes with this value.
+pub(crate) struct Scratch {
+    tree: PathBuf,
+    target: PathBuf,
+    _place: TempDir,
+}
+
+impl Scratch {
+    /// Copies what git knows of, or would add, and what is built.
+    pub(crate) fn new(root: &Path) -> Self {
+        // Beside the target directory: the copy is of some gigabytes, and /tmp may be memory.
+        fs::create_dir_all(root.join("target")).unwrap();
+        let place = tempfile::Builder::new().prefix("mutants-").tempdir_in(root.join("target")).unwrap();
+        let (tree, target) = (place.path().join("tree"), place.path().join("target"));
+        let listed = Command::new("git")
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .current_dir(root)
+            .output()
+            .unwrap();
+        assert!(listed.status.success(), "git lists no files");
+        for name in String::from_utf8(listed.stdout).unwrap().split('\0').filter(|name| !name.is_empty()) {
+            if root.join(name).is_file() {
+                let copy = tree.join(name);
+                fs::create_dir_all(copy.parent().unwrap()).unwrap();
+                fs::copy(root.join(name), copy).unwrap();
+            }
+        }
+        fs::create_dir_all(target.join("debug")).unwrap();
+        for built in ["deps", "build", ".fingerprint"] {
+            let from = root.join("target/debug").join(built);
+            if from.is_dir() {
+                let copied = Command::new("cp").arg("-a").arg(from).arg(target.join("debug")).status().unwrap();
+                assert!(copied.success(), "what is built was not copied");
+            }
+        }
+        Self { tree, target, _place: place }
+    }
+
+    /// Runs the tests of these mutants without any of them; yields what fails.
+    pub(crate) fn check(&self, mutants: &[Mutant]) -> Vec<String> {
+        let mut filters: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for mutant in mutants {
+            filters.entry(&mutant.test).or_default().extend(mutant.filters.iter().map(String::as_str));
+        }
+        let outcomes = filters.into_iter().map(|(test, filters)| (test, self.test(test, &filters)));
+        outcomes
+            .filter(|(_, (outcome, _))| *outcome != Outcome::Survived)
+            .map(|(test, (outcome, told))| format!("{test}: {outcome:?}\n{told}"))
+            .collect()
+    }
+
+    /// Builds a mutant and runs its tests.
+    pub(crate) fn run(&self, mutant: &Mutant) -> Outcome {
+        let file = self.tree.join(&mutant.file);
+        let source = fs::read_to_string(&file).unwrap();
+        fs::write(&file, mutant.applied(&source)).unwrap();
+        let filters: Vec<&str> = mutant.filters.iter().map(String::as_str).collect();
+        let (outcome, told) = self.test(&mutant.test, &filters);
+        fs::write(&file, source).unwrap();
+        if outcome == Outcome::DoesNotBuild {
+            println!("{told}");
+        }
+        outcome
+    }
+
+    fn test(&self, test: &str, filters: &[&str]) -> (Outcome, String) {
+        let target = if test == "lib" { vec!["--lib"] } else { vec!["--test", test] };
+        let build = self.cargo(&[&["--no-run"], &target[..]].concat());
+        let Some(build) = build else { return (Outcome::DoesNotBuild, "the build took too long".to_owned()) };
+        if !build.status.success() {
+            return (Outcome::DoesNotBuild, String::from_utf8_lossy(&build.stderr).into_owned());
+        }
+        let Some(run) = self.cargo(&[&target[..], &["--"], filters].concat()) else {
+            return (Outcome::Killed, "it hangs".to_owned());
+        };
+        let told = String::from_utf8_lossy(&run.stdout).into_owned();
+        let outcome = match () {
+            () if !run.status.success() => Outcome::Killed,
+            () if told.contains("running 0 tests") => Outcome::NothingRan,
+            () => Outcome::Survived,
+        };
+        (outcome, told)
+    }
+
+    /// `None` when it takes too long.
+    fn cargo(&self, arguments: &[&str]) -> Option<Output> {
+        let told = |name: &str| fs::File::create(self.target.join(name)).unwrap();
+        let mut child = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["test", "--quiet", "--locked"])
+            .args(arguments.iter().filter(|one| **one != "--quiet"))
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env_remove("MUTANTS")
+            .current_dir(&self.tree)
+            .stdin(Stdio::null())
+            .stdout(told("stdout"))
+            .stderr(told("stderr"))
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + LONGEST;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > deadline {
+                kill_with_its_children(child.id()).unwrap();
+                child.wait().unwrap();
+                return None;
+            }
+            thread::sleep(Duration::from_millis(200));
+        };
+        let read = |name: &str| fs::read(self.target.join(name)).unwrap_or_default();
+        Some(Output { status, stdout: read("stdout"), stderr: read("stderr") })
+    }
+}
+
+/// cargo hands no signal on to the tests that it runs.
+fn kill_with_its_children(parent: u32) -> io::Result<()> {
+    for child in fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?.split_whitespace() {
+        if let Ok(child) = child.parse() {
+            let _ = kill_with_its_children(child);
+        }
+    }
+    Command::new("kill").args(["-9", &parent.to_string()]).status().map(|_| ())
+}

@@ -1,0 +1,72 @@
+//! The table: what is taken out, and what must notice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// One guard, taken out.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mutant {
+    /// What the program would do.
+    pub(crate) name: String,
+    /// The source.
+    pub(crate) file: String,
+    /// The text that stands there once.
+    pub(crate) old: String,
+    /// What takes its place.
+    pub(crate) new: String,
+    /// The target whose tests must fail: `lib`, or one of those in `tests`.
+    pub(crate) test: String,
+    /// The names of those tests, or parts of names.
+    pub(crate) filters: Vec<String>,
+    /// Why none fails, where that is right.
+    pub(crate) survives: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    mutant: Vec<Mutant>,
+}
+
+impl Mutant {
+    /// The part of the program that it is in.
+    pub(crate) fn part(&self) -> &str {
+        self.file.split('/').nth(1).unwrap_or_default().trim_end_matches(".rs")
+    }
+
+    /// The source without the guard.
+    pub(crate) fn applied(&self, source: &str) -> String {
+        source.replacen(&self.old, &self.new, 1)
+    }
+
+    /// What is wrong with the row.
+    pub(crate) fn fault(&self, root: &Path) -> Option<String> {
+        let source = fs::read_to_string(root.join(&self.file)).unwrap_or_default();
+        let why = match source.matches(&self.old).count() {
+            1 if self.old == self.new => "changes nothing".to_owned(),
+            1 if self.filters.is_empty() => "names no test".to_owned(),
+            1 => return None,
+            count => format!("its text stands there {count} times; bring it up to the source"),
+        };
+        Some(format!("{} ({}): {why}", self.name, self.file))
+    }
+}
+
+/// The project's directory.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All rows, in the order of the files.
+pub(crate) fn all() -> Vec<Mutant> {
+    let rows = fs::read_dir(root().join("tests/mutants")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = rows.filter(|file| file.extension().is_some_and(|kind| kind == "toml")).collect();
+    files.sort();
+    let read = |file: PathBuf| {
+        let text = fs::read_to_string(&file).unwrap();
+        toml::from_str::<Table>(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display())).mutant
+    };
+    files.into_iter().flat_map(read).collect()
+}
