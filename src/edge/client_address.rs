@@ -25,12 +25,12 @@ pub fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted:
     let mut address = peer;
     let lines = headers.get_all(FORWARDED_FOR).iter();
     'walk: for line in lines.rev() {
-        let Ok(line) = line.to_str() else { return (peer, secure(own_tls, headers)) };
-        for hop in line.rsplit(',') {
+        // As bytes: a client that wrote one beyond ASCII would otherwise hide behind its proxy's address.
+        for hop in line.as_bytes().rsplit(|byte| *byte == b',') {
             if !is_trusted(&address) {
                 break 'walk;
             }
-            match hop_address(hop.trim_matches([' ', '\t'])) {
+            match str::from_utf8(hop).ok().and_then(|hop| hop_address(hop.trim_matches([' ', '\t']))) {
                 Some(hop) => address = hop,
                 None => return (peer, secure(own_tls, headers)),
             }
@@ -112,6 +112,20 @@ mod tests {
     #[test]
     fn what_a_stranger_claims_is_not_even_read() {
         assert_eq!(client("10.0.0.1", &["rubbish, 198.51.100.7"]), "198.51.100.7");
+    }
+
+    #[test]
+    fn no_byte_that_a_stranger_writes_hides_them() {
+        for claim in [&b"\xff"[..], b"\xff\xfe, \xc5\x9f", b"\xff,", b"10.0.0.9\xff", b"\x80 10.0.0.9"] {
+            let list = [claim, b", 198.51.100.7, 10.2.2.2"].concat();
+            let one = HeaderMap::from_iter([(FORWARDED_FOR, HeaderValue::from_bytes(&list).unwrap())]);
+            let mut two = HeaderMap::from_iter([(FORWARDED_FOR, HeaderValue::from_bytes(claim).unwrap())]);
+            two.append(FORWARDED_FOR, HeaderValue::from_static("198.51.100.7"));
+            for headers in [one, two] {
+                let (address, _) = client_address("10.0.0.1".parse().unwrap(), false, &headers, &nets());
+                assert_eq!(address.to_string(), "198.51.100.7", "{claim:?}");
+            }
+        }
     }
 
     #[test]

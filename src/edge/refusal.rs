@@ -82,7 +82,7 @@ fn wording(status: StatusCode) -> (&'static str, &'static str) {
 
 /// Whether a person is looking: programs rarely name text/html.
 fn prefers_page(request: &HeaderMap) -> bool {
-    request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| value.contains("text/html"))
+    request.get_all(ACCEPT).iter().any(|value| memchr::memmem::find(value.as_bytes(), b"text/html").is_some())
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ const LANGUAGE_REMEMBERED: u64 = 31_536_000;
 /// Where a navigation comes from, as the browser says (Fetch Metadata §2.4); no script can set it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// Of what a browser calls itself, so many bytes are looked at.
+const LONGEST_USER_AGENT: usize = 800;
+
 /// The longest form that becomes a query, bytes: well below the smallest limit that proxies have for a request's head.
 const LONGEST_QUERY: usize = 8 * 1024;
 
@@ -299,7 +302,9 @@ impl<'a> Call<'a> {
 
     /// What the browser calls itself, cut to what is worth keeping.
     pub fn user_agent(&self) -> String {
-        let text = self.request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        // A byte beyond ASCII hides no device from the list of sessions.
+        let bytes = self.request.headers().get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+        let text = String::from_utf8_lossy(bytes.get(..LONGEST_USER_AGENT).unwrap_or(bytes));
         text.chars().take(200).collect()
     }
 

@@ -269,7 +269,7 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
 /// How to speak where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
 /// Browsers name text/html when they open a document; programs ask for anything.
 fn stray_style(request: &Request<Bytes>) -> Style {
-    let names_html = |value: &HeaderValue| value.to_str().is_ok_and(|ranges| ranges.contains("text/html"));
+    let names_html = |value: &HeaderValue| memchr::memmem::find(value.as_bytes(), b"text/html").is_some();
     let opens = matches!(*request.method(), Method::GET | Method::HEAD);
     if opens && request.headers().get_all(ACCEPT).iter().any(names_html) { Style::Page } else { Style::Json }
 }

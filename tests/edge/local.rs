@@ -194,4 +194,8 @@ fn a_trusted_proxy_says_who_the_client_is() {
     let body = Edge::before(&[]).ask(request).json();
     assert_eq!((&body["address"], &body["secure"]), (&"127.0.0.1".into(), &false.into()));
     assert_ne!(body["request_id"], "from-the-proxy");
+    // What the client has written before that hides it from nobody.
+    let mut client = trusting.client();
+    client.send(b"GET /local/o HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: \xff, 198.51.100.7\r\n\r\n");
+    assert_eq!(client.reply().json()["address"], "198.51.100.7");
 }
