@@ -297,6 +297,7 @@ impl Front for House {
             ConnectionEvent::Opened => metrics.connections.inc(),
             ConnectionEvent::Closed => metrics.connections.dec(),
             ConnectionEvent::TooManyFromPeer => metrics.turned_away("too_many_from_peer"),
+            ConnectionEvent::TooManyStreams => metrics.turned_away("too_many_streams"),
             ConnectionEvent::HandshakeFailed => metrics.turned_away("handshake_failed"),
             ConnectionEvent::HeadTooSlow => metrics.turned_away("head_too_slow"),
             ConnectionEvent::HeadTooLarge => metrics.turned_away("head_too_large"),

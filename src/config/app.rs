@@ -37,6 +37,10 @@ pub struct App {
     pub identity: Identity,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
     pub preserve_host: bool,
+    /// Requests that may be under way at the application at once; further ones wait.
+    pub max_requests: usize,
+    /// Those of one client address (IPv6: a /64), exchanges that last left out.
+    pub max_requests_per_client: usize,
     /// Longest wait for a connection to an upstream.
     pub connect_timeout: Duration,
     /// Longest silence of an upstream.

@@ -160,6 +160,7 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
     }
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
     let cores = thread::available_parallelism().map_or(1, usize::from);
+    let max_connections = section.number("max_connections", 8192, 1..=1_000_000);
     let server = Server {
         listen,
         tls: certificates.iter().map(|certificate| certificate.files.clone()).collect(),
@@ -172,8 +173,8 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
         header_bytes: section.number("header_bytes", 32 * 1024, 4 * 1024..=256 * 1024),
         body_timeout: section.seconds("body_timeout_seconds", 30, 1..=10 * MINUTE),
         idle_timeout: section.seconds("idle_timeout_seconds", 60, 1..=HOUR),
-        max_connections: section.number("max_connections", 8192, 1..=1_000_000),
-        max_connections_per_peer: section.number("max_connections_per_peer", 256, 1..=1_000_000),
+        max_connections,
+        max_connections_per_peer: section.number("max_connections_per_peer", max_connections.min(1024), 1..=1_000_000),
         shutdown_timeout: section.seconds("shutdown_timeout_seconds", 30, 0..=HOUR),
     };
     if server.max_connections_per_peer > server.max_connections {

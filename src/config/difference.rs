@@ -254,6 +254,8 @@ fn changed_keys(old: &App, new: &App) -> Vec<String> {
         trusted_issuers: "trusted_issuers" Live,
         identity: "" ByParts,
         preserve_host: "preserve_host" Live,
+        max_requests: "max_requests" Live,
+        max_requests_per_client: "max_requests_per_client" Live,
         connect_timeout: "connect_timeout_seconds" Live,
         read_timeout: "read_timeout_seconds" Live,
         write_timeout: "write_timeout_seconds" Live,

@@ -281,7 +281,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, peer) = listener.accept().await.unwrap();
-        let quota = Quota::new(1, 1, Vec::new());
+        let quota = Quota::new(1, 1, 1, Vec::new());
         let ticket = quota.admit(quota.room().await, peer.ip()).unwrap();
         (Connection::new(socket, peer, ticket, patience), client)
     }

@@ -11,7 +11,7 @@ use pingora::proxy::Session;
 use super::lasting::{Admitted, LONG_BODY, Lasting, Switch, Ticket};
 use super::shown_path::shown_path;
 use super::stage::Stage;
-use super::upstream::Server;
+use super::upstream::{Server, Turn};
 use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
 /// See the module's page.
@@ -24,6 +24,8 @@ pub(crate) struct Exchange {
     pub(super) forward: Option<Forward>,
     /// The upstream that the request goes to, or could not be sent to.
     pub(super) server: Option<Arc<Server>>,
+    /// Its turn at the application.
+    pub(super) turn: Option<Turn>,
     pub(super) uploaded: u64,
     pub(super) downloaded: u64,
     /// What cuts it off.
@@ -48,6 +50,7 @@ impl Exchange {
             answered_by: AnsweredBy::Edge,
             forward: None,
             server: None,
+            turn: None,
             uploaded: 0,
             downloaded: 0,
             switch: None,
@@ -82,6 +85,9 @@ impl Exchange {
         let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
         let admitted = Arc::new(Admitted { head: self.head_again(session), app });
         let ticket = lasting.begin(Arc::clone(&admitted), switch);
+        if let Some(turn) = &mut self.turn {
+            turn.lasts();
+        }
         self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 

@@ -12,15 +12,19 @@ pub(super) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
 }
 
-/// No tunnel, and no head that is longer than `limit`, counted as HTTP/2 does (RFC 9113 §6.5.2).
+/// A head's length as HTTP/2 counts it (RFC 9113 §6.5.2).
+pub(super) fn head_length(request: &RequestHeader) -> usize {
+    let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
+    fields.sum::<usize>() + request.raw_path().len()
+}
+
+/// No tunnel, and no head that is longer than `limit`, counted as HTTP/2 does.
 pub(super) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if request.method == Method::CONNECT {
         return Err(refused(405, "no tunnels here"));
     }
     let Some(limit) = limit else { return Ok(()) };
-    let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
-    let length = fields.sum::<usize>() + request.raw_path().len();
-    if length > limit { Err(refused(431, "the request's head is too long")) } else { Ok(()) }
+    if head_length(request) > limit { Err(refused(431, "the request's head is too long")) } else { Ok(()) }
 }
 
 /// Exactly one `Host`, and a valid one; HTTP/2's `:authority` becomes one.

@@ -82,7 +82,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
         stop: ShutdownWatch,
         ready: mpsc::Sender<String>,
     ) -> Self {
-        let guard = Arc::new(Guard { app: Arc::new(Severable(Arc::new(app))), limits, watch });
+        let app = Severable { app: Arc::new(app), quota: Arc::clone(&quota), watch: Arc::clone(&watch) };
+        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch });
         Self { name, threads, listeners, guard, quota, stop, ready: Some(ready) }
     }
 }

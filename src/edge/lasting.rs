@@ -5,7 +5,7 @@
 //! A short exchange never gets here and costs nothing but its [`Switch`].
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::ops::Bound::{Excluded, Included};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use atomic_waker::AtomicWaker;
+use h2::Reason;
 use http::request;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
@@ -23,8 +24,12 @@ use pingora::server::ShutdownWatch;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::Standing;
+use super::fields::head_length;
+use super::guard::Watch;
+use super::proxy::peer;
+use super::quota::Quota;
 use super::stage::Stages;
+use super::{ConnectionEvent, Standing};
 
 /// From this age on an exchange lasts, whatever its head promised.
 pub(super) const LONG: Duration = Duration::from_secs(1);
@@ -63,8 +68,12 @@ impl Switch {
 }
 
 /// An HTTP application whose exchanges can be cut off: dropping one closes its HTTP/1 connection, or resets its HTTP/2
-/// stream, and closes the connection to the upstream.
-pub(super) struct Severable<A>(pub(super) Arc<A>);
+/// stream, and closes the connection to the upstream. Those of HTTP/2 are counted.
+pub(super) struct Severable<A> {
+    pub(super) app: Arc<A>,
+    pub(super) quota: Arc<Quota>,
+    pub(super) watch: Watch,
+}
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
@@ -80,28 +89,41 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
         Self: 'all,
     {
         let switch = Arc::new(Switch::default());
+        let mut place = None;
         if session.is_http2() {
+            place = self.quota.begin(peer(&session), head_length(session.req_header()));
+            if place.is_none() {
+                // "Nothing was done, try again" (RFC 9113 §8.7). Words would wait for a client that need not read them, and
+                // the head would be kept as long.
+                (self.watch)(ConnectionEvent::TooManyStreams);
+                session.shutdown_with_reason(Reason::REFUSED_STREAM);
+                return Box::pin(ready(None));
+            }
             session.req_header_mut().extensions_mut().insert(Arc::clone(&switch));
         } else {
             session.set_connection_user_context(Some(Box::new(Arc::clone(&switch))));
         }
-        let mut exchange = self.0.process_new_http(session, shutdown);
-        Box::pin(poll_fn(move |cx| match exchange.as_mut().poll(cx) {
-            Poll::Ready(reused) => Poll::Ready(reused),
-            Poll::Pending => switch.poll_thrown(cx).map(|()| None),
+        let mut exchange = self.app.process_new_http(session, shutdown);
+        Box::pin(poll_fn(move |cx| {
+            // Held for as long as the exchange.
+            let _ = &place;
+            match exchange.as_mut().poll(cx) {
+                Poll::Ready(reused) => Poll::Ready(reused),
+                Poll::Pending => switch.poll_thrown(cx).map(|()| None),
+            }
         }))
     }
 
     fn h2_options(&self) -> Option<H2Options> {
-        self.0.h2_options()
+        self.app.h2_options()
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        self.0.server_options()
+        self.app.server_options()
     }
 
     async fn http_cleanup(&self) {
-        self.0.http_cleanup().await;
+        self.app.http_cleanup().await;
     }
 }
 

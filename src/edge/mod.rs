@@ -214,6 +214,8 @@ pub enum ConnectionEvent {
     Closed,
     /// Turned away: its address has as many as it may have.
     TooManyFromPeer,
+    /// A request over HTTP/2 was turned away: its address, or all together, have as many as they may have.
+    TooManyStreams,
     /// The TLS handshake failed or took too long.
     HandshakeFailed,
     /// The request head did not come within its time.

@@ -137,7 +137,7 @@ impl Proxy {
 }
 
 /// Who has connected.
-fn peer(session: &ServerSession) -> IpAddr {
+pub(super) fn peer(session: &ServerSession) -> IpAddr {
     let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
@@ -223,6 +223,13 @@ impl ProxyHttp for Proxy {
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         let upstreams = exchange.stage.upstreams.get(forward.app);
         let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        if exchange.turn.is_none() {
+            // A load balancer that does not say who its client is stands for many.
+            let Origin { address, peer, .. } = exchange.origin;
+            let client = (address != peer || !self.is_trusted(peer)).then_some(address);
+            let busy = || refused(503, "too many requests are under way at the application");
+            exchange.turn = Some(upstreams.turn(client).await.ok_or_else(busy)?);
+        }
         // Asked again, it is because this one could not be reached, or broke off.
         let server = upstreams.pick(exchange.server.as_ref());
         let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
@@ -367,6 +374,8 @@ impl ProxyHttp for Proxy {
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
+        // The next one's, whatever is left to do for this client.
+        exchange.turn = None;
         let request = session.req_header();
         let (id, app) = (&exchange.origin.request_id, exchange.forward.as_ref().map(|forward| forward.app));
         match error.map(|error| (error, error.esource())) {

@@ -1,6 +1,7 @@
 //! The servers of an application: addresses, Unix sockets, and names that are looked up beside the requests, again and
 //! again. Peers are built beforehand; requests go round robin over the servers that take connections.
 
+mod lanes;
 mod lookup;
 mod server;
 mod trust;
@@ -17,6 +18,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use url::Host;
 
+use lanes::Lanes;
+pub(super) use lanes::Turn;
 use lookup::Answer;
 pub use lookup::{Find, Resolver};
 use server::Address;
@@ -40,6 +43,7 @@ pub(crate) struct Upstreams {
     /// Those of all sources, as they are now.
     servers: RwLock<Arc<[Arc<Server>]>>,
     turn: AtomicUsize,
+    lanes: Arc<Lanes>,
     /// Held while the servers are put together anew.
     trust: Mutex<(Vec<Stamp>, Trust)>,
 }
@@ -94,6 +98,7 @@ impl Upstreams {
             sources,
             servers: RwLock::new(Arc::new([])),
             turn: AtomicUsize::new(0),
+            lanes: Arc::new(Lanes::new(app.max_requests, app.max_requests_per_client)),
             trust: Mutex::new((stamps, trust)),
         };
         upstreams.assemble().map_err(fault)?;
@@ -166,6 +171,11 @@ impl Upstreams {
                 }
             }
         }
+    }
+
+    /// Waits for a request's turn; none when it does not come in time. See [`Lanes::turn`].
+    pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<Turn> {
+        self.lanes.turn(client).await
     }
 
     /// Whether there is more than one server.

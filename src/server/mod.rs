@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pingora::protocols::http::v2::server::default_h2_options;
+use pingora::protocols::http::v2::server::{H2Options, default_h2_options};
 use pingora::server::configuration::ServerConf;
 use pingora::server::{self, ListenFds, RunArgs, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
 use pingora::services::Service;
@@ -40,6 +40,10 @@ const BLOCKING_THREADS: usize = 16;
 const ADMIN_CONNECTIONS: usize = 64;
 /// Streams at once on an HTTP/2 connection.
 const H2_STREAMS: u32 = 100;
+/// What a client of HTTP/2 may send before it is read, bytes: the protocol's own default.
+const H2_WINDOW: u32 = 65_535;
+/// What is kept of an answer that a client of HTTP/2 does not take, bytes.
+const H2_SEND_BUFFER: usize = 32 * 1024;
 /// The longest that a client may take to accept what we write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long background tasks, and then the stop hook, may take to end.
@@ -187,8 +191,9 @@ impl Server {
         let mut server = server::Server::new_with_opt_and_conf(None, config);
         server.bootstrap();
 
-        let ServerConfig { max_connections, max_connections_per_peer, trusted_proxies, .. } = &parts.server;
-        let quota = Quota::new(*max_connections, *max_connections_per_peer, trusted_proxies.clone());
+        let ServerConfig { max_connections, max_connections_per_peer, header_bytes, trusted_proxies, .. } =
+            &parts.server;
+        let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
         let lasting = Arc::new(Lasting::default());
         server.add_service(Doorway::new(
@@ -230,7 +235,7 @@ impl Server {
                 admin_service(Arc::clone(&parts.health), phases),
                 vec![listener],
                 limits(&parts.server),
-                Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, Vec::new()),
+                Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),
                 Arc::new(|_| {}),
                 running,
                 ready.clone(),
@@ -283,12 +288,29 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the doorway has.
     options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
+    app.h2_options = Some(h2_options(server));
+    app
+}
+
+/// What a connection of HTTP/2 may take before there is a request to count. Each of these has a default that would do or
+/// another release may change: they stand here because the bound of the memory rests on them.
+fn h2_options(server: &ServerConfig) -> H2Options {
     let mut h2 = default_h2_options();
     h2.max_concurrent_streams(H2_STREAMS);
-    // What is a little too long is read and refused by the proxy, in words; beyond that the library refuses without.
-    h2.max_header_list_size(u32::try_from(2 * server.header_bytes).unwrap_or(u32::MAX));
-    app.h2_options = Some(h2);
-    app
+    // What is a little too long is read and refused by the proxy, in words; beyond that the library refuses without, and
+    // keeps nothing of it. How many CONTINUATION frames a head may have follows from this.
+    h2.max_header_list_size(u32::try_from(server.header_bytes + server.header_bytes / 4).unwrap_or(u32::MAX));
+    h2.header_table_size(4096);
+    h2.max_frame_size(16 * 1024);
+    // Of the bodies that a client sends, so much is kept that was not read yet: of all of a connection's together.
+    h2.initial_window_size(H2_WINDOW);
+    h2.initial_connection_window_size(H2_WINDOW);
+    // Of an answer, so much is kept for a client that reads slowly, whatever windows it opens.
+    h2.max_send_buffer_size(H2_SEND_BUFFER);
+    // A client that opens and resets one stream after the other (CVE-2023-44487) is sent away.
+    h2.max_pending_accept_reset_streams(20);
+    h2.max_local_error_reset_streams(Some(256));
+    h2
 }
 
 const fn limits(server: &ServerConfig) -> Limits {

@@ -22,6 +22,7 @@ mod kept_form;
 mod keys;
 mod lasting;
 mod log;
+mod memory;
 mod openidconnect;
 mod reload;
 mod restart;

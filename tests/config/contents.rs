@@ -190,8 +190,9 @@ fn sign_in_cannot_be_idle_for_longer_than_it_lasts() {
 #[test]
 fn one_peer_may_not_have_more_connections_than_all_together() {
     let text = format!("{REQUIRED}\nserver.max_connections = 100");
+    assert_eq!(parse(&text).server.max_connections_per_peer, 100);
     starts(
-        &fault(&text),
+        &fault(&format!("{text}\nserver.max_connections_per_peer = 101")),
         "server.max_connections_per_peer: one peer may have more than all together; write at most 100",
     );
 }

@@ -308,6 +308,8 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         trusted_issuers: Vec::new(),
         identity: sealgate::config::Identity::default(),
         preserve_host: true,
+        max_requests: 1024,
+        max_requests_per_client: 128,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
         write_timeout: Duration::from_secs(1),

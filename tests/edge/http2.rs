@@ -19,7 +19,7 @@ use crate::authority::Authority;
 use crate::harness::{Edge, curl, legacy, nobody, upstream};
 
 /// An edge that speaks TLS, before these applications.
-fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
+pub(crate) fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
     let authority = Authority::new();
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(upstreams, |parts| {
@@ -32,7 +32,7 @@ fn edge(upstreams: &[SocketAddr]) -> (Edge, Authority) {
 }
 
 /// A connection.
-async fn connect(edge: &Edge, authority: &Authority) -> SendRequest<Bytes> {
+pub(crate) async fn connect(edge: &Edge, authority: &Authority) -> SendRequest<Bytes> {
     let mut roots = RootCertStore::empty();
     roots.add(rustls::pki_types::CertificateDer::from_pem_file(authority.file()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

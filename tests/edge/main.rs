@@ -21,5 +21,6 @@ mod proxying;
 mod redirect;
 mod reload;
 mod stop;
+mod streams;
 mod tls;
 mod upstreams;

@@ -92,6 +92,12 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let trusted_issuers = trusted_issuers.unwrap_or_default();
     let identity = identity(&mut section);
     let preserve_host = section.flag("preserve_host", true);
+    let max_requests = section.number("max_requests", 1024, 1..=1_000_000);
+    let max_requests_per_client = section.number("max_requests_per_client", max_requests.min(128), 1..=1_000_000);
+    if max_requests_per_client > max_requests {
+        let problem = format!("one client may have more than all together; write at most {max_requests}");
+        section.fault("max_requests_per_client", &problem);
+    }
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
@@ -108,6 +114,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         trusted_issuers,
         identity,
         preserve_host,
+        max_requests,
+        max_requests_per_client,
         connect_timeout,
         read_timeout,
         write_timeout,

@@ -1,0 +1,111 @@
+//! The memory that one peer can make the program take over HTTP/2.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::Request;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+
+use crate::support::{Instance, Settings, wait_until};
+
+/// Connections of the one peer, with a hundred requests on each.
+const CONNECTIONS: usize = 40;
+/// Of each request's head.
+const HEAD: usize = 27 * 1024;
+/// What the program may take more for all of them, MiB; their heads alone are 105.
+const MOST: u64 = 64;
+
+/// A program that speaks TLS, before an application that takes requests and answers none.
+fn instance() -> Instance {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = Some(format!("http://{}", listener.local_addr().unwrap()));
+    thread::spawn(move || {
+        let open: Vec<_> = listener.incoming().collect();
+        drop(open);
+    });
+    let mut instance = Instance::prepare(&Settings { upstream, ..Settings::default() });
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "20"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out", "server.pem", "-keyout", "server.key"])
+        .current_dir(instance.directory.path())
+        .output()
+        .expect("openssl");
+    assert!(made.status.success());
+    let text = fs::read_to_string(instance.config()).unwrap().replace("issuer = \"http://", "issuer = \"https://");
+    let tls = "[server]\ntls = { certificate = \"server.pem\", key = \"server.key\" }";
+    fs::write(instance.config(), text.replace("[server]", tls)).unwrap();
+    instance.start();
+    instance
+}
+
+async fn connect(instance: &Instance) -> SendRequest<Bytes> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(instance.directory.path().join("server.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(("127.0.0.1", instance.port)).await.unwrap();
+    let name = ServerName::try_from("app.localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    // Windows as large as there are: whatever is sent may come, and nothing is read.
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size((1 << 31) - 1).initial_connection_window_size((1 << 31) - 1);
+    let (requests, connection) = builder.handshake(stream).await.unwrap();
+    tokio::spawn(async move { drop(connection.await) });
+    requests.ready().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_takes_no_more_memory_over_http_2_than_its_share() {
+    let instance = instance();
+    let url = format!("https://app.localhost:{}/public/x", instance.port);
+    let long = "x".repeat(HEAD);
+    // What a few requests take is taken before.
+    let mut first = connect(&instance).await;
+    let _open: Vec<_> = (0..8).map(|_| send(&mut first, &url, &long)).collect();
+    let metrics = || {
+        let output = Command::new("curl").args(["-s", &instance.admin_url("/metrics")]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    wait_until("the program tells of itself", || metrics().contains("sealgate_connections"));
+    let before = instance.peak_memory();
+    let mut responses = JoinSet::new();
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut requests = connect(&instance).await;
+        for _ in 0..100 {
+            responses.spawn(send(&mut requests, &url, &long));
+        }
+        connections.push(requests);
+    }
+    // Those that are turned away are told so; the others wait for the application.
+    let mut refused = 0;
+    let end = tokio::time::Instant::now() + Duration::from_mins(1);
+    while refused + 400 < CONNECTIONS * 100 {
+        let outcome = tokio::time::timeout_at(end, responses.join_next()).await.expect("refusals");
+        assert_eq!(outcome.unwrap().unwrap().unwrap_err().reason(), Some(h2::Reason::REFUSED_STREAM));
+        refused += 1;
+    }
+    assert!(metrics().contains("reason=\"too_many_streams\""));
+    let taken = instance.peak_memory() - before;
+    println!("{refused} of {} requests were refused; {taken} MiB were taken", CONNECTIONS * 100);
+    assert!(taken < MOST, "{taken} MiB");
+}
+
+fn send(requests: &mut SendRequest<Bytes>, url: &str, long: &str) -> h2::client::ResponseFuture {
+    let request = Request::builder().uri(url).header("x-long", long).body(()).unwrap();
+    requests.send_request(request, true).unwrap().0
+}

@@ -1,0 +1,212 @@
+//! What a peer may take over HTTP/2, where each connection has a hundred requests at once.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::client::{ResponseFuture, SendRequest};
+use http::Request;
+use sealgate::edge::ConnectionEvent;
+use sealgate::server::ServerParts;
+use tokio::task::JoinSet;
+
+use crate::authority::Authority;
+use crate::harness::{Edge, soon};
+use crate::http2::connect;
+
+/// An application that answers one request after the other on each connection, `OK` after a time or when it is told to.
+struct Application {
+    address: SocketAddr,
+    /// Requests that it has and has not answered; connections, now and at most.
+    waiting: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    /// One word lets one request be answered.
+    answers: Sender<()>,
+}
+
+impl Application {
+    /// With a time, it answers by itself.
+    fn start(after: Option<Duration>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (waiting, open, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::default());
+        let (answers, told) = channel();
+        let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));
+        let (counted, highest) = (Arc::clone(&waiting), Arc::<AtomicUsize>::clone(&most));
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (waiting, open, told) = (Arc::clone(&counted), Arc::clone(&open), Arc::clone(&told));
+                let highest = Arc::clone(&highest);
+                thread::spawn(move || {
+                    let mut read = Vec::new();
+                    let mut buffer = [0; 4096];
+                    let mut is_first = true;
+                    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                        if std::mem::take(&mut is_first) {
+                            // Not before: health checks say nothing.
+                            highest.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        }
+                        read.extend_from_slice(&buffer[..length]);
+                        while let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
+                            read.drain(..end + 4);
+                            waiting.fetch_add(1, Ordering::SeqCst);
+                            match after {
+                                Some(time) => thread::sleep(time),
+                                None => drop(told.lock().unwrap().recv()),
+                            }
+                            waiting.fetch_sub(1, Ordering::SeqCst);
+                            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK");
+                        }
+                    }
+                    if !is_first {
+                        open.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        Self { address, waiting, most, answers }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+}
+
+fn edge(application: &Application, change: impl FnOnce(&mut ServerParts)) -> (Edge, Authority) {
+    let authority = Authority::new();
+    let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
+    let edge = Edge::with(&[application.address], |parts| {
+        parts.server.tls = vec![files];
+        parts.server.idle_timeout = Duration::from_secs(30);
+        parts.apps[0].read_timeout = Duration::from_secs(30);
+        change(parts);
+    });
+    (edge, authority)
+}
+
+fn send(requests: &mut SendRequest<Bytes>, edge: &Edge) -> ResponseFuture {
+    let request = Request::builder().uri(format!("https://{}/x", edge.address)).body(()).unwrap();
+    requests.send_request(request, true).unwrap().0
+}
+
+/// How many are answered 200, and how many are refused as if they had never come.
+async fn outcomes(responses: Vec<ResponseFuture>) -> (usize, usize) {
+    let mut set: JoinSet<_> = responses.into_iter().collect();
+    let (mut answered, mut refused) = (0, 0);
+    while let Some(outcome) = set.join_next().await {
+        match outcome.unwrap() {
+            Ok(response) => {
+                assert_eq!(response.status(), 200);
+                answered += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.reason(), Some(Reason::REFUSED_STREAM), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    (answered, refused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_with_a_hundred_requests_at_once_gets_them_all() {
+    let application = Application::start(Some(Duration::from_millis(20)));
+    let (edge, authority) = edge(&application, |parts| {
+        parts.server.max_connections = 200;
+        parts.server.max_connections_per_peer = 200;
+        parts.apps[0].max_requests_per_client = 10;
+    });
+    let mut requests = connect(&edge, &authority).await;
+    for _ in 0..3 {
+        let responses = (0..100).map(|_| send(&mut requests, &edge)).collect();
+        assert_eq!(outcomes(responses).await, (100, 0));
+        requests = requests.ready().await.unwrap();
+    }
+    assert!(application.most.load(Ordering::SeqCst) <= 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_count_beside_connections() {
+    let application = Application::start(None);
+    let (edge, authority) = edge(&application, |parts| parts.server.max_connections_per_peer = 42);
+    let (mut one, mut two) = (connect(&edge, &authority).await, connect(&edge, &authority).await);
+    let mut responses: Vec<_> = (0..30).map(|_| send(&mut one, &edge)).collect();
+    soon(|| (application.waiting() == 30).then_some(()));
+    // Two connections and forty requests.
+    responses.extend((0..30).map(|_| send(&mut two, &edge)));
+    soon(|| (application.waiting() == 40).then_some(()));
+    edge.front.saw(ConnectionEvent::TooManyStreams);
+    // Nor may there be another connection.
+    drop(edge.client());
+    edge.front.saw(ConnectionEvent::TooManyFromPeer);
+    for _ in 0..40 {
+        application.answers.send(()).unwrap();
+    }
+    assert_eq!(outcomes(responses).await, (40, 20));
+    // What has been answered has made room again.
+    let next = (0..20).map(|_| send(&mut two, &edge)).collect();
+    for _ in 0..20 {
+        application.answers.send(()).unwrap();
+    }
+    assert_eq!(outcomes(next).await, (20, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_connections_open_no_more_to_an_application_than_one_client_may() {
+    let application = Application::start(None);
+    let (edge, authority) = edge(&application, |parts| {
+        parts.server.max_connections = 1000;
+        parts.server.max_connections_per_peer = 1000;
+        parts.apps[0].max_requests_per_client = 40;
+    });
+    let mut responses = Vec::new();
+    for _ in 0..5 {
+        let mut requests = connect(&edge, &authority).await;
+        responses.extend((0..100).map(|_| send(&mut requests, &edge)));
+    }
+    soon(|| (application.waiting() == 40).then_some(()));
+    for _ in 0..500 {
+        application.answers.send(()).unwrap();
+    }
+    assert_eq!(outcomes(responses).await, (500, 0), "the others have waited their turn");
+    assert_eq!(application.most.load(Ordering::SeqCst), 40);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_reset_goes_on_counting_until_it_is_over() {
+    let application = Application::start(None);
+    let (edge, authority) = edge(&application, |parts| parts.server.max_connections_per_peer = 50);
+    let mut requests = connect(&edge, &authority).await;
+    for _ in 0..40 {
+        for _ in 0..25 {
+            let request = Request::builder().uri(format!("https://{}/x", edge.address)).body(()).unwrap();
+            let Ok((_, mut stream)) = requests.send_request(request, true) else { break };
+            stream.send_reset(Reason::CANCEL);
+        }
+        // The edge may have sent it away (GOAWAY), which is as good.
+        match requests.ready().await {
+            Ok(ready) => requests = ready,
+            Err(_) => requests = connect(&edge, &authority).await,
+        }
+    }
+    assert!(application.most.load(Ordering::SeqCst) <= 50, "{:?}", application.most);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whose_turn_does_not_come_is_told_so() {
+    let application = Application::start(None);
+    let (edge, authority) = edge(&application, |parts| parts.apps[0].max_requests = 1);
+    let mut requests = connect(&edge, &authority).await;
+    let first = send(&mut requests, &edge);
+    soon(|| (application.waiting() == 1).then_some(()));
+    let second = send(&mut requests, &edge);
+    assert_eq!(second.await.unwrap().status(), 503);
+    application.answers.send(()).unwrap();
+    assert_eq!(first.await.unwrap().status(), 200);
+}
