@@ -93,6 +93,7 @@ impl House {
                         remove: rewrite.answer.remove,
                         set: rewrite.answer.set,
                         append: rewrite.answer.append,
+                        private: rewrite.answer.private,
                     },
                 })
             }

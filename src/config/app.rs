@@ -200,6 +200,18 @@ pub struct Route {
     pub max_age: Option<Duration>,
     /// Origins whose pages may call this from a browser; when empty, the gate has no opinion.
     pub cors_origins: Vec<String>,
+    /// What is said to caches of an answer; nothing on a public route.
+    pub caching: Caching,
+}
+
+/// What caches between us and browsers are told of an application's answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Caching {
+    /// That they are one person's.
+    #[default]
+    Private,
+    /// What the application says.
+    Application,
 }
 
 impl Route {
@@ -216,13 +228,15 @@ impl Route {
             acr: Vec::new(),
             max_age: None,
             cors_origins: Vec::new(),
+            caching: Caching::Private,
         }
     }
 
     /// Whether both let the same requests through, wherever they are for.
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
         // All fields by name: one that is added must not be forgotten here.
-        let Self { path: _, methods, access, audience, scopes, groups, users, acr, max_age, cors_origins } = self;
+        let Self { path: _, methods, access, audience, scopes, groups, users, acr, max_age, cors_origins, caching } =
+            self;
         methods == &other.methods
             && access == &other.access
             && audience == &other.audience
@@ -232,6 +246,7 @@ impl Route {
             && acr == &other.acr
             && max_age == &other.max_age
             && cors_origins == &other.cors_origins
+            && caching == &other.caching
     }
 }
 

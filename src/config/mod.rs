@@ -23,7 +23,8 @@ use ipnet::IpNet;
 use crate::protocol::key_life::KeyTimes;
 
 pub use app::{
-    Access, App, Authorization, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls, host_name,
+    Access, App, Authorization, Caching, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls,
+    host_name,
 };
 pub use difference::Difference;
 pub use disk::not_after;

@@ -6,6 +6,7 @@
 
 mod admin;
 mod body;
+mod caching;
 mod certificate;
 mod client_address;
 mod client_certificate;
@@ -165,6 +166,8 @@ pub struct AnswerFields {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// Fields that it gets too.
     pub append: Vec<(HeaderName, HeaderValue)>,
+    /// Whether it is one person's: no cache that serves several may keep it.
+    pub private: bool,
 }
 
 /// An exchange that is over.

@@ -15,6 +15,7 @@ use pingora::Result;
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::AnswerFields;
+use super::caching::keep_private;
 
 /// Changes a request's head. Of its target the path and the query stay: a caller that takes others has read it before.
 pub(super) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&mut request::Parts)) {
@@ -86,6 +87,9 @@ pub(super) fn change_answer(fields: &mut HeaderMap, answer: &AnswerFields) {
     }
     for (name, value) in &answer.append {
         fields.append(name, value.clone());
+    }
+    if answer.private {
+        keep_private(fields);
     }
 }
 

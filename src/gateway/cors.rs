@@ -41,6 +41,8 @@ pub struct AnswerRewrite {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// Headers to add then, beside others of their name.
     pub append: Vec<(HeaderName, HeaderValue)>,
+    /// Whether no cache that serves several people may keep it.
+    pub private: bool,
 }
 
 impl Cors {
@@ -78,7 +80,7 @@ impl Cors {
         let append = vec![(VARY, HeaderValue::from_static("Origin"))];
         match self {
             Self::Silent => AnswerRewrite::default(),
-            Self::Stranger => AnswerRewrite { remove, set: Vec::new(), append },
+            Self::Stranger => AnswerRewrite { remove, append, ..AnswerRewrite::default() },
             Self::Listed(origin) => AnswerRewrite {
                 remove,
                 set: vec![
@@ -86,6 +88,7 @@ impl Cors {
                     (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
                 ],
                 append,
+                private: false,
             },
         }
     }

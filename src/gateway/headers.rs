@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::{self, Authorization};
+use crate::config::{self, Access, Authorization, Caching, Route};
 use crate::cookie;
 use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::gateway::encoding::{written, written_group};
@@ -52,6 +52,8 @@ pub(super) struct Identity {
     spent: bool,
     /// Whether a rule of the application looks at methods: then nobody may name another one aside.
     methods_ruled: bool,
+    /// Whether no cache that serves several people may keep the answer.
+    private: bool,
 }
 
 /// A person's groups cannot be told in a header.
@@ -66,7 +68,13 @@ pub(super) enum Unwritable {
 impl Identity {
     /// Of nobody.
     pub(super) fn nobody(format: config::Identity) -> Self {
-        Self { headers: Vec::new(), authorization: format.authorization, spent: false, methods_ruled: false }
+        Self {
+            headers: Vec::new(),
+            authorization: format.authorization,
+            spent: false,
+            methods_ruled: false,
+            private: false,
+        }
     }
 
     /// Of somebody known. What they do not have (a name, groups) has no header.
@@ -102,10 +110,12 @@ impl Identity {
     }
 
     /// The same, towards an application whose rules look at methods or not, for a request that holds an access token of ours
-    /// or not: nobody has judged it on a public path, but it is ours, and opens more than this application.
+    /// or not: nobody has judged it on a public path, but it is ours, and opens more than this application. The answer is
+    /// one person's unless the rule says otherwise.
     #[must_use]
-    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool) -> Self {
-        Self { methods_ruled, spent: self.spent || holds_token, ..self }
+    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Route) -> Self {
+        let private = rule.access != Access::Public && rule.caching == Caching::Private;
+        Self { methods_ruled, spent: self.spent || holds_token, private, ..self }
     }
 
     /// The same with a signed assertion.
@@ -151,7 +161,8 @@ pub(super) fn rewrite(
         set.push((FORWARDED_HOST, host.clone()));
     }
     set.push((PROTO, HeaderValue::from_static(if origin.secure { "https" } else { "http" })));
-    Rewrite { remove, set, path_and_query: path_and_query.clone(), answer: cors.of_application() }
+    let answer = AnswerRewrite { private: identity.private, ..cors.of_application() };
+    Rewrite { remove, set, path_and_query: path_and_query.clone(), answer }
 }
 
 enum Cookies {
@@ -303,7 +314,7 @@ mod tests {
     fn a_method_is_not_named_aside_where_rules_look_at_methods() {
         let fields: [(&str, &[u8]); 2] = [("x_http_method-override", b"DELETE"), ("x-http-method", b"DELETE")];
         assert_eq!(arrive(&fields, &anna())["x-http-method"], "DELETE");
-        let headers = arrive(&fields, &anna().for_request(true, false));
+        let headers = arrive(&fields, &anna().for_request(true, false, &Route::plain("/", Access::SignedIn)));
         assert!(headers.values().all(|value| value != "DELETE"), "{headers:?}");
     }
 

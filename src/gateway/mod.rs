@@ -252,7 +252,7 @@ impl Gateway {
             Ok(permit) => {
                 let issuer = &visit.sealgate.issuer;
                 let holds_token = credential::holds(&visit.head.headers, |token| issuer.is_own_access_token(token));
-                permit.for_request(gate.routes.look_at_methods(), holds_token)
+                permit.for_request(gate.routes.look_at_methods(), holds_token, wish.rule)
             }
             Err(refused) if is_form_to_keep(visit, wish, &visitor, refused) => match &visit.body {
                 Body::Read(body) => return Ok(Err(keep_form(visit, wish, &visitor, refused, body).await?)),

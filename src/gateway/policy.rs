@@ -40,8 +40,8 @@ impl Permit {
     }
 
     /// The same, for an application whose rules look at methods or not, and a request that holds a token of ours or not.
-    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool) -> Self {
-        Self { identity: self.identity.for_request(methods_ruled, holds_token), ..self }
+    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Rule) -> Self {
+        Self { identity: self.identity.for_request(methods_ruled, holds_token, rule), ..self }
     }
 
     /// The same with a signed assertion.

@@ -43,7 +43,8 @@ impl Site {
                 .replace("127.0.0.1:8081", upstream.url().trim_start_matches("http://"))
         };
         let mut command = match kind {
-            Kind::Nginx => nginx(directory.path(), &place(NGINX)),
+            // With a cache for all that does not refuse it.
+            Kind::Nginx => nginx(directory.path(), &(cache(directory.path()) + &place(NGINX))),
             Kind::Caddy => caddy(directory.path(), &place(CADDY)),
         };
         let log = fs::File::create(directory.path().join("log")).unwrap();
@@ -114,8 +115,17 @@ fn sections(port: u16, upstream: &Upstream) -> String {
     )
 }
 
+/// A cache of nginx's, for all that is proxied.
+pub(crate) fn cache(directory: &Path) -> String {
+    format!(
+        "proxy_cache_path {}/cache keys_zone=all:1m;\nproxy_cache all;\nproxy_cache_valid any 10m;\n\
+         proxy_cache_key $scheme$http_host$request_uri;\nadd_header X-Cache $upstream_cache_status always;\n",
+        directory.display()
+    )
+}
+
 /// nginx in the foreground, one process, with all its files in the directory.
-fn nginx(directory: &Path, server: &str) -> Command {
+pub(crate) fn nginx(directory: &Path, server: &str) -> Command {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {}/{name};\n", directory.display()))
         .concat();
@@ -266,6 +276,17 @@ async fn behind_nginx_nothing_that_a_client_forges_gets_by() {
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_caddy_nothing_that_a_client_forges_gets_by() {
     nothing_that_a_client_forges_gets_by(Kind::Caddy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_nginx_with_a_cache_nobody_gets_what_another_got() {
+    let site = Site::start(Kind::Nginx);
+    let (browser, _) = site.signed_in("/").await;
+    for probe in ["first", "second"] {
+        let answer = browser.client().get(site.url("/json")).header("X-Probe", probe).send().await.unwrap();
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(received(&body, "x-probe"), [probe]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,7 @@ mod openidconnect;
 mod reload;
 mod restart;
 mod rotation;
+mod shared_cache;
 mod start;
 mod streaming;
 mod sync;

@@ -321,3 +321,22 @@ fn an_upstream_whose_name_no_certificate_can_have_is_a_fault() {
     parse(&with_app("[\"http://127.0.0.1:8081\"]", &named));
     parse(&with_app("http://127.0.0.1:8081", "http://my_wiki.internal:8443"));
 }
+
+#[test]
+fn caching_is_the_applications_say_where_somebody_signs_in_and_nowhere_else_to_be_set() {
+    use sealgate::config::Caching;
+    let with = |access: &str, caching: &str| {
+        format!("{REQUIRED}{APP}\n[[app.route]]\npath = \"/x/\"\naccess = {access:?}\ncaching = {caching:?}")
+    };
+    for (word, caching) in [("private", Caching::Private), ("application", Caching::Application)] {
+        assert_eq!(parse(&with("signed_in", word)).apps[0].routes[0].caching, caching);
+    }
+    starts(&fault(&with("public", "application")), "app[0].route[1].caching: on a public route");
+    starts(&fault(&with("bearer", "public")), "app[0].route[1].caching: \"public\" is not known");
+    let limits =
+        |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
+    let app = parse(&limits("max_requests = 50")).apps.remove(0);
+    assert_eq!((app.max_requests, app.max_requests_per_client), (50, 50));
+    let problem = fault(&limits("max_requests = 50\nmax_requests_per_client = 51"));
+    starts(&problem, "app[0].max_requests_per_client: one client may have more than all together; write at most 50");
+}

@@ -9,7 +9,9 @@ use super::{address, tls};
 use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{Access, App, Authorization, GroupsDelimiter, Identity, Issuer, Names, Person, Route, Upstream};
+use crate::config::{
+    Access, App, Authorization, Caching, GroupsDelimiter, Identity, Issuer, Names, Person, Route, Upstream,
+};
 use crate::protocol::client::ClientId;
 use crate::protocol::scope::ScopeValue;
 
@@ -237,7 +239,11 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
     let max_age = section.optional_seconds("max_age_seconds", 30..=366 * 24 * 3600);
     let cors_origins =
         section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
+    let caching = section.choice("caching", &[("private", Caching::Private), ("application", Caching::Application)]);
     if access == Some(Access::Public) {
+        if caching.is_some() {
+            section.fault("caching", "on a public route the application has the say; leave it out");
+        }
         for key in ["audience", "scopes", "groups", "users", "acr", "max_age_seconds"] {
             let empty = match key {
                 "scopes" => scopes.as_ref().is_none_or(Vec::is_empty),
@@ -260,6 +266,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         acr: acr.unwrap_or_default(),
         max_age,
         cors_origins: cors_origins.unwrap_or_default(),
+        caching: caching.unwrap_or_default(),
     })
 }
 
