@@ -43,8 +43,11 @@ impl Site {
                 .replace("127.0.0.1:8081", upstream.url().trim_start_matches("http://"))
         };
         let mut command = match kind {
-            // With a cache for all that does not refuse it.
-            Kind::Nginx => nginx(directory.path(), &(cache(directory.path()) + &place(NGINX))),
+            // With a cache for all that does not refuse it, whatever the answers say.
+            Kind::Nginx => {
+                let cache = cache(directory.path()) + "proxy_ignore_headers Cache-Control Set-Cookie Vary;\n";
+                nginx(directory.path(), &(cache + &place(NGINX)))
+            }
             Kind::Caddy => caddy(directory.path(), &place(CADDY)),
         };
         let log = fs::File::create(directory.path().join("log")).unwrap();
