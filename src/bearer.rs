@@ -1,9 +1,11 @@
 //! Access tokens that come back to us: at UserInfo and at the gate. What the signature says is checked once a token;
 //! whether the token still stands is known at every use.
 //!
-//! The cache is keyed by the token's SHA-256, so it holds no credentials. An entry carries the store's epoch from before
-//! its checks: once anything was revoked anywhere, the epoch has moved and the entry's standing is looked up again
-//! (a few reads, no signature). So a cached token never outlives a revocation.
+//! The cache is keyed by the token's SHA-256, so it holds no credentials. An entry carries two numbers from before its
+//! checks: the person's standing in the store, and the generation of the published keys. Once anything of the person, a
+//! client or the keys was taken away, the first has moved and what the token rests on is looked up again (a few reads, no
+//! signature); once other keys are published, the second has, and the token's key must be among them. So a cached token
+//! outlives neither a revocation nor its key.
 
 use std::sync::Arc;
 
@@ -54,7 +56,8 @@ pub struct Bearers(Cache<[u8; 32], Entry>);
 #[derive(Clone)]
 struct Entry {
     bearer: Arc<Bearer>,
-    epoch: u64,
+    standing: u64,
+    keys: u64,
 }
 
 impl Default for Bearers {
@@ -72,40 +75,46 @@ pub async fn verify(sealgate: &Sealgate, token: &str, now: UnixTime) -> Result<A
         return Err(BearerFault::Invalid);
     }
     let key = *SecretHash::of(token.as_bytes()).as_bytes();
-    // Before any lookup: a revocation that comes after this line moves the epoch past what the entry will carry.
-    let epoch = sealgate.store.epoch();
+    // Before the token is verified: a key that is removed after this line leaves the entry with a number of the past.
+    let keys = sealgate.issuer.signer().key_set().generation();
     let cached = sealgate.bearers.0.get(&key);
     let claims = match cached {
         Some(entry) if now >= entry.bearer.claims.exp => {
             sealgate.bearers.0.remove(&key);
             return Err(BearerFault::Invalid);
         }
-        Some(entry) if entry.epoch == epoch => return Ok(entry.bearer),
-        Some(_) if !sealgate.issuer.names_a_published_key(token) => {
+        Some(entry) if entry.keys == keys && entry.standing == sealgate.store.standing_of(entry.bearer.user.sub) => {
+            return Ok(entry.bearer);
+        }
+        Some(entry) if entry.keys != keys && !sealgate.issuer.names_a_published_key(token) => {
             sealgate.bearers.0.remove(&key);
             return Err(BearerFault::Invalid);
         }
         Some(entry) => entry.bearer.claims.clone(),
         None => sealgate.issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
     };
-    let Some(bearer) = standing(sealgate, claims).await? else {
+    let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
+    // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry.
+    let standing = sealgate.store.standing_of(subject);
+    let Some(bearer) = look_up(sealgate, subject, claims).await? else {
         sealgate.bearers.0.remove(&key);
         return Err(BearerFault::Invalid);
     };
     let bearer = Arc::new(bearer);
-    sealgate.bearers.0.insert(key, Entry { bearer: Arc::clone(&bearer), epoch });
+    sealgate.bearers.0.insert(key, Entry { bearer: Arc::clone(&bearer), standing, keys });
     Ok(bearer)
 }
 
 /// Whether everything that the token rests on still stands: its grant, its client, its person, itself.
-async fn standing(sealgate: &Sealgate, claims: AccessTokenClaims) -> Result<Option<Bearer>, StoreError> {
+async fn look_up(
+    sealgate: &Sealgate,
+    subject: Subject,
+    claims: AccessTokenClaims,
+) -> Result<Option<Bearer>, StoreError> {
     let store: &Store = &sealgate.store;
-    let (Some(grant), Some(subject), Some(client), Ok(scope)) = (
-        GrantId::parse(&claims.grant_id),
-        Subject::parse(&claims.sub),
-        ClientId::parse(&claims.client_id),
-        Scope::parse(&claims.scope),
-    ) else {
+    let (Some(grant), Some(client), Ok(scope)) =
+        (GrantId::parse(&claims.grant_id), ClientId::parse(&claims.client_id), Scope::parse(&claims.scope))
+    else {
         return Ok(None);
     };
     let grant_stands = store.grant(grant).await?.is_some_and(|grant| grant.value.is_active());

@@ -23,10 +23,14 @@ mod foreign_tokens;
 mod forwarding;
 #[path = "gateway/kept_form.rs"]
 mod kept_form;
+#[path = "support/meddler.rs"]
+mod meddler;
 #[path = "gateway/own_paths.rs"]
 mod own_paths;
 #[path = "gateway/readings.rs"]
 mod readings;
+#[path = "gateway/remembering.rs"]
+mod remembering;
 #[path = "gateway/rules.rs"]
 mod rules;
 #[path = "gateway/sessions.rs"]

@@ -74,8 +74,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
+    // At once: a key that was removed because others can sign with it verifies nothing while the trail is written.
     directory.keys.follow(ring.clone());
+    directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
     Ok(shown(&ring, now, directory))
 }
 
@@ -108,7 +109,7 @@ fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
     let key = |life: &KeyLife| {
         json!({
             "kid": life.kid,
-            "state": life.state(now),
+            "state": ring.state(life, now),
             "created_at": life.created_at,
             "published_at": life.published_at,
             "activate_at": life.activate_at,

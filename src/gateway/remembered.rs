@@ -1,7 +1,7 @@
 //! Sessions that were found live a moment ago, so that the next request of the same browser reads nothing from the store.
 //!
-//! As with access tokens, an entry carries the store's epoch from before its lookups: once anything was revoked or changed
-//! anywhere that can take access away, the epoch has moved and the session is looked up again. What moves no epoch is only
+//! As with access tokens, an entry carries the person's standing from before its look-ups: once anything of theirs was
+//! revoked or changed that can take access away, it has moved and the session is looked up again. What moves it not is only
 //! the clock, and that a session was used: an entry ends with the first of the times that it rests on, and is short.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Known {
     pub signed_in: Arc<SignedIn>,
     /// When the session was last used, as the store has it.
     pub last_seen_at: UnixTime,
-    epoch: u64,
+    standing: u64,
     until: UnixTime,
 }
 
@@ -47,20 +47,23 @@ impl Remembered {
     pub(super) async fn find(&self, visit: &Visit<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
         let Some(cookie) = session::cookie(visit) else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
-        // Before any lookup: a revocation that comes after this line moves the epoch past what the entry will carry.
-        let epoch = visit.sealgate.store.epoch();
-        if let Some(known) = self.0.get(&key).filter(|known| known.epoch == epoch && visit.now < known.until) {
+        let store = &visit.sealgate.store;
+        let stands = |known: &Known| known.standing == store.standing_of(known.signed_in.user.sub);
+        if let Some(known) = self.0.get(&key).filter(|known| visit.now < known.until && stands(known)) {
             return Ok(Some(known));
         }
+        // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry. Of
+        // everybody, since only the look-ups tell whose session it is.
+        let before = store.standings();
         let Some(found) = session::find(visit).await? else {
             self.0.remove(&key);
             return Ok(None);
         };
         let session::SignedIn { user, parent, at, acr, until } = found;
         let known = Arc::new(Known {
+            standing: before.of(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, at, acr }),
             last_seen_at: parent.last_seen_at,
-            epoch,
             until: until.min(visit.now.plus(LONGEST)),
         });
         self.0.insert(key, Arc::clone(&known));

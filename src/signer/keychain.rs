@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::ceremony::KeySize;
 use super::error::OpenError;
 use super::key::{KeyReport, SigningKey, Terms};
-use super::keyring::{KeyId, KeySet};
+use super::keyring::{KeyId, KeySet, PublicKey};
 use crate::ambient::Clock;
 use crate::protocol::key_life::{KeyRing, KeyState};
 use crate::protocol::time::UnixTime;
@@ -175,19 +175,27 @@ impl Inner {
             let key = self.found.iter().find(|key| key.public.kid().as_str() == kid);
             key.map(|key| key.public.clone())
         };
+        let published = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
+        let mut published: Vec<PublicKey> = published.filter_map(|life| public(&life.kid)).collect();
         let active = ring.active(now, |kid| public(kid).is_some()).and_then(|life| public(&life.kid));
-        let until = ring.next_change(now);
-        let Some(active) = active else {
-            // Only when the key was taken out of the token behind our back. What is published stays.
+        let shown = &self.shown.set;
+        let set = if let Some(active) = active {
+            if active.kid() != shown.active().kid() {
+                tracing::info!(kid = active.kid().as_str(), "another key signs from now on");
+            }
+            published.retain(|key| key.kid() != active.kid());
+            KeySet::new(active, published)
+        } else {
+            // Only when the key was taken out of the token behind our back. The one that signed goes on, unless it was
+            // removed: then it is published no more, whatever that stops.
             tracing::error!("the key that should sign now is not in the token");
-            (self.shown.from, self.shown.until) = (now, until);
-            return;
+            let last = shown.active().clone();
+            let removed = ring.find(last.kid().as_str());
+            let removed = removed.is_some_and(|life| ring.state(life, now) == KeyState::Removed);
+            published.retain(|key| key.kid() != last.kid());
+            let set = KeySet::new(last, published);
+            if removed { set.withdrawing_active() } else { set }
         };
-        let published = ring.keys().iter().filter(|life| life.state(now) != KeyState::Removed);
-        let others = published.filter_map(|life| public(&life.kid)).filter(|key| key.kid() != active.kid()).collect();
-        if active.kid() != self.shown.set.active().kid() {
-            tracing::info!(kid = active.kid().as_str(), "another key signs from now on");
-        }
-        self.shown = Shown { set: Arc::new(KeySet::new(active, others)), from: now, until };
+        self.shown = Shown { set: Arc::new(set.following(shown)), from: now, until: ring.next_change(now) };
     }
 }

@@ -161,17 +161,38 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// The published keys and the one that signs. Never empty.
+/// The published keys and the one that signs.
 #[derive(Debug, Clone)]
 pub struct KeySet {
     active: PublicKey,
     others: Vec<PublicKey>,
+    /// Whether the key that signs is not published: it was removed, and the token holds no other.
+    withdrawn: bool,
+    generation: u64,
 }
 
 impl KeySet {
     /// A set in which `active` signs and `others` are published for verification only.
     pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
-        Self { active, others }
+        Self { active, others, withdrawn: false, generation: 0 }
+    }
+
+    /// The same without its active key among the published ones: nothing that it signs is taken.
+    pub(super) fn withdrawing_active(self) -> Self {
+        Self { withdrawn: true, ..self }
+    }
+
+    /// This set, as what follows on another: under the same number where the same keys are published.
+    pub(super) fn following(self, before: &Self) -> Self {
+        let same = self.iter().map(PublicKey::kid).eq(before.iter().map(PublicKey::kid));
+        let generation = if same { before.generation } else { before.generation.wrapping_add(1) };
+        Self { generation, ..self }
+    }
+
+    /// A number that grows whenever other keys are published, or in another order. Whoever remembers what a key has verified
+    /// takes it before verifying, keeps it, and looks for the key again once it has moved.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// The key that signs.
@@ -186,7 +207,8 @@ impl KeySet {
 
     /// The published keys, the active one first.
     pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
-        std::iter::once(&self.active).chain(&self.others)
+        let active = Some(&self.active).filter(|_| !self.withdrawn);
+        active.into_iter().chain(&self.others)
     }
 
     /// The document at `jwks_uri`.

@@ -1,6 +1,7 @@
 //! The border between the store and whatever keeps its bytes: four operations, no words of OAuth.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
@@ -33,6 +34,9 @@ pub struct Changes {
     pub put: Vec<(Key, Value)>,
     /// Records to remove; removing an absent one is no fault.
     pub delete: Vec<Key>,
+    /// Counters that grow in the same step. Whoever writes through [`super::Store`] leaves this empty: the store derives it
+    /// from the records ([`super::access`]), so that no caller can forget one.
+    pub moves: Vec<Counter>,
 }
 
 impl Changes {
@@ -52,6 +56,97 @@ impl Changes {
         }
         Ok(())
     }
+}
+
+/// One of the numbers that grow when access is taken away. Several, so that what happens to one person does not send
+/// everybody's cached decisions back to the records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// Something of the people whose identifiers end in this byte.
+    Person(u8),
+    /// A client.
+    Clients,
+    /// The signing keys.
+    Keys,
+    /// Something that cannot be told apart further.
+    Everything,
+}
+
+impl Counter {
+    /// How many there are.
+    pub const COUNT: usize = 259;
+
+    /// Its place among them.
+    pub fn slot(self) -> usize {
+        match self {
+            Self::Person(byte) => usize::from(byte),
+            Self::Clients => 256,
+            Self::Keys => 257,
+            Self::Everything => 258,
+        }
+    }
+}
+
+/// All counters, as this process knows them.
+///
+/// The order that keeps a cache sound: the engine moves a counter after the change can be read and before its commit is
+/// answered; a reader takes the sum before it looks the records up. So whoever cached what the records said before a change
+/// holds a sum from before its move.
+#[derive(Debug)]
+pub struct Counters {
+    slots: [AtomicU64; Counter::COUNT],
+    total: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { slots: [const { AtomicU64::new(0) }; Counter::COUNT], total: AtomicU64::new(0) }
+    }
+}
+
+impl Counters {
+    /// Moves these: for an engine that has just applied the change that names them.
+    pub fn advance(&self, moves: &[Counter]) {
+        if moves.is_empty() {
+            return;
+        }
+        for slot in moves.iter().filter_map(|counter| self.slots.get(counter.slot())) {
+            slot.fetch_add(1, Ordering::AcqRel);
+        }
+        // Last: whoever watches the total and then asks again must find the parts moved.
+        self.total.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The sum of what concerns a person: equal to an earlier one exactly while none of it has moved.
+    pub fn sum(&self, person: u8) -> u64 {
+        sum(person, |slot| self.slots.get(slot).map_or(0, |slot| slot.load(Ordering::Acquire)))
+    }
+
+    /// All of them at this moment: for whoever does not know yet whose records they are about to look up.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
+    }
+
+    /// Grows whenever any of them has moved.
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Acquire)
+    }
+}
+
+/// The counters at one moment.
+#[derive(Debug)]
+pub struct Snapshot(Box<[u64]>);
+
+impl Snapshot {
+    /// As [`Counters::sum`] at that moment.
+    pub fn sum(&self, person: u8) -> u64 {
+        sum(person, |slot| self.0.get(slot).copied().unwrap_or_default())
+    }
+}
+
+fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
+    let counters = [Counter::Person(person), Counter::Clients, Counter::Keys, Counter::Everything];
+    counters.into_iter().map(|counter| value(counter.slot())).sum()
 }
 
 /// How a commit ended.
@@ -98,11 +193,15 @@ pub trait Engine: Send + Sync {
     /// `Unavailable` when the bytes cannot be read.
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError>;
 
-    /// Applies `changes` if what they expect holds. `Ok(Committed)` means durable: it survives a power loss.
+    /// Applies `changes` if what they expect holds. `Ok(Committed)` means durable: it survives a power loss. Whoever applies
+    /// them moves the counters that they name, whether or not somebody still waits for the answer.
     ///
     /// # Errors
     /// `Busy`, `Timeout`, `Unwritable`, `Unavailable`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
+
+    /// The counters, as far as this process knows them.
+    fn counters(&self) -> &Counters;
 
     /// Whether commits would be taken now.
     ///

@@ -153,7 +153,7 @@ impl Store {
         let expires_at = loaded.value.expires_at;
         let mut delete = vec![key.clone()];
         delete.extend(entries(expires_at, &key));
-        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
         if self.commit(changes).await? == Committed::Conflict {
             return Ok(None);
         }
@@ -207,7 +207,7 @@ impl Store {
                 continue;
             };
             let delete = vec![key.clone(), age.clone(), table::expiry(expires_at, &key)];
-            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
             if self.commit(changes).await? == Committed::Yes {
                 self.form_gone();
                 return Ok(());

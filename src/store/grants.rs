@@ -108,7 +108,7 @@ impl Store {
     /// When the store fails.
     pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
         let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
-        self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete }).await
+        self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete, ..Changes::default() }).await
     }
 
     /// The grant with this id.
@@ -124,11 +124,7 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
-        let committed = self.commit(table::replace(loaded, next)?).await?;
-        if committed == Committed::Yes && !next.is_active() {
-            self.access_changed();
-        }
-        Ok(committed)
+        self.commit(table::replace(loaded, next)?).await
     }
 
     /// Ends a grant, whatever races with it. Yields whether it was active.
@@ -266,9 +262,7 @@ impl Store {
     pub async fn revoke_token(&self, jti: &str, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::revoked_token(jti);
         let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, table::encode(&expires_at)?)];
-        self.write(Changes { put, ..Changes::default() }).await?;
-        self.access_changed();
-        Ok(())
+        self.write(Changes { put, ..Changes::default() }).await
     }
 
     /// Whether an access token was revoked by itself.

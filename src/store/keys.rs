@@ -33,8 +33,6 @@ impl Store {
                 None => table::create(table::key_ring(), &next)?,
             };
             if self.commit(changes).await? == Committed::Yes {
-                // A token of a key that was removed at once is refused from now on, known to a cache or not.
-                self.access_changed();
                 return Ok(Ok(next));
             }
         }

@@ -7,13 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::engine::{Changes, Engine, EngineError, Expect, Key, Outcome, Value};
+use super::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
 
 /// Keeps records for as long as it lives.
 #[derive(Debug, Default)]
 pub struct MemoryEngine {
     records: Mutex<BTreeMap<Key, Value>>,
     refusing: AtomicBool,
+    counters: Counters,
 }
 
 impl MemoryEngine {
@@ -67,7 +68,12 @@ impl Engine for MemoryEngine {
         for key in &changes.delete {
             records.remove(key);
         }
+        self.counters.advance(&changes.moves);
         Ok(Outcome::Committed)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     async fn ping(&self) -> Result<(), EngineError> {

@@ -140,7 +140,12 @@ async fn lay_down(engine: &dyn Engine, format: &Own<Format>, to: Format) -> Resu
     if !engine.scan(b"", None, 1).await?.is_empty() {
         return Err(StoreError::Broken("it has records and does not say its version".to_owned()));
     }
-    let changes = Changes { expect: vec![format.unchanged()], put: vec![format.next(&to)?], delete: Vec::new() };
+    let changes = Changes {
+        expect: vec![format.unchanged()],
+        put: vec![format.next(&to)?],
+        delete: Vec::new(),
+        ..Changes::default()
+    };
     commit(engine, changes).await.map(|()| 0)
 }
 
@@ -299,7 +304,7 @@ impl Pass<'_> {
         let changes = Changes {
             expect: vec![format.unchanged(), self.cursor.unchanged()],
             put: vec![format.next(&to)?, (key, bytes.clone())],
-            delete: Vec::new(),
+            ..Changes::default()
         };
         commit(self.engine, changes).await?;
         self.cursor.was_written(bytes, cursor);
@@ -325,7 +330,11 @@ impl Pass<'_> {
             }
         }
         let delete = vec![self.cursor.key.clone()];
-        commit(self.engine, Changes { expect: vec![self.cursor.unchanged()], put: Vec::new(), delete }).await?;
+        commit(
+            self.engine,
+            Changes { expect: vec![self.cursor.unchanged()], put: Vec::new(), delete, ..Changes::default() },
+        )
+        .await?;
         Ok(migrated)
     }
 

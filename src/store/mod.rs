@@ -4,6 +4,7 @@
 //! A rule that must hold under races (a code is used once, a refresh token rotates once) is one commit that expects the
 //! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
+mod access;
 mod audit;
 pub mod barrier;
 mod browsers;
@@ -27,10 +28,11 @@ mod transfer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::de::DeserializeOwned;
 
+use crate::protocol::user::Subject;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 use crate::store::migration::Watch;
 use crate::store::sealer::SealError;
@@ -111,12 +113,20 @@ pub enum Committed {
     Conflict,
 }
 
+/// Everybody's standing at one moment: see [`Store::standings`].
+#[derive(Debug)]
+pub struct Standings(engine::Snapshot);
+
+impl Standings {
+    /// This person's.
+    pub fn of(&self, subject: Subject) -> u64 {
+        self.0.sum(access::of_person(subject))
+    }
+}
+
 /// The store.
 pub struct Store {
     engine: Arc<dyn Engine>,
-    /// Grows with each change that can take access away: whoever caches a positive decision keeps the number beside it
-    /// and asks again once it has moved.
-    epoch: AtomicU64,
     /// Interactions that are open, and how many may be.
     interactions: AtomicUsize,
     most_interactions: usize,
@@ -170,7 +180,6 @@ impl Store {
     fn over(engine: Arc<dyn Engine>, most_interactions: usize) -> Self {
         Self {
             engine,
-            epoch: AtomicU64::new(1),
             interactions: AtomicUsize::new(0),
             most_interactions,
             forms: AtomicUsize::new(0),
@@ -196,13 +205,22 @@ impl Store {
         Ok(self.engine.copy_to(directory).await?)
     }
 
-    /// The number that grows whenever access may have been taken away.
+    /// The number that grows whenever access may have been taken away, whosever.
     pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+        self.engine.counters().total()
     }
 
-    fn access_changed(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+    /// The number that grows whenever access may have been taken away from this person, or from everybody. Whoever caches
+    /// a positive decision about them takes it before the look-ups that it rests on, keeps it beside the decision, and looks
+    /// again once it has moved.
+    pub fn standing_of(&self, subject: Subject) -> u64 {
+        self.engine.counters().sum(access::of_person(subject))
+    }
+
+    /// What [`Store::standing_of`] says of everybody at this moment: for whoever learns by their look-ups only whom they
+    /// are about.
+    pub fn standings(&self) -> Standings {
+        Standings(self.engine.counters().snapshot())
     }
 
     async fn load<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Loaded<T>>, StoreError> {
@@ -210,7 +228,9 @@ impl Store {
         bytes.map(|bytes| table::decode(&key, bytes)).transpose()
     }
 
-    async fn commit(&self, changes: Changes) -> Result<Committed, StoreError> {
+    /// The one way of a change to the engine: see [`access`].
+    async fn commit(&self, mut changes: Changes) -> Result<Committed, StoreError> {
+        changes.moves = access::moves(&changes);
         Ok(match self.engine.commit(changes).await? {
             Outcome::Committed => Committed::Yes,
             Outcome::Conflict => Committed::Conflict,

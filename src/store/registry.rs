@@ -64,7 +64,6 @@ impl Store {
             let mut next = loaded.value.clone();
             change(&mut next);
             if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
-                self.access_changed();
                 return Ok(Some(next));
             }
         }
@@ -78,7 +77,6 @@ impl Store {
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
         // The record goes first: without it no new grant can come while the old ones are being ended.
         let existed = self.remove_client(id).await?;
-        self.access_changed();
         self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
     }
@@ -157,7 +155,6 @@ impl Store {
             next.sub = loaded.value.sub;
             next.email = loaded.value.email.clone();
             if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
-                self.access_changed();
                 return Ok(Some(next));
             }
         }
@@ -172,7 +169,6 @@ impl Store {
         let Some(user) = self.user(subject).await? else { return Ok(false) };
         let delete = vec![table::user(subject), table::email(&user.email.lookup_key())];
         self.write(Changes { delete, ..Changes::default() }).await?;
-        self.access_changed();
         self.end_sessions_of_user(subject).await?;
         self.end_grants_of_user(subject, EndReason::Administrator, now).await?;
         loop {

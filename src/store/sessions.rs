@@ -49,12 +49,7 @@ impl Store {
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = table::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
-        let committed = self.commit(changes).await?;
-        // Another person may be in use now, or another cookie: that ends what the old one opened.
-        if committed == Committed::Yes {
-            self.access_changed();
-        }
-        Ok(committed)
+        self.commit(changes).await
     }
 
     /// Notes that a session is in use, at most once a minute. Best effort: a session that changes at the same moment is
@@ -82,9 +77,8 @@ impl Store {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
             let mut delete = vec![loaded.key().clone()];
             delete.extend(entries(&loaded.value));
-            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
             if self.commit(changes).await? == Committed::Yes {
-                self.access_changed();
                 return Ok(true);
             }
         }
@@ -169,8 +163,10 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
-        self.write(Changes { delete: vec![table::app_session(id)], ..Changes::default() }).await?;
-        self.access_changed();
+        let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
+        let delete = vec![loaded.key().clone()];
+        // It never changes: a conflict means that it is gone.
+        let _ = self.commit(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }).await?;
         Ok(())
     }
 }

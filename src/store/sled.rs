@@ -26,7 +26,7 @@ pub use self::opening::OpenError;
 pub use self::placing::NewStore;
 use self::records::Records;
 use self::writer::{Commit, Copy, Job, Writer};
-use super::engine::{Changes, CommitObserver, Engine, EngineError, Key, Outcome, Value};
+use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
 use crate::config;
 
 /// A scan of more records than this leaves the async worker for a blocking thread.
@@ -58,6 +58,7 @@ pub struct SledEngine {
     queue: Sender<Job>,
     writer: Mutex<Option<JoinHandle<()>>>,
     observer: Arc<dyn CommitObserver>,
+    counters: Arc<Counters>,
     commit_timeout: Duration,
     // Last: fields drop in this order, and the lock may only go when the database is closed.
     _lock: File,
@@ -85,7 +86,15 @@ impl SledEngine {
         let disk = Arc::new(Disk::new(opened.directory, store.reserve_bytes));
         let (queue, jobs) = async_channel::bounded(store.queue.max(1));
         let database = opened.database.clone();
-        let writer = Writer::new(store.path.clone(), database, Arc::clone(&disk), jobs, Arc::clone(&observer));
+        let counters = Arc::<Counters>::default();
+        let writer = Writer::new(
+            store.path.clone(),
+            database,
+            Arc::clone(&disk),
+            jobs,
+            Arc::clone(&observer),
+            Arc::clone(&counters),
+        );
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
@@ -96,6 +105,7 @@ impl SledEngine {
             queue,
             writer: Mutex::new(Some(thread)),
             observer,
+            counters,
             commit_timeout: options.commit_timeout,
             _lock: opened.lock,
         })
@@ -158,6 +168,10 @@ impl Engine for SledEngine {
             Ok(Err(_)) => Err(EngineError::Unavailable("its writer has stopped".to_owned())),
             Err(_) => Err(EngineError::Timeout),
         }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     async fn ping(&self) -> Result<(), EngineError> {

@@ -134,7 +134,8 @@ impl Store {
             self.enter_again(entry, expires_at, record).await?;
             return Ok(false);
         }
-        let removed = self.commit(Changes { expect: vec![unchanged], put: Vec::new(), delete }).await?;
+        let removed =
+            self.commit(Changes { expect: vec![unchanged], put: Vec::new(), delete, ..Changes::default() }).await?;
         if removed == Committed::Yes && (is(Table::Interaction) || is(Table::SignInAttempt)) {
             self.interaction_gone();
         }
@@ -146,7 +147,7 @@ impl Store {
 
     async fn enter_again(&self, entry: &[u8], at: UnixTime, record: &[u8]) -> Result<(), StoreError> {
         let put = vec![(table::expiry(at, record), Vec::new())];
-        self.write(Changes { put, delete: vec![entry.to_owned()], expect: Vec::new() }).await
+        self.write(Changes { put, delete: vec![entry.to_owned()], expect: Vec::new(), ..Changes::default() }).await
     }
 }
 

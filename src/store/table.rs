@@ -363,13 +363,18 @@ pub(super) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Lo
 /// A step that makes one record that does not exist yet.
 pub(super) fn create(key: Key, record: &impl Serialize) -> Result<Changes, StoreError> {
     let bytes = encode(record)?;
-    Ok(Changes { expect: vec![Expect::Absent(key.clone())], put: vec![(key, bytes)], delete: Vec::new() })
+    Ok(Changes {
+        expect: vec![Expect::Absent(key.clone())],
+        put: vec![(key, bytes)],
+        delete: Vec::new(),
+        ..Changes::default()
+    })
 }
 
 /// A step that puts another record in the place of one that was loaded.
 pub(super) fn replace<T: Serialize>(loaded: &Loaded<T>, record: &T) -> Result<Changes, StoreError> {
     let put = vec![(loaded.key.clone(), encode(record)?)];
-    Ok(Changes { expect: vec![loaded.unchanged()], put, delete: Vec::new() })
+    Ok(Changes { expect: vec![loaded.unchanged()], put, delete: Vec::new(), ..Changes::default() })
 }
 
 #[cfg(test)]

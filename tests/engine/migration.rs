@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use sealgate::admin::{self, ExportError};
 use sealgate::protocol::secret::SecretHash;
 use sealgate::protocol::time::UnixTime;
-use sealgate::store::engine::{Changes, Engine, EngineError, Key, MAX_VALUE_BYTES, Outcome, Value};
+use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, MAX_VALUE_BYTES, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::migration::{STEPS, Step, migrate};
 use sealgate::store::{Store, StoreError, Table};
@@ -125,6 +125,10 @@ impl Engine for Killed {
         Err(Self::dead())
     }
 
+    fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
     async fn ping(&self) -> Result<(), EngineError> {
         Ok(())
     }
@@ -150,6 +154,10 @@ impl Engine for Weighed {
         let bytes = changes.put.iter().map(|(_, value)| value.len()).sum();
         self.commits.lock().unwrap().push((changes.put.len(), bytes));
         self.engine.commit(changes).await
+    }
+
+    fn counters(&self) -> &Counters {
+        self.engine.counters()
     }
 
     async fn ping(&self) -> Result<(), EngineError> {

@@ -76,7 +76,12 @@ async fn take(engine: &dyn Engine, model: &mut Model, step: Step) {
             let unfitting = unfitting.map(|key| expectation(model, &key, false));
             let outcome = if unfitting.is_some() { Outcome::Conflict } else { Outcome::Committed };
             let expect = fitting.chain(unfitting).collect();
-            let changes = Changes { expect, put: puts.clone().into_iter().collect(), delete: deletes.clone() };
+            let changes = Changes {
+                expect,
+                put: puts.clone().into_iter().collect(),
+                delete: deletes.clone(),
+                ..Changes::default()
+            };
             assert_eq!(engine.commit(changes).await.unwrap(), outcome);
             if outcome == Outcome::Committed {
                 model.retain(|key, _| !deletes.contains(key));

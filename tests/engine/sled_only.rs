@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sealgate::config::Store;
 use sealgate::store::barrier;
-use sealgate::store::engine::{Changes, CommitObserver, Engine, EngineError, Outcome};
+use sealgate::store::engine::{Changes, CommitObserver, Counter, Engine, EngineError, Outcome};
 use sealgate::store::sled::{OpenError, Options, SledEngine};
 
 use crate::{BARRIERS, Place, absent, commit, delete, put, store};
@@ -359,4 +359,22 @@ fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
     let acknowledged = durable(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned));
     assert!(acknowledged.len() > 100, "{}", acknowledged.len());
     assert_kept(&place, &acknowledged);
+}
+
+/// Nobody waits for the answers: some of the commits are applied all the same, and exactly those move their counter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_is_applied_after_its_time_moves_its_counter() {
+    let _shared = BARRIERS.read().await;
+    let place = Place::new();
+    let options = Options { allow_volatile: true, commit_timeout: Duration::from_micros(200) };
+    let engine = place.open_with(options, 1024, Arc::new(())).unwrap();
+    let mut timed_out = 0;
+    for number in 0..400_u32 {
+        let changes = Changes { moves: vec![Counter::Person(7)], ..put(&number.to_be_bytes(), b"v") };
+        timed_out += usize::from(matches!(engine.commit(changes).await, Err(EngineError::Timeout)));
+    }
+    engine.close();
+    let applied = engine.scan(b"", None, 1000).await.unwrap().len();
+    assert!(timed_out > 0, "all of {applied} were answered in time");
+    assert_eq!(engine.counters().sum(7), applied as u64, "{timed_out} timed out");
 }

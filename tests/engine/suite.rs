@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealgate::store::engine::{Changes, Engine, EngineError, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome};
+use sealgate::store::engine::{Changes, Counter, Engine, EngineError, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome};
 use sealgate::store::memory::MemoryEngine;
 
 use crate::{BARRIERS, Place, absent, commit, delete, put, value};
@@ -46,6 +46,8 @@ every_engine! {
     long_values_are_compared_and_scanned
     records_beyond_the_limits_are_refused
     an_idle_engine_answers_a_ping
+    a_commit_moves_the_counters_that_it_names_and_a_conflict_none
+    what_was_read_before_a_change_has_a_sum_from_before_its_move
 }
 
 async fn a_committed_record_is_read(engine: Arc<dyn Engine>) {
@@ -138,6 +140,7 @@ async fn expectations_that_hold_let_a_commit_through(engine: Arc<dyn Engine>) {
         expect: vec![value(b"code", b"issued"), absent(b"family")],
         put: vec![(b"code".to_vec(), b"redeemed".to_vec()), (b"family".to_vec(), b"1".to_vec())],
         delete: vec![b"other".to_vec()],
+        ..Changes::default()
     };
     assert_eq!(commit(&*engine, changes.clone()).await, Outcome::Committed);
     assert_eq!(engine.get(b"code").await.unwrap(), Some(b"redeemed".to_vec()));
@@ -153,6 +156,7 @@ async fn a_conflict_writes_nothing(engine: Arc<dyn Engine>) {
             expect: vec![value(b"b", b"b"), wrong],
             put: vec![(b"a".to_vec(), b"new".to_vec()), (b"c".to_vec(), b"new".to_vec())],
             delete: vec![b"b".to_vec()],
+            ..Changes::default()
         };
         assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
         assert_eq!(engine.scan(b"", None, 100).await.unwrap(), before);
@@ -277,4 +281,53 @@ async fn a_memory_engine_can_be_told_to_refuse_writes() {
     assert_eq!(engine.get(b"k").await.unwrap(), Some(b"v".to_vec()));
     engine.refuse_writes(false);
     assert_eq!(commit(&engine, put(b"k", b"w")).await, Outcome::Committed);
+}
+
+async fn a_commit_moves_the_counters_that_it_names_and_a_conflict_none(engine: Arc<dyn Engine>) {
+    let counters = engine.counters();
+    let sums = || [7, 8].map(|person| counters.sum(person));
+    let (before, total) = (sums(), counters.total());
+    commit(&*engine, put(b"k", b"v")).await;
+    assert_eq!((sums(), counters.total()), (before, total), "it names none");
+    let moves = vec![Counter::Person(7)];
+    commit(&*engine, Changes { moves, ..put(b"k", b"w") }).await;
+    assert_eq!(sums(), [before[0] + 1, before[1]], "hers alone");
+    assert!(counters.total() > total);
+    for (moved, counter) in [Counter::Clients, Counter::Keys, Counter::Everything].into_iter().enumerate() {
+        commit(&*engine, Changes { moves: vec![counter], ..delete(b"k") }).await;
+        assert_eq!(sums(), [before[0] + 2 + moved as u64, before[1] + 1 + moved as u64], "everybody's");
+    }
+    let (before, total) = (sums(), counters.total());
+    let changes = Changes { expect: vec![value(b"k", b"other")], moves: vec![Counter::Everything], ..put(b"k", b"x") };
+    assert_eq!(commit(&*engine, changes).await, Outcome::Conflict);
+    assert_eq!((sums(), counters.total()), (before, total));
+}
+
+/// The order by which a cache is sound: whoever takes the sum, then reads, and then finds the sum unchanged after a change
+/// was answered, has read the change.
+async fn what_was_read_before_a_change_has_a_sum_from_before_its_move(engine: Arc<dyn Engine>) {
+    const CHANGES: u32 = 200;
+    commit(&*engine, put(b"k", &0_u32.to_be_bytes())).await;
+    let writer = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            for number in 1..=CHANGES {
+                let moves = vec![Counter::Person(7)];
+                commit(&*engine, Changes { moves, ..put(b"k", &number.to_be_bytes()) }).await;
+            }
+        })
+    };
+    let mut seen = Vec::new();
+    while !writer.is_finished() {
+        let sum = engine.counters().sum(7);
+        let value = engine.get(b"k").await.unwrap().unwrap();
+        seen.push((sum, u32::from_be_bytes(value.try_into().unwrap())));
+        tokio::task::yield_now().await;
+    }
+    writer.await.unwrap();
+    // The change that moved the counter to n wrote n: with the sum n, n or a later one was read.
+    let first = engine.counters().sum(7) - u64::from(CHANGES);
+    for (sum, value) in seen {
+        assert!(u64::from(value) >= sum - first, "{value} was read under the sum {sum}");
+    }
 }

@@ -69,6 +69,7 @@ fn changes(task: u8, step: u64) -> Changes {
         expect: vec![expect],
         put: vec![(state_key(task), step.to_be_bytes().to_vec()), (record_key(task, step), record(task, step))],
         delete: step.checked_sub(KEPT).map(|old| record_key(task, old)).into_iter().collect(),
+        ..Changes::default()
     }
 }
 

@@ -72,7 +72,7 @@ async fn shared() -> f64 {
                 };
                 done += 1;
                 let put = vec![(vec![caller], value(done))];
-                let changes = Changes { expect: vec![expect], put, delete: Vec::new() };
+                let changes = Changes { expect: vec![expect], put, delete: Vec::new(), ..Changes::default() };
                 assert_eq!(engine.commit(changes).await.unwrap(), Outcome::Committed);
                 commits.fetch_add(1, Ordering::Relaxed);
             }

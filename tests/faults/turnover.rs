@@ -62,7 +62,9 @@ async fn the_store_stays_as_large_as_what_is_alive_needs() {
                 let put = (first..last).map(|number| (key(number), value(number))).collect();
                 let delete = (first..last).filter_map(|number| number.checked_sub(alive)).map(key).collect();
                 let engine = Arc::clone(&engine);
-                commits.spawn(async move { engine.commit(Changes { expect: Vec::new(), put, delete }).await.unwrap() });
+                commits.spawn(async move {
+                    engine.commit(Changes { expect: Vec::new(), put, delete, ..Changes::default() }).await.unwrap()
+                });
                 first = last;
             }
             assert!(commits.join_all().await.iter().all(|outcome| *outcome == Outcome::Committed));

@@ -26,11 +26,12 @@ use sealgate::protocol::time::UnixTime;
 use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
 use sealgate::sealgate::{Parts, Sealgate};
 use sealgate::store::AddOutcome;
-use sealgate::store::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
+use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::sealer::Sealer;
 use secrecy::SecretString;
 
+use crate::meddler::Meddler;
 use crate::token_device;
 
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
@@ -146,6 +147,7 @@ pub(crate) struct World {
     pub(crate) sealgate: Arc<Sealgate>,
     pub(crate) gateway: Gateway,
     pub(crate) engine: Arc<MemoryEngine>,
+    pub(crate) meddler: Arc<Meddler>,
     reads: Arc<AtomicUsize>,
     pub(crate) clock: Arc<FixedClock>,
     pub(crate) anna: User,
@@ -171,12 +173,13 @@ impl World {
         let config = Config::parse(&format!("{SETTINGS}{settings}"), Path::new("/nowhere")).unwrap();
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
+        let meddler = Meddler::over(Arc::clone(&engine));
         let reads = Arc::default();
         let parts = Parts {
             config,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
-            engine: Arc::new(TakingTurns(Arc::clone(&engine), Arc::clone(&reads))),
+            engine: Arc::new(TakingTurns(Arc::clone(&meddler), Arc::clone(&reads))),
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
@@ -193,6 +196,7 @@ impl World {
             ben: person(2, BEN, "Ben", &[], now),
             sealgate,
             engine,
+            meddler,
             reads,
             clock,
         };
@@ -385,9 +389,9 @@ impl Reply {
     }
 }
 
-/// The memory engine, which lets others have their turn before each of its steps: so that two requests at once meet in the
+/// The engine, which lets others have their turn before each of its steps: so that two requests at once meet in the
 /// middle, as they do on a disk.
-struct TakingTurns(Arc<MemoryEngine>, Arc<AtomicUsize>);
+struct TakingTurns(Arc<Meddler>, Arc<AtomicUsize>);
 
 #[async_trait]
 impl Engine for TakingTurns {
@@ -405,6 +409,10 @@ impl Engine for TakingTurns {
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         tokio::task::yield_now().await;
         self.0.commit(changes).await
+    }
+
+    fn counters(&self) -> &Counters {
+        self.0.counters()
     }
 
     async fn ping(&self) -> Result<(), EngineError> {
@@ -426,6 +434,7 @@ fn client(now: UnixTime) -> Client {
         consent: ConsentRule::Implied,
         state: ClientState::Enabled,
         created_at: now,
+        incarnation: 7,
         details: ClientDetails::default(),
         owner: None,
         registration: None,

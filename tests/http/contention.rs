@@ -1,23 +1,18 @@
 //! What changes while a request is decided: a session in another tab, a client's scope, a person's password.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use sealgate::admin::command::{Command, Person, UserCommand};
 use sealgate::admin::{Directory, execute};
-use sealgate::ambient::{Clock, OsEntropy};
-use sealgate::config::Config;
-use sealgate::metrics::Metrics;
 use sealgate::protocol::scope::ScopeValue;
 use sealgate::protocol::secret::Secret;
-use sealgate::sealgate::Parts;
-use sealgate::store::engine::{Changes, Engine, EngineError, Expect, Key, Outcome, Value};
+use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 
 use crate::steps::{assert_code, assert_consent, with_anna};
-use crate::support::{PASSWORD, Provider, Tokens, settings, token_device};
+use crate::support::{PASSWORD, Provider, Tokens, token_device};
 
 /// Somebody else changes a session just before a commit that rests on it, so many times.
 struct Meddled {
@@ -51,6 +46,10 @@ impl Engine for Meddled {
         self.engine.commit(changes).await
     }
 
+    fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
     async fn ping(&self) -> Result<(), EngineError> {
         self.engine.ping().await
     }
@@ -60,15 +59,8 @@ impl Engine for Meddled {
 async fn meddled() -> (Provider, Arc<AtomicUsize>) {
     let provider = Provider::new().await;
     let times = Arc::new(AtomicUsize::new(0));
-    let parts = Parts {
-        config: Config::parse(&settings(""), Path::new("/nowhere")).unwrap(),
-        clock: Arc::clone(&provider.clock) as Arc<dyn Clock>,
-        entropy: Arc::new(OsEntropy),
-        engine: Arc::new(Meddled { engine: Arc::clone(&provider.engine), times: Arc::clone(&times) }),
-        signer: token_device::signer(),
-        metrics: Arc::new(Metrics::new().unwrap()),
-    };
-    let sealgate = Arc::new(parts.assemble().await.unwrap());
+    let engine = Arc::new(Meddled { engine: Arc::clone(&provider.engine), times: Arc::clone(&times) });
+    let sealgate = provider.again(engine, token_device::signer()).await;
     (Provider { sealgate, ..provider }, times)
 }
 

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/meddler.rs"]
+mod meddler;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;
@@ -15,6 +17,7 @@ mod audit;
 mod authorize;
 mod authorize_by_post;
 mod client_auth;
+mod clock;
 mod code_ended;
 mod code_verifier;
 mod console;
@@ -24,6 +27,7 @@ mod flood;
 mod interaction;
 mod jwks;
 mod jwt;
+mod key_removal;
 mod keys;
 mod lock_out;
 mod login;
@@ -31,12 +35,14 @@ mod logout;
 mod looks;
 mod pages;
 mod pkce;
+mod races;
 mod rate_limit;
 mod redirect_uri;
 mod refresh;
 mod refresh_retry;
 mod register;
 mod registration;
+mod revocation_races;
 mod revoke;
 mod robustness;
 mod session;

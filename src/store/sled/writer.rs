@@ -16,7 +16,7 @@ use super::copying;
 use super::disk::Disk;
 use super::records::Records;
 use crate::log;
-use crate::store::engine::{Changes, CommitObserver, EngineError, Expect, Key, Outcome, Value};
+use crate::store::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
 
 /// Commits a batch. Readers stall behind a batch for about 10 µs a record.
 const BATCH_COMMITS: usize = 256;
@@ -53,6 +53,7 @@ pub(super) struct Writer {
     disk: Arc<Disk>,
     jobs: Receiver<Job>,
     observer: Arc<dyn CommitObserver>,
+    counters: Arc<Counters>,
 }
 
 impl Writer {
@@ -62,8 +63,9 @@ impl Writer {
         disk: Arc<Disk>,
         jobs: Receiver<Job>,
         observer: Arc<dyn CommitObserver>,
+        counters: Arc<Counters>,
     ) -> Self {
-        Self { records: Records::new(&database), path, database, disk, jobs, observer }
+        Self { records: Records::new(&database), path, database, disk, jobs, observer, counters }
     }
 
     /// Works until the queue is closed and empty.
@@ -140,11 +142,11 @@ impl Writer {
             }
             return;
         }
-        let mut step = Step { records: &self.records, overlay: HashMap::new() };
+        let mut step = Step { records: &self.records, overlay: HashMap::new(), moves: Vec::new() };
         let answers: Vec<_> = commits.into_iter().map(|commit| (commit.reply, step.decide(commit.changes))).collect();
         // Without a change there is nothing to flush: the tree was durable when the step began.
         if !step.overlay.is_empty()
-            && let Err(error) = self.apply(&step.overlay)
+            && let Err(error) = self.apply(&step.overlay, &step.moves)
         {
             stop(&error.to_string());
         }
@@ -155,12 +157,15 @@ impl Writer {
         self.observer.committed(operations, started.elapsed().as_secs_f64());
     }
 
-    fn apply(&self, overlay: &HashMap<Key, Option<Value>>) -> Result<(), EngineError> {
+    fn apply(&self, overlay: &HashMap<Key, Option<Value>>, moves: &[Counter]) -> Result<(), EngineError> {
         let mut writes = Vec::new();
         for (key, value) in overlay {
             self.records.replace(&mut writes, key, value.as_ref())?;
         }
         self.records.write(writes)?;
+        // From here on readers see the changes, whoever still waits for an answer. Not before: a reader that took the new sum
+        // and the old records would keep them. Not after the flush: a disk that hangs would keep what was taken away.
+        self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
         Ok(())
     }
@@ -170,6 +175,7 @@ impl Writer {
 struct Step<'a> {
     records: &'a Records,
     overlay: HashMap<Key, Option<Value>>,
+    moves: Vec<Counter>,
 }
 
 impl Step<'_> {
@@ -185,6 +191,7 @@ impl Step<'_> {
         }
         self.overlay.extend(changes.put.into_iter().map(|(key, value)| (key, Some(value))));
         self.overlay.extend(changes.delete.into_iter().map(|key| (key, None)));
+        self.moves.extend(changes.moves);
         Ok(Outcome::Committed)
     }
 

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,11 +21,18 @@ use sealgate::protocol::secret::Secret;
 use sealgate::protocol::time::UnixTime;
 use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
 use sealgate::sealgate::{Parts, Sealgate};
+use sealgate::signer::Signer;
 use sealgate::store::AddOutcome;
+use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
 use secrecy::SecretString;
 
+use crate::meddler::Meddler;
+
 use super::{Browser, Client, ISSUER, PASSWORD, REDIRECT_URI, Reply, SIGNED_OUT_URI, token_device};
+
+/// No two clients are the same one, whatever their ids.
+static INCARNATIONS: AtomicU32 = AtomicU32::new(1);
 
 /// The least that a configuration says; tests add sections of their own.
 pub(crate) fn settings(more: &str) -> String {
@@ -76,7 +84,7 @@ impl Provider {
             config,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
-            engine: Arc::clone(&engine) as Arc<dyn sealgate::store::engine::Engine>,
+            engine: Arc::clone(&engine) as Arc<dyn Engine>,
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
@@ -96,6 +104,27 @@ impl Provider {
         }
         provider.add_client(provider.public("p1")).await;
         provider
+    }
+
+    /// Over an engine in which a test stops requests between their steps.
+    pub(crate) async fn meddled() -> (Self, Arc<Meddler>) {
+        let provider = Self::new().await;
+        let meddler = Meddler::over(Arc::clone(&provider.engine));
+        let sealgate = provider.again(Arc::clone(&meddler) as Arc<dyn Engine>, token_device::signer()).await;
+        (Self { sealgate, ..provider }, meddler)
+    }
+
+    /// Another provider of the same records and the same clock, over this engine and with this signer.
+    pub(crate) async fn again(&self, engine: Arc<dyn Engine>, signer: Arc<dyn Signer>) -> Arc<Sealgate> {
+        let parts = Parts {
+            config: Config::parse(&settings(""), Path::new("/nowhere")).unwrap(),
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            entropy: Arc::new(OsEntropy),
+            engine,
+            signer,
+            metrics: Arc::new(Metrics::new().unwrap()),
+        };
+        Arc::new(parts.assemble().await.unwrap())
     }
 
     /// A confidential client's record; its secret is `secret of <id>`.
@@ -129,6 +158,7 @@ impl Provider {
             consent: client::ConsentRule::Ask,
             state: client::ClientState::Enabled,
             created_at: self.clock.now(),
+            incarnation: INCARNATIONS.fetch_add(1, Ordering::Relaxed),
             details: client::ClientDetails::default(),
             owner: None,
             registration: None,

@@ -11,28 +11,40 @@ use crate::softhsm::{MODULE, SoftHsm};
 
 /// The signer of every provider in this process.
 pub(crate) fn signer() -> Arc<dyn Signer> {
-    static SIGNER: OnceLock<(SoftHsm, Arc<Pkcs11Signer>)> = OnceLock::new();
-    let (_, signer) = SIGNER.get_or_init(|| {
+    static SIGNER: OnceLock<Arc<Pkcs11Signer>> = OnceLock::new();
+    Arc::clone(SIGNER.get_or_init(|| own_signer("sealgate"))) as Arc<dyn Signer>
+}
+
+/// A signer whose keys nobody else in this process uses: those with this label. It has one.
+#[allow(dead_code, reason = "not every test binary has keys to remove")]
+pub(crate) fn own_signer(label: &str) -> Arc<Pkcs11Signer> {
+    let hsm = hsm(label);
+    // The token tells keys apart by it.
+    sealgate::signer::generate(&hsm, KeySize::Rsa2048, label.as_bytes(), false).unwrap();
+    Arc::new(Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap())
+}
+
+/// The settings for the keys with this label in the one token.
+fn hsm(label: &str) -> Hsm {
+    static TOKEN: OnceLock<SoftHsm> = OnceLock::new();
+    let token = TOKEN.get_or_init(|| {
         let token = SoftHsm::with_token("sealgate");
         // SAFETY: std's own readers take the lock that this takes, and SoftHSM, the only C code here that reads the
-        // environment, is loaded below.
+        // environment, is loaded afterwards.
         unsafe { std::env::set_var("SOFTHSM2_CONF", token.configuration()) };
-        let hsm = Hsm {
-            module: MODULE.into(),
-            token_label: "sealgate".into(),
-            pin_file: token.pin_file(),
-            key_label: "sealgate".into(),
-            attestation: None,
-            sessions: 2,
-            sign_timeout: Duration::from_secs(30),
-            queue: 1000,
-            hang_abort: Duration::from_secs(30),
-            mechanism: sealgate::config::Mechanism::RsaPkcs,
-            require_local: true,
-        };
-        sealgate::signer::generate(&hsm, KeySize::Rsa2048, &[7; 16], false).unwrap();
-        let signer = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap();
-        (token, Arc::new(signer))
+        token
     });
-    Arc::clone(signer) as Arc<dyn Signer>
+    Hsm {
+        module: MODULE.into(),
+        token_label: "sealgate".into(),
+        pin_file: token.pin_file(),
+        key_label: label.into(),
+        attestation: None,
+        sessions: 2,
+        sign_timeout: Duration::from_secs(30),
+        queue: 1000,
+        hang_abort: Duration::from_secs(30),
+        mechanism: sealgate::config::Mechanism::RsaPkcs,
+        require_local: true,
+    }
 }

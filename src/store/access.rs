@@ -1,0 +1,206 @@
+//! Which counters a change moves: the one place that says so, read off the records that a commit writes and removes. So no
+//! caller can take access away and forget to say it, and what a table's records mean for a cached decision stands here only.
+//!
+//! A record that comes into being takes nothing away, but for a revocation. What cannot be told apart moves more, never less.
+
+use serde::de::DeserializeOwned;
+
+use crate::protocol::grant::Grant;
+use crate::protocol::session::{AppSession, Session};
+use crate::protocol::user::Subject;
+use crate::store::engine::{Changes, Counter, Expect, Key, Value};
+use crate::store::table::{self, Table};
+
+/// The counter of what concerns a person.
+pub(super) fn of_person(subject: Subject) -> u8 {
+    let [.., last] = *subject.as_bytes();
+    last
+}
+
+/// The counters that move with these changes.
+pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
+    let mut moves = Vec::new();
+    for (key, value) in &changes.put {
+        if !is_new(changes, key) {
+            of_put(key, before(changes, key), value, &mut moves);
+        }
+    }
+    for key in &changes.delete {
+        of_delete(key, before(changes, key), &mut moves);
+    }
+    moves.sort_unstable();
+    moves.dedup();
+    moves
+}
+
+/// Whether the commit happens only if the record was not there. A revocation takes away by being there.
+fn is_new(changes: &Changes, key: &Key) -> bool {
+    let absent = |expect: &Expect| matches!(expect, Expect::Absent(known) if known == key);
+    table_of(key) != Some(Table::RevokedToken) && changes.expect.iter().any(absent)
+}
+
+/// What the record is when the commit happens, as far as that is known.
+fn before<'c>(changes: &'c Changes, key: &Key) -> Option<&'c Value> {
+    changes.expect.iter().find_map(|expect| match expect {
+        Expect::Value(known, value) if known == key => Some(value),
+        _ => None,
+    })
+}
+
+fn table_of(key: &[u8]) -> Option<Table> {
+    key.first().copied().and_then(Table::from_byte)
+}
+
+fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
+    match table_of(key) {
+        Some(Table::User) => moves.push(of_key(key)),
+        Some(Table::Client) => moves.push(Counter::Clients),
+        Some(Table::Session) => of_session(key, before, Some(after), moves),
+        Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
+        // A refresh token that is rotated takes nothing away, and comes all the time.
+        Some(Table::Grant) if read::<Grant>(key, after).is_some_and(|grant| grant.is_active()) => {}
+        Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
+        Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
+        Some(
+            Table::Code
+            | Table::Expiry
+            | Table::Interaction
+            | Table::Audit
+            | Table::Consent
+            | Table::Once
+            | Table::Form
+            | Table::SignInAttempt
+            | Table::Email
+            | Table::Index,
+        ) => {}
+        Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
+    }
+}
+
+fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
+    match table_of(key) {
+        Some(Table::User) => moves.push(of_key(key)),
+        Some(Table::Client) => moves.push(Counter::Clients),
+        Some(Table::Session) => of_session(key, before, None, moves),
+        Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
+        Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
+        Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
+        // Of all others no cached decision holds anything: codes, forms and consents are read each time, and what was
+        // granted under a consent ends by its grant. A revocation that goes gives nothing back: its token has expired.
+        Some(
+            Table::RevokedToken
+            | Table::Code
+            | Table::Expiry
+            | Table::Interaction
+            | Table::Audit
+            | Table::Consent
+            | Table::Once
+            | Table::Form
+            | Table::SignInAttempt
+            | Table::Email
+            | Table::Index,
+        ) => {}
+        None => moves.push(Counter::Everything),
+    }
+}
+
+/// A session that is noted as used takes nothing away, and comes every minute. Any other change may have put another person
+/// in use, or another cookie.
+fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &mut Vec<Counter>) {
+    let before = before.and_then(|bytes| read::<Session>(key, bytes));
+    let after = after.and_then(|bytes| read::<Session>(key, bytes));
+    let Some(before) = before else {
+        moves.push(Counter::Everything);
+        return;
+    };
+    let used = |after: &Session| *after == Session { last_seen_at: after.last_seen_at, ..before.clone() };
+    if after.as_ref().is_some_and(used) {
+        return;
+    }
+    let people = before.sign_ins.iter().chain(after.iter().flat_map(|after| &after.sign_ins));
+    moves.extend(people.map(|sign_in| Counter::Person(of_person(sign_in.subject))));
+}
+
+/// The counter of the person whose key this is.
+fn of_key(key: &[u8]) -> Counter {
+    key.last().map_or(Counter::Everything, |byte| Counter::Person(*byte))
+}
+
+/// The counter of the person to whom the record belonged.
+fn owner<T: DeserializeOwned>(key: &Key, before: Option<&Value>, subject: impl Fn(&T) -> Subject) -> Counter {
+    let record = before.and_then(|bytes| read::<T>(key, bytes));
+    record.map_or(Counter::Everything, |record| Counter::Person(of_person(subject(&record))))
+}
+
+fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
+    table::decode(key, bytes.clone()).ok().map(|loaded| loaded.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::client::ClientId;
+    use crate::protocol::secret::SecretHash;
+    use crate::protocol::time::UnixTime;
+
+    fn anna() -> Key {
+        table::user(Subject::from_random([7; 16]))
+    }
+
+    fn put(key: Key) -> Changes {
+        Changes { put: vec![(key, b"?".to_vec())], ..Changes::default() }
+    }
+
+    fn new(key: Key) -> Changes {
+        Changes { expect: vec![Expect::Absent(key.clone())], ..put(key) }
+    }
+
+    fn delete(key: Key) -> Changes {
+        Changes { delete: vec![key], ..Changes::default() }
+    }
+
+    #[test]
+    fn what_comes_into_being_takes_nothing_away_but_a_revocation() {
+        let client = table::client(&ClientId::parse("wiki").unwrap());
+        assert_eq!(moves(&new(anna())), []);
+        assert_eq!(moves(&new(client.clone())), []);
+        assert_eq!(moves(&put(anna())), [Counter::Person(7)]);
+        assert_eq!(moves(&put(client.clone())), [Counter::Clients]);
+        assert_eq!(moves(&delete(anna())), [Counter::Person(7)]);
+        assert_eq!(moves(&delete(client)), [Counter::Clients]);
+        assert_eq!(moves(&put(table::key_ring())), [Counter::Keys]);
+        assert_eq!(moves(&put(table::data_key("one"))), []);
+        let token = table::revoked_token("jti");
+        assert_eq!(moves(&new(token.clone())), [Counter::Everything]);
+        assert_eq!(moves(&put(token.clone())), [Counter::Everything]);
+        assert_eq!(moves(&delete(token)), []);
+    }
+
+    /// Without the record that was there, or where it cannot be read, everything moves.
+    #[test]
+    fn what_cannot_be_told_apart_moves_everything() {
+        let session = vec![Table::Session as u8, 1];
+        let of_app = vec![Table::AppSession as u8, 1];
+        let grant = vec![Table::Grant as u8, 1];
+        for key in [session, of_app, grant, vec![0xff], Vec::new()] {
+            assert_eq!(moves(&put(key.clone())), [Counter::Everything], "{key:?}");
+            assert_eq!(moves(&delete(key.clone())), [Counter::Everything], "{key:?}");
+            let known = vec![Expect::Value(key.clone(), b"broken".to_vec())];
+            assert_eq!(moves(&Changes { expect: known, ..delete(key) }), [Counter::Everything]);
+        }
+    }
+
+    #[test]
+    fn what_is_read_each_time_moves_nothing() {
+        let hash = SecretHash::of(b"x");
+        for key in [
+            table::code(&hash),
+            table::once(&hash),
+            table::email(&hash),
+            table::expiry(UnixTime::from_seconds(0), b"g"),
+        ] {
+            assert_eq!(moves(&put(key.clone())), []);
+            assert_eq!(moves(&delete(key)), []);
+        }
+    }
+}

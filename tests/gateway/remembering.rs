@@ -1,0 +1,85 @@
+//! Sessions that the gate remembers, and what is taken away while it looks: each race driven to the same end every time.
+
+use sealgate::protocol::session::SessionCookie;
+use sealgate::protocol::user::UserState;
+
+use crate::browser::Browser;
+use crate::meddler::At;
+use crate::world::{ANNA, World};
+
+const COOKIE: &str = "__Host-sealgate";
+
+/// Whatever a session rests on ends just after it was read: the request that has read it may pass, the next one must not.
+#[tokio::test]
+async fn a_session_that_was_looked_up_before_its_end_is_not_remembered_beyond_it() {
+    for table in *b"asu" {
+        let world = World::new().await;
+        let browser = Browser::new(&world);
+        browser.sign_in_at("https://wiki.test/a", ANNA).await;
+        // Out of what is remembered: the next request looks.
+        world.wait(31);
+        let cookie = |host| SessionCookie::parse(&browser.cookie(host, COOKIE).unwrap()).unwrap().id;
+        let (own, parent) = (cookie("wiki.test"), cookie("id.test"));
+        let stop = world.meddler.stop(At::AfterGet, table);
+        let racing = stop.meanwhile(async {
+            let store = &world.sealgate.store;
+            match table {
+                b'a' => store.end_app_session(own).await.unwrap(),
+                b's' => assert!(store.end_session(parent).await.unwrap()),
+                _ => {
+                    store.change_user(world.anna.sub, |user| user.state = UserState::Disabled).await.unwrap();
+                }
+            }
+        });
+        let (first, ()) = tokio::join!(browser.fetch("https://wiki.test/a"), racing);
+        // What is read after the end shows it at once.
+        if table == b'u' {
+            first.arrived();
+        }
+        for _ in 0..2 {
+            browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+        }
+    }
+}
+
+/// The last look-up of all is the person's; the end of either session comes after theirs were read.
+#[tokio::test]
+async fn a_session_that_ends_while_its_person_is_looked_up_is_not_remembered() {
+    for ends_own in [true, false] {
+        let world = World::new().await;
+        let browser = Browser::new(&world);
+        browser.sign_in_at("https://wiki.test/a", ANNA).await;
+        world.wait(31);
+        let cookie = |host| SessionCookie::parse(&browser.cookie(host, COOKIE).unwrap()).unwrap().id;
+        let (own, parent) = (cookie("wiki.test"), cookie("id.test"));
+        let stop = world.meddler.stop(At::AfterGet, b'u');
+        let racing = stop.meanwhile(async {
+            let store = &world.sealgate.store;
+            if ends_own {
+                store.end_app_session(own).await.unwrap();
+            } else {
+                assert!(store.end_session(parent).await.unwrap());
+            }
+        });
+        let (first, ()) = tokio::join!(browser.fetch("https://wiki.test/a"), racing);
+        first.arrived();
+        for _ in 0..2 {
+            browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+        }
+    }
+}
+
+/// A sign-out whose commit timed out, and is applied afterwards.
+#[tokio::test]
+async fn a_session_whose_end_timed_out_is_over_once_that_is_applied() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/a", ANNA).await;
+    browser.fetch("https://wiki.test/a").await.arrived();
+    let parent = SessionCookie::parse(&browser.cookie("id.test", COOKIE).unwrap()).unwrap().id;
+    world.meddler.lose_answer(b's');
+    assert!(world.sealgate.store.end_session(parent).await.is_err());
+    browser.fetch("https://wiki.test/a").await.arrived();
+    world.meddler.apply_late().await;
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}

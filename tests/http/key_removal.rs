@@ -1,0 +1,140 @@
+//! A signing key that is removed at once, because others may sign with it, while tokens of it are in use.
+
+use std::sync::Arc;
+
+use sealgate::admin::command::{Command, KeyCommand};
+use sealgate::admin::{Directory, execute};
+use sealgate::protocol::time::UnixTime;
+use sealgate::signer::{KeySize, Pkcs11Signer, Signer};
+
+use crate::meddler::{At, Meddler};
+use crate::support::{Provider, Tokens, jwt_header, token_device};
+
+/// A provider whose one key is its own.
+async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
+    let provider = Provider::new().await;
+    // The ring in the store is that of the keys that all others share.
+    let key_ring = b"mkeys".to_vec();
+    let forget = sealgate::store::engine::Changes { delete: vec![key_ring], ..Default::default() };
+    sealgate::store::engine::Engine::commit(&*provider.engine, forget).await.unwrap();
+    let meddler = Meddler::over(Arc::clone(&provider.engine));
+    let signer = token_device::own_signer(label);
+    let sealgate = provider.again(Arc::clone(&meddler) as _, Arc::clone(&signer) as Arc<dyn Signer>).await;
+    (Provider { sealgate, ..provider }, meddler, signer)
+}
+
+/// The same with another key that is published and waits.
+async fn with_two_keys(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
+    let (provider, meddler, signer) = with_own_key(label).await;
+    let made = signer.make(KeySize::Rsa2048, format!("{label} 2").into_bytes()).await.unwrap();
+    run(&provider, KeyCommand::Announce { kid: made.kid.to_string(), others: vec![] }).await;
+    (provider, meddler, signer)
+}
+
+async fn run(provider: &Provider, command: KeyCommand) {
+    execute(&Directory::of(&provider.sealgate), Command::Key(command)).await.unwrap();
+}
+
+async fn remove_now(provider: &Provider, kid: &str) {
+    run(provider, KeyCommand::RemoveNow { kid: kid.to_owned(), in_token: None }).await;
+}
+
+async fn published(provider: &Provider) -> Vec<String> {
+    let jwks = provider.get("/oauth/jwks").await.json();
+    jwks["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+}
+
+fn kid(token: &str) -> String {
+    jwt_header(token)["kid"].as_str().unwrap().to_owned()
+}
+
+/// The removal is committed, and its audit record waits for the disk; the token is used all the while, and afterwards.
+#[tokio::test]
+async fn a_token_in_use_does_not_outlive_the_removal_of_its_key() {
+    let (provider, meddler, _signer) = with_two_keys("in use").await;
+    let tokens = provider.c1().tokens("openid").await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    let kid = kid(&tokens.access);
+    // Committed, and not followed yet: whoever asks now may be answered by the old set of keys, and remembers it.
+    let stop = meddler.stop(At::AfterCommit, b'm');
+    let ((), _) = tokio::join!(remove_now(&provider, &kid), stop.meanwhile(provider.userinfo(&tokens.access)));
+    provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+    assert!(!published(&provider).await.contains(&kid));
+}
+
+/// A token that is just being verified for the first time, and one that is looked up again: the key goes after its
+/// signature was checked, and before what was found is remembered.
+#[tokio::test]
+async fn a_token_that_was_verified_before_the_removal_is_not_remembered_beyond_it() {
+    for again in [false, true] {
+        let (provider, meddler, _signer) = with_two_keys(if again { "again" } else { "first" }).await;
+        let tokens = provider.c1().tokens("openid").await;
+        if again {
+            assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+            provider.sealgate.store.change_user(provider.anna.sub, |_| {}).await.unwrap();
+        }
+        let stop = meddler.stop(At::AfterGet, b'r');
+        let kid = kid(&tokens.access);
+        let removing = stop.meanwhile(remove_now(&provider, &kid));
+        let (first, ()) = tokio::join!(provider.userinfo(&tokens.access), removing);
+        assert_eq!(first.status, 200, "it was verified before");
+        for _ in 0..2 {
+            provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+        }
+    }
+}
+
+/// The commit times out and is applied afterwards: nobody follows it at once, the next look at the store does.
+#[tokio::test]
+async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
+    let (provider, meddler, _signer) = with_two_keys("timed out").await;
+    let tokens = provider.c1().tokens("openid").await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    meddler.lose_answer(b'm');
+    let command = KeyCommand::RemoveNow { kid: kid(&tokens.access), in_token: None };
+    assert!(execute(&Directory::of(&provider.sealgate), Command::Key(command)).await.is_err());
+    meddler.apply_late().await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200, "remembered by the old set of keys");
+    // What the house does every two seconds.
+    provider.sealgate.follow_keys().await.unwrap();
+    provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+}
+
+/// The clock goes back to before the removal, and the removal stands; the key that signs goes on signing, and tokens can be
+/// had.
+#[tokio::test]
+async fn a_clock_that_goes_back_brings_no_removed_key_back() {
+    let (provider, _, signer) = with_two_keys("clock").await;
+    provider.wait(600);
+    let old = provider.c1().tokens("openid").await;
+    remove_now(&provider, &kid(&old.access)).await;
+    let new = provider.c1().tokens("openid").await;
+    assert_ne!(kid(&new.access), kid(&old.access));
+    back(&provider, 300);
+    let start_again = provider.again(Arc::clone(&provider.engine) as _, signer as Arc<dyn Signer>).await;
+    let restarted = Provider { sealgate: start_again, ..provider };
+    restarted.userinfo(&old.access).await.assert_bearer_error(401, "invalid_token");
+    assert_eq!(published(&restarted).await, [kid(&new.access)]);
+    let later = Tokens::of(&restarted.c1().redeem(&restarted.c1().code(&[]).await).await);
+    assert_eq!(kid(&later.access), kid(&new.access));
+    assert_eq!(restarted.userinfo(&later.access).await.status, 200);
+}
+
+/// The same on a first start: the only key signs, whatever the clock shows.
+#[tokio::test]
+async fn a_clock_that_goes_back_finds_the_key_that_signs() {
+    let (provider, _, _signer) = with_own_key("first start").await;
+    let before = published(&provider).await;
+    back(&provider, 120);
+    provider.sealgate.follow_keys().await.unwrap();
+    assert_eq!(published(&provider).await, before);
+    let states = provider.get("/.well-known/sealgate/keys").await.json();
+    assert_eq!(states["keys"][0]["state"], "active");
+    let tokens = provider.c1().tokens("openid").await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+}
+
+fn back(provider: &Provider, seconds: u64) {
+    let now = provider.sealgate.clock.now().seconds();
+    provider.clock.set(UnixTime::from_seconds(now - seconds));
+}

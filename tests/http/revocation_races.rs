@@ -1,0 +1,124 @@
+//! Access that is taken away at the worst moment: while a request has looked and not yet remembered what it saw, and by a
+//! commit whose answer never came.
+
+use sealgate::protocol::client::ClientState;
+use sealgate::protocol::user::UserState;
+
+use crate::meddler::At;
+use crate::support::{Provider, Tokens};
+
+const OFFLINE: &str = "openid offline_access";
+
+/// Whatever a token rests on is taken away just after it was read: the request that has read it may pass, the next one
+/// must not, for what the first one remembers is of the past.
+#[tokio::test]
+async fn what_was_looked_up_before_a_revocation_is_not_remembered_beyond_it() {
+    for table in *b"glur" {
+        let (provider, meddler) = Provider::meddled().await;
+        let client = provider.c1();
+        let tokens = client.tokens(OFFLINE).await;
+        let stop = meddler.stop(At::AfterGet, table);
+        let racing = stop.meanwhile(async {
+            let store = &provider.sealgate.store;
+            match table {
+                b'g' => assert_eq!(client.revoke(&tokens.refresh).await.status, 200),
+                b'l' => provider.change_client("c1", |client| client.state = ClientState::Disabled).await,
+                b'u' => {
+                    let change = store.change_user(provider.anna.sub, |user| user.state = UserState::Disabled);
+                    change.await.unwrap();
+                }
+                _ => assert_eq!(client.revoke(&tokens.access).await.status, 200),
+            }
+        });
+        let (first, ()) = tokio::join!(provider.userinfo(&tokens.access), racing);
+        assert_eq!(first.status, 200, "{}: it had read that before", char::from(table));
+        for _ in 0..2 {
+            provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+        }
+    }
+}
+
+/// The same with a token that is known already and is looked up again.
+#[tokio::test]
+async fn what_is_looked_up_again_is_not_remembered_beyond_a_revocation() {
+    let (provider, meddler) = Provider::meddled().await;
+    let tokens = provider.c1().tokens(OFFLINE).await;
+    let user = async |state| {
+        let change = provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = state);
+        change.await.unwrap();
+    };
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    user(UserState::Enabled).await;
+    let stop = meddler.stop(At::AfterGet, b'u');
+    let (first, ()) = tokio::join!(provider.userinfo(&tokens.access), stop.meanwhile(user(UserState::Disabled)));
+    assert_eq!(first.status, 200);
+    provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+}
+
+/// A revocation that is applied and whose answer is late: from the moment at which it can be read it holds.
+#[tokio::test]
+async fn a_revocation_holds_before_its_answer() {
+    let (provider, meddler) = Provider::meddled().await;
+    let client = provider.c1();
+    let tokens = client.tokens(OFFLINE).await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    let stop = meddler.stop(At::AfterCommit, b'r');
+    let (revoked, while_waiting) =
+        tokio::join!(client.revoke(&tokens.access), stop.meanwhile(provider.userinfo(&tokens.access)));
+    while_waiting.assert_bearer_error(401, "invalid_token");
+    assert_eq!(revoked.status, 200);
+}
+
+/// A slow disk: the commit times out and is applied afterwards. Whoever asked heard 503, and the token was known and good;
+/// it must not stay so.
+#[tokio::test]
+async fn a_revocation_that_timed_out_holds_once_it_is_applied() {
+    for token_of in ["access", "refresh"] {
+        let (provider, meddler) = Provider::meddled().await;
+        let client = provider.c1();
+        let tokens = client.tokens(OFFLINE).await;
+        assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+        let (table, token) = if token_of == "access" { (b'r', &tokens.access) } else { (b'g', &tokens.refresh) };
+        meddler.lose_answer(table);
+        assert_eq!(client.revoke(token).await.status, 503);
+        assert_eq!(provider.userinfo(&tokens.access).await.status, 200, "it has not happened yet");
+        meddler.apply_late().await;
+        provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+        assert_eq!(client.revoke(token).await.status, 200, "the retry");
+        provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+    }
+}
+
+/// A disabled account whose commit timed out.
+#[tokio::test]
+async fn a_person_whose_disabling_timed_out_is_out_once_it_is_applied() {
+    let (provider, meddler) = Provider::meddled().await;
+    let tokens = provider.c1().tokens(OFFLINE).await;
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    meddler.lose_answer(b'u');
+    let change = provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = UserState::Disabled);
+    assert!(change.await.is_err());
+    assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+    meddler.apply_late().await;
+    provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+}
+
+/// What takes nothing away sends nobody back to the records: a refresh, somebody else's change, a session in use.
+#[tokio::test]
+async fn what_takes_nothing_away_leaves_the_remembered_tokens() {
+    let provider = Provider::new().await;
+    let client = provider.c1();
+    let tokens = client.tokens(OFFLINE).await;
+    let store = &provider.sealgate.store;
+    let before = store.standing_of(provider.anna.sub);
+    Tokens::of(&client.refresh(&tokens.refresh).await);
+    store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    let session = store.sessions_of_user(provider.anna.sub, None, 1).await.unwrap().sessions.remove(0);
+    provider.wait(120);
+    let loaded = store.session(session.id).await.unwrap().unwrap();
+    store.touch_session(&loaded, provider.sealgate.clock.now()).await;
+    assert_ne!(store.session(session.id).await.unwrap().unwrap().value.last_seen_at, session.last_seen_at);
+    assert_eq!(store.standing_of(provider.anna.sub), before);
+    store.end_session(session.id).await.unwrap();
+    assert_ne!(store.standing_of(provider.anna.sub), before);
+}
