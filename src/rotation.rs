@@ -95,7 +95,7 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, looked: &m
 
 /// Sees to it that a key that was announced elsewhere is found in the token here, and so published here too.
 async fn look_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, looked: &mut Option<Instant>) {
-    let published = ring.keys().iter().filter(|key| key.state(now) != KeyState::Removed);
+    let published = ring.keys().iter().filter(|key| ring.state(key, now) != KeyState::Removed);
     let missing: Vec<_> = published.filter(|key| !in_token(sealgate, &key.kid)).collect();
     if missing.is_empty() || looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
         return;
@@ -155,7 +155,9 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Server).with_detail(format!("rotate {kid}"));
     sealgate.audit.record(store, event).await;
     tracing::info!(kid, activate_at, "the next signing key is published; it signs from activate_at on");
-    for removed in ring.keys().iter().filter(|key| key.state(now) == KeyState::Removed && found.contains(&key.kid)) {
+    for removed in
+        ring.keys().iter().filter(|key| ring.state(key, now) == KeyState::Removed && found.contains(&key.kid))
+    {
         tracing::warn!(kid = removed.kid, "this key was removed and is still in the token; delete it there");
     }
     Ok(())

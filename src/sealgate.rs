@@ -251,6 +251,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         consent: ConsentRule::Implied,
         state: ClientState::Enabled,
         created_at: UnixTime::from_seconds(0),
+        incarnation: 0,
         details: ClientDetails::default(),
         owner: None,
         registration: None,

@@ -82,6 +82,7 @@ async fn begin(
         request,
         expected,
         progress: Progress::default(),
+        number: 0,
         created_at: call.now,
         expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
     };
@@ -252,6 +253,7 @@ async fn issue(
         // What was asked for this time is answered anew: something that was unticked is no longer allowed.
         scope: allowed.union(before.except(request.scope)),
         at: call.now,
+        incarnation: Some(client.incarnation),
     });
     let code = Code {
         client: client.id.clone(),
@@ -260,6 +262,7 @@ async fn issue(
         scope,
         nonce: request.nonce.clone(),
         sign_in,
+        typed: interaction.progress.signed_in,
         session: session.id,
         expires_at: call.now.plus(call.sealgate.config.tokens.authorization_code),
         state: CodeState::Issued,

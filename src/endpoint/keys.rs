@@ -28,7 +28,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             "kid": kid,
             "alg": "RS256",
             "bits": published.bits(),
-            "state": life.map(|life| life.state(call.now)),
+            "state": life.map(|life| ring.state(life, call.now)),
             "created_at": life.map(|life| life.created_at),
             "published_at": life.map(|life| life.published_at),
             "activate_at": life.and_then(|life| life.activate_at),

@@ -101,6 +101,7 @@ fn client(
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
         created_at: call.now,
+        incarnation: u32::from_be_bytes(call.random()),
         details: ClientDetails::default(),
         owner: None,
         registration: Some(SelfRegistration {

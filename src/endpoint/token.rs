@@ -167,8 +167,9 @@ async fn standing(call: &Call<'_>, client: &Client, code: &Code) -> Result<User,
     let user = person(call, code.sign_in.subject).await?;
     require_session(call, code).await?;
     require_consent(call, client, code).await?;
+    let known = client.incarnation;
     let client = call.sealgate.store.client(&client.id).await?;
-    let Some(client) = client.filter(Client::is_enabled) else {
+    let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == known) else {
         return Err(Refusal::invalid_grant("The client is no longer active.").into());
     };
     // The client may have been forbidden something while the code was on its way.

@@ -61,7 +61,8 @@ impl Assertions {
         let claims = claims(sealgate, app, who, session, now);
         let key = key(sealgate, &claims);
         if let Some(kept) = self.0.get(&key) {
-            if kept.left(now) < LEFT {
+            // One with more than its whole time left was made before the clock was moved back: it is not valid yet.
+            if kept.left(now) < LEFT || kept.left(now) > LIFETIME {
                 // Only the one that all have found: another request may have replaced it by now.
                 self.0.remove_if(&key, |other| Arc::ptr_eq(other, &kept));
             } else if kept.left(now) > RENEWED || kept.renewing.swap(true, Ordering::Relaxed) {

@@ -28,7 +28,6 @@ use crate::protocol::params::Params;
 use crate::protocol::pkce::CodeVerifier;
 use crate::protocol::secret::{Secret, SecretHash, base64url};
 use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
-use crate::protocol::time::UnixTime;
 use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
 use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
@@ -131,6 +130,7 @@ async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: R
         expires_at: visit.now.plus(sealgate.config.sessions.interaction),
         acr: demand.acr.to_vec(),
         form,
+        number: 0,
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
     let status = if visit.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
@@ -289,7 +289,7 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
         },
         Sessions::OfProvider => answer,
     };
-    let typed = code.value.sign_in.at > began_at(visit, &attempt.value);
+    let typed = code.value.typed;
     Ok(with_rounds(visit, answer, if typed { None } else { Some(rounds(visit).and_one()) }))
 }
 
@@ -398,11 +398,6 @@ async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Opt
     let event = event.in_app(&session.app).in_session(session.parent);
     visit.sealgate.audit.note(event.from_request(visit.origin.address, &visit.origin.request_id));
     Ok(Some(cookie::set(visit.cookies.session, cookie.value().expose(), visit.cookies.secure)))
-}
-
-fn began_at(visit: &Visit<'_>, attempt: &SignInAttempt) -> UnixTime {
-    let lifetime = visit.sealgate.config.sessions.interaction.as_secs();
-    UnixTime::from_seconds(attempt.expires_at.seconds().saturating_sub(lifetime))
 }
 
 fn rounds(visit: &Visit<'_>) -> Rounds {

@@ -215,6 +215,9 @@ pub struct Client {
     pub state: ClientState,
     /// When it was registered.
     pub created_at: UnixTime,
+    /// Tells it from an earlier client of the same id, by chance; 0 in a record from before there was such a number.
+    #[serde(default)]
+    pub incarnation: u32,
     /// Optional metadata.
     #[serde(default)]
     pub details: ClientDetails,

@@ -40,6 +40,9 @@ pub struct Code {
     pub nonce: Option<String>,
     /// Who signed in, when and how.
     pub sign_in: SignIn,
+    /// Whether the password was typed for this very request.
+    #[serde(default)]
+    pub typed: bool,
     /// In which session.
     pub session: SessionId,
     /// When it stops working.

@@ -18,11 +18,20 @@ pub struct Consent {
     pub scope: Scope,
     /// When it was last given.
     pub at: UnixTime,
+    /// To which of the clients that have had this id; none in a consent from before clients were told apart so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<u32>,
 }
 
 impl Consent {
-    /// Whether it was given to this client, and not to an earlier one that had the same id.
+    /// Whether it was given to this client, and not to an earlier one that had the same id. Not by the clock: one that is
+    /// moved back would make every consent older than its client.
     pub fn is_for(&self, client: &Client) -> bool {
-        self.client == client.id && self.at >= client.created_at
+        self.client == client.id
+            && match self.incarnation {
+                Some(incarnation) => incarnation == client.incarnation,
+                // Both are of an earlier version, and so of the past, where nothing else tells.
+                None => client.incarnation == 0 && self.at >= client.created_at,
+            }
     }
 }

@@ -59,8 +59,8 @@ impl KeyLife {
         Self { kid, created_at: now, published_at: now, activate_at: None, retire_at: None, remove_at: None }
     }
 
-    /// The state at `now`.
-    pub fn state(&self, now: UnixTime) -> KeyState {
+    /// The state at an instant of the ring's own time: see [`KeyRing::at`].
+    fn state(&self, now: UnixTime) -> KeyState {
         let come = |at: Option<UnixTime>| at.is_some_and(|at| at <= now);
         match () {
             () if come(self.remove_at) => KeyState::Removed,
@@ -98,6 +98,9 @@ pub struct KeyRing {
     /// A rotation that a server has begun.
     #[serde(default, skip_serializing_if = "Rotating::is_idle")]
     rotating: Rotating,
+    /// The latest instant at which the times were changed: what has come by then does not go back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    as_of: Option<UnixTime>,
 }
 
 impl KeyRing {
@@ -111,14 +114,34 @@ impl KeyRing {
         self.keys.iter().find(|key| key.kid == kid)
     }
 
+    /// The ring's own time when the clock shows `now`. It never lies before the latest change: were the clock's word taken
+    /// alone, one that is moved back would bring a key back that was removed because others can sign with it, and take the
+    /// key that signs for one that is to come.
+    pub fn at(&self, now: UnixTime) -> UnixTime {
+        let learnt = self.keys.iter().map(|key| key.created_at).max();
+        [self.as_of, learnt].into_iter().flatten().fold(now, UnixTime::max)
+    }
+
+    /// The state of one of its keys when the clock shows `now`.
+    pub fn state(&self, key: &KeyLife, now: UnixTime) -> KeyState {
+        key.state(self.at(now))
+    }
+
+    /// Notes that the times were changed at this instant of the ring's own time.
+    fn changed(&mut self, at: UnixTime) {
+        self.as_of = Some(at);
+    }
+
     /// The key that signs at `now`, of those that `usable` names: of several the one that became active last.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
+        let now = self.at(now);
         let active = self.keys.iter().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
         active.max_by_key(|key| (key.activate_at, &key.kid))
     }
 
     /// The next instant after `now` at which a key changes its state.
     pub fn next_change(&self, now: UnixTime) -> Option<UnixTime> {
+        let now = self.at(now);
         let times = self.keys.iter().flat_map(|key| [key.activate_at, key.retire_at, key.remove_at]);
         times.flatten().filter(|at| *at > now).min()
     }
@@ -160,6 +183,7 @@ impl KeyRing {
         if self.keys.len() >= MOST_KEYS {
             return Err(KeyFault::TooMany);
         }
+        let now = self.at(now);
         if self.keys.is_empty() {
             return match others {
                 [] => self.settle(&[kid.to_owned()], now),
@@ -187,6 +211,7 @@ impl KeyRing {
         now: UnixTime,
         times: KeyTimes,
     ) -> Result<(), KeyFault> {
+        let now = self.at(now);
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
         let state = key.state(now);
         if !matches!(state, KeyState::PrePublished | KeyState::Retired) {
@@ -208,6 +233,7 @@ impl KeyRing {
                 key.retire(at, times);
             }
         }
+        self.changed(now);
         Ok(())
     }
 
@@ -217,6 +243,7 @@ impl KeyRing {
     /// # Errors
     /// `Unknown`, `State`.
     pub fn retire(&mut self, kid: &str, now: UnixTime, times: KeyTimes) -> Result<(), KeyFault> {
+        let now = self.at(now);
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
         if state != KeyState::PrePublished {
             let wanted = if state == KeyState::Active { "retired but by activating another one" } else { "retired" };
@@ -226,6 +253,7 @@ impl KeyRing {
         if let Some(key) = self.find_mut(kid) {
             key.retire(now, times);
         }
+        self.changed(now);
         Ok(())
     }
 
@@ -234,10 +262,12 @@ impl KeyRing {
     /// # Errors
     /// `Unknown`, `State`.
     pub fn remove(&mut self, kid: &str, now: UnixTime, times: KeyTimes) -> Result<(), KeyFault> {
+        let now = self.at(now);
         let key = self.find_mut(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
         match (key.state(now), key.retire_at) {
             (KeyState::Retired, Some(retired)) => {
                 key.remove_at = Some(retired.plus(times.keep).max(now));
+                self.changed(now);
                 Ok(())
             }
             (state, _) => {
@@ -253,6 +283,7 @@ impl KeyRing {
     /// # Errors
     /// `Unknown`, `State`, `NoSuccessor`.
     pub fn remove_now(&mut self, kid: &str, now: UnixTime, usable: impl Fn(&str) -> bool) -> Result<(), KeyFault> {
+        let now = self.at(now);
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
         match state {
             KeyState::Removed => return Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed again" }),
@@ -260,8 +291,8 @@ impl KeyRing {
             KeyState::Active => {
                 let waits = |key: &&mut KeyLife| key.state(now) == KeyState::PrePublished && usable(&key.kid);
                 let waiting = self.keys.iter_mut().filter(waits);
-                // A planned one first: left in the plan, it would sign beside the other.
-                let successor = waiting.min_by_key(|key| (key.activate_at.is_none(), key.published_at));
+                // A planned one first: left in the plan, it would sign beside the other. Of several the first in the ring.
+                let successor = waiting.min_by_key(|key| key.activate_at.is_none());
                 successor.ok_or_else(|| KeyFault::NoSuccessor(kid.to_owned()))?.activate_at = Some(now);
             }
             KeyState::Retired => {}
@@ -270,6 +301,7 @@ impl KeyRing {
             key.retire_at = Some(key.retire_at.map_or(now, |at| at.min(now)));
             key.remove_at = Some(now);
         }
+        self.changed(now);
         Ok(())
     }
 
@@ -316,7 +348,7 @@ mod tests {
     }
 
     fn state(ring: &KeyRing, letter: char, now: u64) -> KeyState {
-        ring.find(&kid(letter)).unwrap().state(at(now))
+        ring.state(ring.find(&kid(letter)).unwrap(), at(now))
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub struct Interaction {
     pub expected: Option<Subject>,
     /// What was done.
     pub progress: Progress,
+    /// Its place among those that the browser has open: the store gives it, and the lowest gives way first.
+    #[serde(default)]
+    pub number: u32,
     /// When it began.
     pub created_at: UnixTime,
     /// When it is too late.

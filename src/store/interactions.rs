@@ -42,6 +42,9 @@ pub struct SignInAttempt {
     /// What gets the form back that was kept for them, from this browser only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
+    /// Its place among those that the browser has open: the store gives it, and the lowest gives way first.
+    #[serde(default)]
+    pub number: u32,
 }
 
 impl Store {
@@ -52,13 +55,16 @@ impl Store {
     pub async fn begin_interaction(&self, id: &SecretHash, interaction: &Interaction) -> Result<(), StoreError> {
         let prefix = table::interactions(&interaction.browser);
         let mut open: Vec<Loaded<Interaction>> = self.page(&prefix, None, MOST_TABS * 2).await?;
-        open.sort_by_key(|loaded| loaded.value.created_at);
+        // Not by the time: a clock that was moved back would make the newest the oldest.
+        open.sort_by_key(|loaded| loaded.value.number);
         for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
             // A conflict means that the other tab has just finished with it: gone either way.
             let _ = self.drop_interaction(oldest).await?;
         }
         let key = table::interaction(&interaction.browser, id);
-        self.begin_waiting(key, interaction, interaction.expires_at).await
+        let number = open.last().map_or(0, |newest| newest.value.number.saturating_add(1));
+        let interaction = Interaction { number, ..interaction.clone() };
+        self.begin_waiting(key, &interaction, interaction.expires_at).await
     }
 
     /// Keeps a sign-in that the gate has started. It counts as an interaction, and the browser's oldest one gives way when
@@ -69,12 +75,14 @@ impl Store {
     pub async fn begin_attempt(&self, state: &SecretHash, attempt: &SignInAttempt) -> Result<(), StoreError> {
         let prefix = table::sign_in_attempts(&attempt.browser);
         let mut open: Vec<Loaded<SignInAttempt>> = self.page(&prefix, None, MOST_TABS * 2).await?;
-        open.sort_by_key(|loaded| loaded.value.expires_at);
+        open.sort_by_key(|loaded| loaded.value.number);
         for oldest in open.iter().take((open.len() + 1).saturating_sub(MOST_TABS)) {
             let _ = self.finish_attempt(oldest).await?;
         }
         let key = table::sign_in_attempt(&attempt.browser, state);
-        self.begin_waiting(key, attempt, attempt.expires_at).await
+        let number = open.last().map_or(0, |newest| newest.value.number.saturating_add(1));
+        let attempt = SignInAttempt { number, ..attempt.clone() };
+        self.begin_waiting(key, &attempt, attempt.expires_at).await
     }
 
     /// Takes a place and then writes: were it taken afterwards, those who come at the same moment would all find one.
@@ -142,7 +150,7 @@ impl Store {
             self.load::<SignInAttempt>(record.to_vec()).await?.map(|found| found.unchanged())
         };
         let delete = vec![record.to_vec(), entry.clone()];
-        Ok(expect.map(|expect| Changes { expect: vec![expect], put: Vec::new(), delete }))
+        Ok(expect.map(|expect| Changes { expect: vec![expect], put: Vec::new(), delete, ..Changes::default() }))
     }
 
     /// The request that waits under this id in this browser.
@@ -200,7 +208,7 @@ impl Store {
     /// Record and expiry entry go together: an entry that stayed would lie there uncounted until its time.
     async fn drop_waiting<T: Sync>(&self, loaded: &Loaded<T>, expires_at: UnixTime) -> Result<Committed, StoreError> {
         let delete = vec![loaded.key().clone(), table::expiry(expires_at, loaded.key())];
-        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+        let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
         let committed = self.commit(changes).await?;
         if committed == Committed::Yes {
             self.interaction_gone();

@@ -276,6 +276,7 @@ pub(crate) fn client(id: &str) -> Client {
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
         created_at: UnixTime::from_seconds(1_700_000_000),
+        incarnation: 7,
         details: ClientDetails::default(),
         owner: None,
         registration: None,

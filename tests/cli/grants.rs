@@ -80,7 +80,7 @@ async fn grants_are_listed_and_ended_by_person_client_and_session() {
 
 async fn allow(served: &Served, subject: Subject, client: &str) {
     let (client, now) = (ClientId::parse(client).unwrap(), SystemClock.now());
-    let consent = Consent { subject, client: client.clone(), scope: Scope::all(), at: now };
+    let consent = Consent { subject, client: client.clone(), scope: Scope::all(), at: now, incarnation: Some(7) };
     let code = Code {
         client,
         redirect_uri: "https://rp.test/cb".to_owned(),
@@ -88,6 +88,7 @@ async fn allow(served: &Served, subject: Subject, client: &str) {
         scope: Scope::all(),
         nonce: None,
         sign_in: SignIn { subject, at: now, steps: vec![Step::Password] },
+        typed: false,
         session: SessionId::from_random([1; 16]),
         expires_at: now,
         state: CodeState::Issued,

@@ -109,6 +109,7 @@ impl Served {
             scope: Scope::all(),
             nonce: None,
             sign_in: sign_in(subject),
+            typed: false,
             session,
             expires_at: now.plus(Duration::from_mins(5)),
             state: CodeState::Issued,

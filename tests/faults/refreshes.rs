@@ -17,7 +17,7 @@ use sealgate::protocol::secret::SecretHash;
 use sealgate::protocol::session::{SessionId, SignIn, Step};
 use sealgate::protocol::time::UnixTime;
 use sealgate::protocol::user::Subject;
-use sealgate::store::engine::{Changes, Engine, EngineError, Expect, Key, Outcome, Value};
+use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
 use sealgate::store::sled::SledEngine;
 use sealgate::store::{Committed, Store};
 
@@ -37,7 +37,7 @@ const MONTH: Duration = Duration::from_hours(720);
 
 /// An engine that decides, writes and flushes for each request by itself. To compare and to write must be one step, so one
 /// request at a time has the database.
-struct FlushEach(Mutex<sled::Db>);
+struct FlushEach(Mutex<sled::Db>, Counters);
 
 fn broken(error: impl std::fmt::Display) -> EngineError {
     EngineError::Unavailable(error.to_string())
@@ -73,8 +73,13 @@ impl Engine for FlushEach {
         for key in changes.delete {
             database.remove(key).map_err(broken)?;
         }
+        self.1.advance(&changes.moves);
         database.flush().map_err(broken)?;
         Ok(Outcome::Committed)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.1
     }
 
     async fn ping(&self) -> Result<(), EngineError> {
@@ -97,6 +102,7 @@ async fn granted(store: &Store, caller: u8) -> RefreshToken {
         scope: Scope::all(),
         nonce: None,
         sign_in: SignIn { subject, at: NOW, steps: vec![Step::Password] },
+        typed: false,
         session,
         expires_at: NOW.plus(MONTH),
         state: CodeState::Issued,
@@ -164,7 +170,7 @@ fn refreshes(engine: Arc<dyn Engine>) -> f64 {
 fn one_flush_a_request() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let database = sled::Config::new().path(directory.path()).flush_every_ms(None).open().unwrap();
-    refreshes(Arc::new(FlushEach(Mutex::new(database))))
+    refreshes(Arc::new(FlushEach(Mutex::new(database), Counters::default())))
 }
 
 fn shared_flushes() -> f64 {

@@ -64,15 +64,17 @@ async fn accesses(call: &Call<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientI
     let of_person = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
     let grants = store.grants(&of_person, None, MOST).await?.grants;
     let live = grants.into_iter().filter(|grant| call.now < grant.expires_at);
-    let given = consents.into_iter().map(|consent| (consent.client, consent.scope, consent.at));
-    for (id, scope, at) in given.chain(live.map(|grant| (grant.client, grant.scope, grant.created_at))) {
+    // A grant that works is the present client's: with its client, all of a client's grants end.
+    let given = consents.into_iter().map(|consent| (consent.client.clone(), consent.scope, consent.at, Some(consent)));
+    for (id, scope, at, consent) in given.chain(live.map(|grant| (grant.client, grant.scope, grant.created_at, None))) {
         if let Some(access) = found.get_mut(&id) {
             access.scope = access.scope.union(scope);
             access.since = access.since.min(at);
             continue;
         }
         // What was given to an earlier client of the same id is nobody's.
-        let client = call.sealgate.client(&id).await?.filter(|client| at >= client.created_at);
+        let client = call.sealgate.client(&id).await?;
+        let client = client.filter(|client| consent.is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {
             found.insert(id, Access { name: client.name, scope, since: at });
         }

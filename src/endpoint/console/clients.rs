@@ -71,6 +71,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
         created_at: call.now,
+        incarnation: u32::from_be_bytes(call.random()),
         details: ClientDetails { description: sound.description, ..ClientDetails::default() },
         refresh_retry_seconds: None,
         owner: Some(worker.visitor.user.sub),

@@ -13,7 +13,7 @@ use crate::protocol::time::UnixTime;
 pub(super) async fn keys(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
     let ring = call.sealgate.store.key_ring().await?;
     let line = |key: &'_ key_life::KeyLife| {
-        let state = match key.state(call.now) {
+        let state = match ring.state(key, call.now) {
             key_life::KeyState::PrePublished => KeyState::PrePublished,
             key_life::KeyState::Active => KeyState::Active,
             key_life::KeyState::Retired => KeyState::Retired,

@@ -39,6 +39,7 @@ pub struct NextRotation {
 impl KeyRing {
     /// What comes next, where a key signs for `every`. `None` before the first key signs.
     pub fn next_rotation(&self, every: Duration, times: KeyTimes, now: UnixTime) -> Option<NextRotation> {
+        let now = self.at(now);
         if let Some(at) = self.keys.iter().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
             return Some(NextRotation { publish_at: None, activate_at: at });
         }
@@ -49,6 +50,7 @@ impl KeyRing {
 
     /// Whether the next key should be published by now.
     pub fn rotation_is_due(&self, every: Duration, times: KeyTimes, now: UnixTime) -> bool {
+        let now = self.at(now);
         let next = self.next_rotation(every, times, now);
         next.and_then(|next| next.publish_at).is_some_and(|at| at <= now)
     }
@@ -83,6 +85,7 @@ impl KeyRing {
 
     /// The published key that waits for its activation, of those that `usable` names, the oldest first.
     pub fn waiting(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
+        let now = self.at(now);
         let waits = |key: &&KeyLife| key.state(now) == KeyState::PrePublished && key.activate_at.is_none();
         self.keys.iter().filter(waits).find(|key| usable(&key.kid))
     }
@@ -119,7 +122,7 @@ impl KeyRing {
         }
         self.rotating.ids.retain(|own| own != id);
         self.rotating.claim = None;
-        if self.keys.iter().any(|key| key.is_scheduled(now)) {
+        if self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
             return Ok(());
         }
         self.activate(kid, None, false, now, times)
@@ -130,6 +133,7 @@ impl KeyRing {
         if self.keys.len() < MOST_KEYS {
             return;
         }
+        let now = self.at(now);
         let gone = |key: &KeyLife| key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
         if let Some(at) = self.keys.iter().position(gone) {
             self.keys.remove(at);

@@ -1,0 +1,121 @@
+//! A clock that is moved back, by a minute or by hours: what came later stays later, and nobody is kept out until it has
+//! caught up.
+
+use sealgate::admin::command::{ClientCommand, Command, NewClient};
+use sealgate::admin::{Directory, execute};
+use sealgate::protocol::client::{ClientId, ClientType, ConsentRule};
+use sealgate::protocol::time::UnixTime;
+
+use crate::steps::{assert_code, assert_consent, with_anna};
+use crate::support::{Browser, Client, Provider, Reply, Tokens};
+
+fn back(provider: &Provider, seconds: u64) {
+    provider.clock.set(UnixTime::from_seconds(provider.sealgate.clock.now().seconds() - seconds));
+}
+
+/// A client by the command line, with this id.
+async fn add(provider: &Provider, id: &str) -> String {
+    let new = NewClient {
+        id: ClientId::parse(id).unwrap(),
+        name: "Wiki".into(),
+        client_type: ClientType::Confidential,
+        auth_method: None,
+        redirect_uris: vec!["https://rp.test/cb".into()],
+        post_logout_redirect_uris: vec![],
+        scope: None,
+        consent: ConsentRule::Ask,
+        refresh_retry_seconds: None,
+    };
+    let command = Command::Client(ClientCommand::Add(Box::new(new)));
+    let answer = execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    answer.members()["client_secret"].as_str().unwrap().to_owned()
+}
+
+fn wiki<'p>(provider: &'p Provider, secret: &str) -> Client<'p> {
+    let mut client = Client::confidential(provider, "wiki");
+    client.secret = Some(secret.to_owned());
+    client
+}
+
+/// Anna signs in and allows on the way, the clock having been moved back after the client was registered.
+#[tokio::test]
+async fn a_consent_that_was_just_given_holds_whatever_the_clock_shows() {
+    for seconds in [1, 120, 86_400] {
+        let provider = Provider::new().await;
+        let secret = add(&provider, "wiki").await;
+        back(&provider, seconds);
+        let (client, browser) = (wiki(&provider, &secret), provider.browser());
+        let code = client.code_in(&browser, &[("scope", "openid offline_access")]).await;
+        let tokens = Tokens::of(&client.redeem(&code).await);
+        assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
+        // It is remembered, shown to her, and hers to withdraw.
+        assert_code(&browser.open(&client.authorize(&[("prompt", "none")])).await);
+        let page = browser.open("/account/applications").await;
+        assert!(page.text().contains("Wiki"), "{page:?}");
+        back(&provider, seconds);
+        Tokens::of(&client.refresh(&tokens.refresh).await);
+    }
+}
+
+/// A client that was removed, and another one under its id in the same second or an hour earlier: nobody has allowed it
+/// anything.
+#[tokio::test]
+async fn a_later_client_of_the_same_id_inherits_no_consent_whatever_the_clock_shows() {
+    for seconds in [0, 3600] {
+        let provider = Provider::new().await;
+        let first = add(&provider, "wiki").await;
+        let browser = provider.browser();
+        wiki(&provider, &first).code_in(&browser, &[]).await;
+        back(&provider, seconds);
+        let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap()));
+        execute(&Directory::of(&provider.sealgate), delete).await.unwrap();
+        let second = add(&provider, "wiki").await;
+        let page = browser.open(&wiki(&provider, &second).authorize(&[])).await;
+        if seconds == 0 {
+            assert_consent(&page);
+        }
+        let silent = browser.open(&wiki(&provider, &second).authorize(&[("prompt", "none")])).await;
+        silent.assert_error_redirect("consent_required");
+        let shown = browser.open("/account/applications").await;
+        assert!(!shown.text().contains("Wiki"), "{shown:?}");
+    }
+}
+
+/// A code that was issued to the earlier client is not the later one's, though both are in order.
+#[tokio::test]
+async fn a_code_of_an_earlier_client_is_not_the_later_ones() {
+    let provider = Provider::new().await;
+    let first = add(&provider, "wiki").await;
+    let code = wiki(&provider, &first).code(&[]).await;
+    let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap()));
+    execute(&Directory::of(&provider.sealgate), delete).await.unwrap();
+    let second = add(&provider, "wiki").await;
+    wiki(&provider, &second).redeem(&code).await.assert_error(400, "invalid_grant");
+}
+
+/// Of a browser's many tabs the one that was opened first gives way, not the one that the clock calls the oldest.
+#[tokio::test]
+async fn of_many_tabs_the_first_gives_way_whatever_the_clock_shows() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let open = async |state: &str| browser.open(&provider.c2().authorize(&[("state", state)])).await;
+    let mut pages: Vec<Reply> = Vec::new();
+    for tab in 0..6 {
+        pages.push(open(&format!("before {tab}")).await);
+    }
+    back(&provider, 60);
+    for tab in 0..4 {
+        pages.push(open(&format!("after {tab}")).await);
+    }
+    // Eight are open: the last ones.
+    for page in pages.iter().skip(2).rev() {
+        let reply = submit_allow(&browser, page).await;
+        assert_code(&reply);
+    }
+    submit_allow(&browser, &pages[0]).await.assert_error_page();
+}
+
+async fn submit_allow(browser: &Browser<'_>, page: &Reply) -> Reply {
+    assert_consent(page);
+    browser.submit(page, &[("consent-allow", "yes")]).await
+}
