@@ -8,6 +8,9 @@ use url::{Host, Url};
 /// The longest that is registered; more is abuse of the store.
 const LONGEST: usize = 2000;
 
+/// Names below it mean this device (RFC 6761 §6.3), to browsers at least; nobody registers one.
+const OWN_DEVICE: &str = ".localhost";
+
 /// A registered URI to which a browser may be sent: https, or http on this very device; no fragment, no user name,
 /// no wildcard. Compared byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -19,6 +22,16 @@ impl RedirectUri {
     /// # Errors
     /// A sentence that names the rule it breaks.
     pub fn parse(text: &str) -> Result<Self, RedirectUriFault> {
+        let uri = Self::kept(text)?;
+        match authority(text) {
+            Some(("http", host)) if host.ends_with(OWN_DEVICE) => Err(RedirectUriFault::Scheme),
+            _ => Ok(uri),
+        }
+    }
+
+    /// Reads a URI that stands in a record: what may be registered, and what an issuer on this device has added of its own
+    /// (the console's, for trials), whose host may lie below `.localhost`.
+    fn kept(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > LONGEST {
             return Err(RedirectUriFault::TooLong);
         }
@@ -42,6 +55,7 @@ impl RedirectUri {
             Some(("https", host)) if is_host(host) => Ok(Self(text.to_owned())),
             Some(("https", _)) => Err(RedirectUriFault::Host),
             Some(("http", "localhost" | "127.0.0.1" | "[::1]")) => Ok(Self(text.to_owned())),
+            Some(("http", host)) if host.ends_with(OWN_DEVICE) && is_host(host) => Ok(Self(text.to_owned())),
             _ => Err(RedirectUriFault::Scheme),
         }
     }
@@ -163,7 +177,7 @@ impl Serialize for RedirectUri {
 
 impl<'de> Deserialize<'de> for RedirectUri {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        Self::kept(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
@@ -221,6 +235,20 @@ mod tests {
             "https://ğ.test/cb",
         ] {
             assert!(RedirectUri::parse(uri).is_err(), "{uri}");
+        }
+    }
+
+    /// An issuer on this device gives a client the console's own URI: its record must be read again.
+    #[test]
+    fn what_an_issuer_on_this_device_adds_is_read_back_and_not_registered() {
+        let read = |text: &str| serde_json::from_value::<RedirectUri>(text.into());
+        let own = "http://id.localhost:8080/console/callback";
+        assert_eq!(read(own).unwrap(), RedirectUri::of_application(own));
+        assert!(RedirectUri::parse(own).is_err());
+        for wrong in
+            ["http://rp.test/cb", "http://localhost.evil.test/", "http://a;b.localhost/", "http://a@b.localhost/"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -63,7 +63,7 @@ pub(super) struct Sealing {
     pub(super) most_forms: usize,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct FormRecord {
     expires_at: UnixTime,
     form: Sealed,
@@ -246,7 +246,7 @@ impl Store {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct WrappedRecord {
     wrapping_id: String,
     wrapped: String,

@@ -86,7 +86,12 @@ impl Store {
     }
 
     /// Takes a place and then writes: were it taken afterwards, those who come at the same moment would all find one.
-    async fn begin_waiting(&self, key: Key, record: &impl Serialize, expires_at: UnixTime) -> Result<(), StoreError> {
+    async fn begin_waiting(
+        &self,
+        key: Key,
+        record: &impl table::Record,
+        expires_at: UnixTime,
+    ) -> Result<(), StoreError> {
         let choice = key.last().copied().unwrap_or_default();
         if self.interactions.fetch_add(1, Ordering::AcqRel) >= self.most_interactions
             && let Err(error) = self.make_room(choice).await

@@ -3,6 +3,7 @@
 mod admin;
 mod approval;
 mod audit;
+mod device;
 
 use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate::protocol::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
