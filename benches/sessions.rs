@@ -117,7 +117,7 @@ fn session(id: SessionId, cookie: SecretHash, sign_in: SignIn) -> Session {
     Session {
         id,
         cookie,
-        previous_cookie: None,
+        previous: None,
         sign_ins: vec![sign_in],
         created_at: NOW,
         last_seen_at: NOW,

@@ -31,6 +31,8 @@ mod own_paths;
 mod readings;
 #[path = "gateway/remembering.rs"]
 mod remembering;
+#[path = "gateway/replaced_cookies.rs"]
+mod replaced_cookies;
 #[path = "gateway/rules.rs"]
 mod rules;
 #[path = "gateway/sessions.rs"]

@@ -290,14 +290,32 @@ impl<'a> Call<'a> {
         cookie::find(self.request.headers(), name)
     }
 
-    /// The live session that the browser's cookie opens.
+    /// The live session that the browser's cookie opens: the cookie in force. One from before a renewed sign-in gets no
+    /// code and sees no page.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
-        let Some(cookie) = self.cookie(self.cookies.session).and_then(SessionCookie::parse) else { return Ok(None) };
+        let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
-        Ok(session.filter(|session| session.value.accepts(&cookie, self.now) && session.value.is_live(self.now)))
+        Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now)))
+    }
+
+    /// The session that may be ended by whoever sent this: with the cookie in force, or the one before it while that is
+    /// still good somewhere. A sign-out that was in flight during a renewed sign-in must not leave its session alive.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
+        let Some(cookie) = self.session_cookie() else { return Ok(None) };
+        let session = self.sealgate.store.session(cookie.id).await?;
+        let theirs = |session: &Session| session.accepts(&cookie) || session.overlapping(&cookie, self.now).is_some();
+        Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now)))
+    }
+
+    /// The session cookie that came, of whatever worth.
+    pub fn session_cookie(&self) -> Option<SessionCookie> {
+        self.cookie(self.cookies.session).and_then(SessionCookie::parse)
     }
 
     /// What the browser calls itself, cut to what is worth keeping.

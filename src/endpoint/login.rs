@@ -187,7 +187,7 @@ async fn renew(call: &Call<'_>, session: Loaded<Session>, sign_in: SignIn) -> Re
         next.renew(sign_in.clone(), cookie.hash(), call.now);
         // Only the cookie that this browser has shown may live on for a moment, not one that somebody got meanwhile.
         if !presented.as_ref().is_some_and(|presented| presented.hash() == session.value.cookie) {
-            next.previous_cookie = None;
+            next.previous = None;
         }
         // The end counts from the latest password; the sweeper finds by itself that the record lives longer than it knew.
         next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
@@ -208,7 +208,7 @@ async fn begin(call: &Call<'_>, sign_in: SignIn) -> Result<SessionCookie, Failur
     let session = Session {
         id: cookie.id,
         cookie: cookie.hash(),
-        previous_cookie: None,
+        previous: None,
         sign_ins: vec![sign_in],
         created_at: call.now,
         last_seen_at: call.now,

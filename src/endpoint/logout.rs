@@ -35,7 +35,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     }
     let client = client(call, hinted_client.as_ref().or(request.client.as_ref())).await?;
     let after = after(&request, client.as_ref())?;
-    let session = call.session().await?;
+    let session = call.session_to_end().await?;
     let subject = hint.as_ref().and_then(|claims| Subject::parse(&claims.sub));
     match (session, subject) {
         (Some(session), Some(subject)) if session.value.sign_in_of(subject).is_some() => {
@@ -58,7 +58,7 @@ pub(super) async fn confirm(call: &Call<'_>) -> Result<Response, Failure> {
     call.speak(request.ui_locales.as_deref());
     let client = client(call, request.client.as_ref()).await?;
     let after = after(&request, client.as_ref())?;
-    let Some(session) = call.session().await? else { return Ok(leave(call, None, None)) };
+    let Some(session) = call.session_to_end().await? else { return Ok(leave(call, None, None)) };
     let csrf = csrf(call);
     if call.request.method() != Method::POST {
         return show(call, &session.value, client.as_ref(), after.as_ref(), &csrf).await;

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use http::HeaderValue;
+
+use crate::cookie;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::page::{Chrome, Done, Problem, Shell, Standing};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::params::Params;
 use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
-use crate::protocol::session::{Session, SignIn};
+use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::protocol::user::{Role, User};
 use crate::sealgate::OWN_CLIENT;
 use crate::store::Loaded;
@@ -50,6 +53,36 @@ impl Visitor {
             return Ok(visitor);
         }
         Err(Failure::Elsewhere(sign_in(call, page, &[("max_age", &most.as_secs().to_string())])))
+    }
+
+    /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may
+    /// hold the old cookie, and applications that it opened hang on the old identifier. Everybody else who is signed in here
+    /// stays so. `change` is done to the session on the way. Yields the new cookie; none where the session was changed by
+    /// another hand meanwhile, and is over then.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub(super) async fn keep_this_session_only(
+        &self,
+        call: &Call<'_>,
+        change: impl Fn(&mut Session) + Send + Sync,
+    ) -> Result<Option<HeaderValue>, Failure> {
+        let (store, id) = (&call.sealgate.store, self.session.value.id);
+        // The others first: a live one could make a new grant while the old ones are being ended.
+        store.end_other_sessions_of_user(self.user.sub, id).await?;
+        let cookie = SessionCookie::new(SessionId::from_random(call.random()), call.random());
+        let next = |session: &Session| {
+            let mut next = session.clone();
+            change(&mut next);
+            (next.id, next.cookie, next.previous) = (cookie.id, cookie.hash(), None);
+            // Whoever changed the cookie meanwhile may be the one who is to be put out.
+            (session.cookie == self.session.value.cookie).then_some(next)
+        };
+        if store.move_session(id, next).await? {
+            return Ok(Some(cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure)));
+        }
+        store.end_session(id).await?;
+        Ok(None)
     }
 
     /// What they may do in the console, where there is one.

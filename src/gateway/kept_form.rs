@@ -204,8 +204,7 @@ async fn whose(visit: &Visit<'_>) -> Result<Whose, StoreError> {
         }
         Sessions::OfProvider => {
             let session = store.session(cookie.id).await?.map(|found| found.value);
-            let session = session.filter(|session| session.accepts(&cookie, visit.now));
-            session.and_then(|session| session.current().map(|sign_in| sign_in.subject))
+            session.and_then(|session| session.subject_of(&cookie, visit.now))
         }
     };
     Ok(subject.map_or(Whose::Unknown, Whose::Of))

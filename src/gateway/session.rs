@@ -1,15 +1,17 @@
 //! The person who is signed in to the browser, and noting that they still use their session.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use tokio::task::JoinSet;
 
 use crate::gateway::visit::{Sessions, Visit};
 use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Subject, User};
 use crate::sealgate::Sealgate;
-use crate::store::{Loaded, StoreError};
+use crate::store::{Loaded, Store, StoreError};
 
 /// A person with a live session.
 #[derive(Debug)]
@@ -45,29 +47,27 @@ pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreErr
         }
         Sessions::OfProvider => {
             let parent = store.session(cookie.id).await?;
-            (None, parent.filter(|parent| parent.value.accepts(&cookie, visit.now)))
+            let opens = |parent: &Session| parent.accepts(&cookie) || parent.overlapping(&cookie, visit.now).is_some();
+            (None, parent.filter(|parent| opens(&parent.value)))
         }
     };
     let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(visit.now)) else {
         return Ok(None);
     };
-    let sign_in = match &own {
-        Some(own) => parent.sign_in_of(own.subject),
-        None => parent.current(),
+    // A cookie from before the last sign-in proves what it proved before that.
+    let replaced = parent.overlapping(&cookie, visit.now).filter(|_| own.is_none());
+    let sign_in = match (&own, replaced) {
+        // What this very browser was let in with: a renewed sign-in comes with a new cookie.
+        (Some(own), _) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
+        (None, Some(replaced)) => Some(&replaced.sign_in),
+        (None, None) => parent.current(),
     };
     let Some(sign_in) = sign_in else { return Ok(None) };
     let Some(user) = enabled(visit, sign_in.subject).await? else { return Ok(None) };
-    let (at, acr) = match &own {
-        // What this very browser was let in with: a renewed sign-in comes with a new cookie.
-        Some(own) => (own.sign_in.at, own.sign_in.acr().to_owned()),
-        None if parent.cookie == cookie.hash() => (sign_in.at, sign_in.acr().to_owned()),
-        // A cookie from before the last sign-in proves nothing about that one.
-        None => (UnixTime::from_seconds(0), "0".to_owned()),
-    };
+    let (at, acr) = (sign_in.at, sign_in.acr().to_owned());
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
-    // A cookie from before the last sign-in ends sooner than the session.
-    let replaced = parent.previous_cookie.filter(|_| own.is_none() && parent.cookie != cookie.hash());
-    let ends = [own.map(|own| own.expires_at), replaced.map(|(_, until)| until)];
+    // A replaced cookie ends sooner than the session.
+    let ends = [own.as_ref().map(|own| own.expires_at), replaced.map(|replaced| replaced.until)];
     let until = ends.into_iter().flatten().fold(parent.expires_at.min(idle), UnixTime::min);
     Ok(Some(SignedIn { user, parent, at, acr, until }))
 }
@@ -93,6 +93,9 @@ pub(super) struct Uses(Mutex<HashSet<SessionId>>);
 /// Sessions that may wait to be noted.
 const MOST_USES: usize = 10_000;
 
+/// Sessions that are noted at once.
+const AT_ONCE: usize = 64;
+
 /// How exactly the last use is known.
 const EXACT: Duration = Duration::from_mins(1);
 
@@ -108,22 +111,30 @@ impl Uses {
         }
     }
 
-    /// Writes what was taken down to the store.
+    /// Writes what was taken down to the store: many at once, since a disk takes as long for one as for all that wait.
     pub(super) async fn write(&self, sealgate: &Sealgate) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let waiting: Vec<SessionId> = waiting.into_iter().collect();
         let now = sealgate.clock.now();
-        for id in waiting {
-            match sealgate.store.session(id).await {
-                Ok(Some(session)) if session.value.is_live(now) => {
-                    sealgate.store.touch_session(&session, now).await;
-                }
-                Ok(_) => {}
+        for batch in waiting.chunks(AT_ONCE) {
+            let mut noting = JoinSet::new();
+            for &id in batch {
+                noting.spawn(note(Arc::clone(&sealgate.store), id, now));
+            }
+            while let Some(noted) = noting.join_next().await {
                 // Their next request takes them down again.
-                Err(error) => {
+                if let Ok(Err(error)) = noted {
                     tracing::warn!(%error, "that sessions are in use could not be noted");
                     return;
                 }
             }
         }
     }
+}
+
+async fn note(store: Arc<Store>, id: SessionId, now: UnixTime) -> Result<(), StoreError> {
+    if let Some(session) = store.session(id).await?.filter(|session| session.value.is_live(now)) {
+        store.touch_session(&session, now).await;
+    }
+    Ok(())
 }

@@ -16,7 +16,7 @@ use crate::protocol::user::Subject;
 /// Accounts that may be signed in side by side in one browser.
 pub const MOST_SIGN_INS: usize = 5;
 
-/// How long the cookie from before a renewed sign-in still works, for requests in flight (gateway.md, "session id").
+/// How long the cookie from before a renewed sign-in is still good at the gate, for requests in flight.
 const OVERLAP: Duration = Duration::from_secs(30);
 
 /// A session's identifier: names it, opens nothing.
@@ -128,6 +128,18 @@ impl SignIn {
     }
 }
 
+/// The cookie that a renewed sign-in has replaced. It proves what it proved before, and nothing of the renewed sign-in: who
+/// holds it may be whoever the renewal was to keep out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Previous {
+    /// Of the cookie.
+    pub cookie: SecretHash,
+    /// Until when it is still good.
+    pub until: UnixTime,
+    /// The sign-in that it stands for.
+    pub sign_in: SignIn,
+}
+
 /// A browser's session at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
@@ -135,9 +147,9 @@ pub struct Session {
     pub id: SessionId,
     /// Of the cookie in force.
     pub cookie: SecretHash,
-    /// Of the cookie before a renewed sign-in, and until when it still works.
+    /// The cookie from before a renewed sign-in.
     #[serde(default)]
-    pub previous_cookie: Option<(SecretHash, UnixTime)>,
+    pub previous: Option<Previous>,
     /// Who is signed in, the one in use first. Never empty.
     pub sign_ins: Vec<SignIn>,
     /// When it began.
@@ -161,12 +173,27 @@ impl Session {
         now < self.expires_at && now.since(self.last_seen_at).as_secs() < self.idle_seconds
     }
 
-    /// Whether the cookie belongs to it.
-    pub fn accepts(&self, cookie: &SessionCookie, now: UnixTime) -> bool {
+    /// Whether this is the cookie in force: the only one by which anything is signed, changed or shown here.
+    pub fn accepts(&self, cookie: &SessionCookie) -> bool {
+        self.cookie == cookie.hash()
+    }
+
+    /// What the cookie from before a renewed sign-in still stands for, where this is it: requests to an application that
+    /// were in flight go on as they were.
+    pub fn overlapping(&self, cookie: &SessionCookie, now: UnixTime) -> Option<&Previous> {
         let hash = cookie.hash();
-        let current = self.cookie == hash;
-        let previous = self.previous_cookie.is_some_and(|(known, until)| known == hash && now < until);
-        current || previous
+        let previous = self.previous.as_ref();
+        let previous = previous.filter(|previous| previous.cookie == hash && now < previous.until);
+        previous.filter(|previous| self.sign_in_of(previous.sign_in.subject).is_some())
+    }
+
+    /// The person whom a cookie stands for here.
+    pub fn subject_of(&self, cookie: &SessionCookie, now: UnixTime) -> Option<Subject> {
+        let sign_in = match self.overlapping(cookie, now) {
+            Some(previous) => Some(&previous.sign_in),
+            None => self.current().filter(|_| self.accepts(cookie)),
+        };
+        sign_in.map(|sign_in| sign_in.subject)
     }
 
     /// The person in use.
@@ -179,11 +206,11 @@ impl Session {
         self.sign_ins.iter().find(|known| known.subject == subject)
     }
 
-    /// Notes a sign-in: the person becomes the one in use, the cookie changes. The old cookie lives on for 30 seconds
-    /// when the same person signed in again, so that requests in flight do not fail; it ends at once otherwise.
+    /// Notes a sign-in: the person becomes the one in use, the cookie changes. The old cookie lives on at the gate for 30
+    /// seconds where the same person was in use, so that requests in flight do not fail; it ends at once otherwise.
     pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, now: UnixTime) {
-        let same = self.sign_in_of(sign_in.subject).is_some();
-        self.previous_cookie = same.then(|| (self.cookie, now.plus(OVERLAP)));
+        let before = self.current().filter(|before| before.subject == sign_in.subject).cloned();
+        self.previous = before.map(|sign_in| Previous { cookie: self.cookie, until: now.plus(OVERLAP), sign_in });
         self.cookie = cookie;
         self.last_seen_at = now;
         self.sign_ins.retain(|known| known.subject != sign_in.subject);
@@ -228,7 +255,7 @@ mod tests {
         Session {
             id: cookie.id,
             cookie: cookie.hash(),
-            previous_cookie: None,
+            previous: None,
             sign_ins: vec![SignIn { subject, at: UnixTime::from_seconds(100), steps: vec![Step::Password] }],
             created_at: UnixTime::from_seconds(100),
             last_seen_at: UnixTime::from_seconds(100),
@@ -258,19 +285,22 @@ mod tests {
         let now = UnixTime::from_seconds(200);
         let mut session = session(&cookie(1), anna);
         session.renew(SignIn { subject: ben, at: now, steps: vec![Step::Password] }, cookie(2).hash(), now);
-        assert!(!session.accepts(&cookie(1), now));
-        assert!(session.accepts(&cookie(2), now));
+        assert!(!session.accepts(&cookie(1)) && session.overlapping(&cookie(1), now).is_none());
+        assert!(session.accepts(&cookie(2)));
         assert_eq!(session.current().unwrap().subject, ben);
     }
 
     #[test]
-    fn signing_in_again_leaves_the_old_cookie_thirty_seconds() {
+    fn signing_in_again_leaves_the_old_cookie_thirty_seconds_as_what_it_was() {
         let anna = Subject::from_random([1; 16]);
         let now = UnixTime::from_seconds(200);
         let mut session = session(&cookie(1), anna);
         session.renew(SignIn { subject: anna, at: now, steps: vec![Step::Password] }, cookie(2).hash(), now);
-        assert!(session.accepts(&cookie(1), UnixTime::from_seconds(229)));
-        assert!(!session.accepts(&cookie(1), UnixTime::from_seconds(230)));
+        assert!(!session.accepts(&cookie(1)));
+        let before = session.overlapping(&cookie(1), UnixTime::from_seconds(229)).unwrap();
+        assert_eq!(before.sign_in.at, UnixTime::from_seconds(100));
+        assert!(session.overlapping(&cookie(1), UnixTime::from_seconds(230)).is_none());
+        assert!(session.overlapping(&cookie(2), now).is_none());
         assert_eq!(session.sign_ins.len(), 1);
     }
 

@@ -69,6 +69,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::Consent
             | Table::Once
             | Table::Form
+            | Table::KnownBrowsers
             | Table::SignInAttempt
             | Table::Email
             | Table::Index,
@@ -96,6 +97,7 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Consent
             | Table::Once
             | Table::Form
+            | Table::KnownBrowsers
             | Table::SignInAttempt
             | Table::Email
             | Table::Index,

@@ -185,7 +185,7 @@ impl Store {
             for loaded in page {
                 let mut delete = vec![loaded.key().clone()];
                 delete.extend(entries(loaded.value.expires_at, loaded.key()));
-                let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+                let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
                 // A conflict means that it was taken at this very moment: a form never changes.
                 if self.commit(changes).await? == Committed::Yes {
                     self.form_gone();

@@ -168,7 +168,7 @@ impl Read {
     }
 
     /// The record under its own key, if that is the one that it came with.
-    fn under(&self, own: Key, record: &impl Serialize) -> Result<Entry, &'static str> {
+    fn under(&self, own: Key, record: &impl table::Record) -> Result<Entry, &'static str> {
         if own != self.key {
             return Err(ANOTHERS_KEY);
         }
@@ -176,7 +176,7 @@ impl Read {
     }
 
     /// The record under the key that it came with, which begins like this and ends in a hash.
-    fn hashed(&self, prefix: &[u8], record: &impl Serialize) -> Result<Entry, &'static str> {
+    fn hashed(&self, prefix: &[u8], record: &impl table::Record) -> Result<Entry, &'static str> {
         if self.key.len() != HASHED || !self.key.starts_with(prefix) {
             return Err(ANOTHERS_KEY);
         }
@@ -197,7 +197,7 @@ impl Entry {
     }
 }
 
-fn encoded(record: &impl Serialize) -> Result<Value, &'static str> {
+fn encoded(record: &impl table::Record) -> Result<Value, &'static str> {
     table::encode(record).map_err(|_| "it cannot be written")
 }
 

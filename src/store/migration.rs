@@ -43,6 +43,8 @@ pub struct Step {
 pub const STEPS: &[Step] = &[
     // A sign-in of the gate came to say which context classes would do. Where it says nothing, any did.
     Step { table: Table::SignInAttempt, change: |record| add(record, "acr", Json::Array(Vec::new())) },
+    // A replaced cookie came to be kept with the sign-in that it stands for. One without it was good for half a minute.
+    Step { table: Table::Session, change: |record| take(record, "previous_cookie") },
 ];
 
 /// The version that new records are written in.
@@ -363,6 +365,13 @@ fn add(record: &mut Json, name: &str, value: Json) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Takes a member from an object, if it has it.
+fn take(record: &mut Json, name: &str) -> Result<(), &'static str> {
+    let object = record.as_object_mut().ok_or("it is not an object")?;
+    object.remove(name);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -374,6 +383,9 @@ mod tests {
         let mut record = json!({ "app": "wiki" });
         bring_up(Table::SignInAttempt, 1, &mut record).unwrap();
         assert_eq!(record, json!({ "app": "wiki", "acr": [] }));
+        let mut session = json!({ "id": "x", "previous_cookie": ["hash", 7] });
+        bring_up(Table::Session, 1, &mut session).unwrap();
+        assert_eq!(session, json!({ "id": "x" }));
         let mut record = json!({ "app": "wiki" });
         bring_up(Table::Grant, 1, &mut record).unwrap();
         assert_eq!(record, json!({ "app": "wiki" }));

@@ -175,11 +175,10 @@ impl Store {
         // Whoever redeems a code at this very moment notes the use first, and then one of the two finds it changed.
         let expect: Vec<Expect> = vec![loaded.unchanged()];
         let delete = vec![entry.to_owned(), loaded.key().clone()];
-        if self.commit(Changes { expect, put: Vec::new(), delete }).await? == Committed::Conflict {
+        if self.commit(Changes { expect, delete, ..Changes::default() }).await? == Committed::Conflict {
             return Ok(None);
         }
         self.registration_gone(client);
-        self.access_changed();
         Ok(Some(client.id.clone()))
     }
 

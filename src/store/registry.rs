@@ -86,7 +86,7 @@ impl Store {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
             let delete = vec![loaded.key().clone()];
-            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete };
+            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
             if self.commit(changes).await? == Committed::Yes {
                 self.registration_gone(&loaded.value);
                 return Ok(true);

@@ -52,6 +52,34 @@ impl Store {
         self.commit(changes).await
     }
 
+    /// Gives a session another identifier, and with it another cookie: whatever hangs on the old one (the applications'
+    /// sessions, codes on their way) ends, whoever opened it. `next` makes the session that follows, or says that it is not
+    /// theirs any more who asked. Yields whether it was done.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn move_session(
+        &self,
+        id: SessionId,
+        next: impl Fn(&Session) -> Option<Session> + Send,
+    ) -> Result<bool, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.session(id).await? else { return Ok(false) };
+            let Some(session) = next(&loaded.value) else { return Ok(false) };
+            let key = table::session(session.id);
+            let mut changes = table::create(key.clone(), &session)?;
+            changes.expect.push(loaded.unchanged());
+            changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
+            changes.put.extend(entries(&session).map(|entry| (entry, Vec::new())));
+            changes.delete.push(loaded.key().clone());
+            changes.delete.extend(entries(&loaded.value));
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
     /// Notes that a session is in use, at most once a minute. Best effort: a session that changes at the same moment is
     /// in use anyway, and a store that takes no writes must not stop those who only read.
     pub async fn touch_session(&self, loaded: &Loaded<Session>, now: UnixTime) {

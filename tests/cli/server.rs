@@ -80,7 +80,7 @@ impl Served {
         let session = Session {
             id: SessionId::from_random([number; 16]),
             cookie: SecretHash::of(b"the cookie"),
-            previous_cookie: None,
+            previous: None,
             sign_ins: vec![sign_in(subject)],
             created_at: now,
             last_seen_at: now,

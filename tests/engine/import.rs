@@ -64,6 +64,7 @@ fn client(id: &str) -> Client {
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
         created_at: NOW,
+        incarnation: 7,
         details: ClientDetails::default(),
         owner: None,
         registration: None,
@@ -78,7 +79,7 @@ fn session() -> Session {
     Session {
         id: SessionId::from_random([3; 16]),
         cookie: SecretHash::of(b"cookie"),
-        previous_cookie: None,
+        previous: None,
         sign_ins: vec![sign_in],
         created_at: NOW,
         last_seen_at: NOW,

@@ -1,6 +1,6 @@
 //! Sessions that the gate remembers, and what is taken away while it looks: each race driven to the same end every time.
 
-use sealgate::protocol::session::SessionCookie;
+use sealgate::protocol::session::{Session, SessionCookie, SessionId};
 use sealgate::protocol::user::UserState;
 
 use crate::browser::Browser;
@@ -82,4 +82,34 @@ async fn a_session_whose_end_timed_out_is_over_once_that_is_applied() {
     browser.fetch("https://wiki.test/a").await.arrived();
     world.meddler.apply_late().await;
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
+}
+
+/// A disk takes as long for one note as for all that wait, so they go to it together.
+#[tokio::test]
+async fn uses_of_many_sessions_are_noted_at_once() {
+    const SESSIONS: u8 = 70;
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/dashboard", ANNA).await.arrived();
+    let store = &world.sealgate.store;
+    let own = SessionCookie::parse(&browser.cookie("id.test", COOKIE).unwrap()).unwrap().id;
+    let known = store.session(own).await.unwrap().unwrap().value;
+    world.wait(120);
+    let mut ids = Vec::new();
+    for number in 0..SESSIONS {
+        let cookie = SessionCookie::new(SessionId::from_random([number; 16]), [number; 24]);
+        store.begin_session(&Session { id: cookie.id, cookie: cookie.hash(), ..known.clone() }).await.unwrap();
+        let other = Browser::new(&world);
+        other.set_cookie("id.test", COOKIE, cookie.value().expose());
+        other.fetch("https://id.test/dashboard").await.arrived();
+        ids.push(cookie.id);
+    }
+    assert_eq!(world.meddler.most_in_flight(), 1);
+    world.gateway.note_uses(&world.sealgate).await;
+    let most = world.meddler.most_in_flight();
+    assert!((32..=64).contains(&most), "{most} at once");
+    for id in ids {
+        let seen = store.session(id).await.unwrap().unwrap().value.last_seen_at;
+        assert_eq!(seen, world.sealgate.clock.now());
+    }
 }

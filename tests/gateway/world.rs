@@ -140,6 +140,14 @@ const SETTINGS: &str = r#"
     [[app.route]]
     path = "/"
     access = "signed_in"
+    [[app.route]]
+    path = "/level/"
+    access = "signed_in"
+    acr = ["1"]
+    [[app.route]]
+    path = "/recent/"
+    access = "signed_in"
+    max_age_seconds = 300
 "#;
 
 /// Provider, gate, and two people: Anna, who is staff, and Ben, who is not.

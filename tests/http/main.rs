@@ -42,6 +42,7 @@ mod refresh;
 mod refresh_retry;
 mod register;
 mod registration;
+mod replaced_cookie;
 mod revocation_races;
 mod revoke;
 mod robustness;

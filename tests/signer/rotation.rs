@@ -148,7 +148,8 @@ fn a_key_whose_maker_died_is_taken_over_at_the_next_start() {
             })
             .await;
             assert_eq!(ring.keys().len(), 2);
-            assert_eq!(ring.find(made.kid.as_str()).unwrap().state(now), KeyState::PrePublished);
+            let life = ring.find(made.kid.as_str()).unwrap();
+            assert_eq!(ring.state(life, now), KeyState::PrePublished);
             assert_eq!(world.signer.found().len(), 2, "no further key was made");
         });
     });

@@ -5,7 +5,6 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::cookie;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::guesses::Guesses;
@@ -19,9 +18,8 @@ use crate::protocol::grant::EndReason;
 use crate::protocol::params::Params;
 use crate::protocol::profile::{PasswordFault, check_password};
 use crate::protocol::secret::Secret;
-use crate::protocol::session::{SessionCookie, SignIn, Step};
+use crate::protocol::session::{Session, SignIn, Step};
 use crate::protocol::user::User;
-use crate::store::Committed;
 
 const PAGE: &str = "/account/password";
 
@@ -100,33 +98,23 @@ async fn change(call: &Call<'_>, line: Line, user: &User, current: &Secret, new:
     Ok(changed.is_some_and(|user| user.password.as_ref() == Some(&hash)))
 }
 
-/// Ends all that hangs on the old password, and gives this browser a new cookie: the old one may be in other hands too.
+/// Ends all that hangs on the old password, and gives this browser a new session: the cookie of the old one may be in other
+/// hands too, and may have opened applications there.
 async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
-    let (store, subject) = (&call.sealgate.store, visitor.user.sub);
-    // Sessions first: a live one could make a new grant while the old ones are being ended.
-    store.end_other_sessions_of_user(subject, visitor.session.value.id).await?;
-    store.forget_browsers(subject, None).await?;
-    let cookie = SessionCookie::new(visitor.session.value.id, call.random());
-    let mut next = visitor.session.value.clone();
-    next.renew(SignIn { subject, at: call.now, steps: vec![Step::Password] }, cookie.hash(), call.now);
-    next.previous_cookie = None;
-    next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
-    let renewed = store.update_session(&visitor.session, &next).await?;
-    if renewed == Committed::Conflict {
-        // Whoever changed the session at this moment may be the one who is to be put out.
-        store.end_session(next.id).await?;
-    }
-    store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
+    let subject = visitor.user.sub;
+    let change = |session: &mut Session| {
+        let sign_in = SignIn { subject, at: call.now, steps: vec![Step::Password] };
+        session.renew(sign_in, session.cookie, call.now);
+        session.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
+    };
+    let cookie = visitor.keep_this_session_only(call, change).await?;
+    call.sealgate.store.forget_browsers(subject, None).await?;
+    call.sealgate.store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
     call.sealgate.audit.note(visitor.event(call, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(call, PAGE, Done::Password));
     let marked = known_browser::learn(call, subject, None).await;
-    let response = marked.into_iter().fold(response, |response, marked| response.with_cookie(marked.cookie));
-    Ok(match renewed {
-        Committed::Yes => {
-            response.with_cookie(cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure))
-        }
-        Committed::Conflict => response,
-    })
+    let cookies = cookie.into_iter().chain(marked.map(|marked| marked.cookie));
+    Ok(cookies.fold(response, Response::with_cookie))
 }
 
 fn show(call: &Call<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {

@@ -23,8 +23,9 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     }
     let form = visitor.form(call, PAGE)?;
     let (store, subject) = (&call.sealgate.store, visitor.user.sub);
+    let mut cookie = None;
     let (done, said) = if form.has("others") {
-        store.end_other_sessions_of_user(subject, visitor.session.value.id).await?;
+        cookie = visitor.keep_this_session_only(call, |_| ()).await?;
         let known = known_browser::find(call, Some(&visitor.user)).await?;
         store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
@@ -41,7 +42,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     if let Some(said) = said {
         call.sealgate.audit.note(visitor.event(call, AuditKind::SessionsEnded).with_detail(said));
     }
-    Ok(Response::see_other(&visitor::done(call, PAGE, done)))
+    let response = Response::see_other(&visitor::done(call, PAGE, done));
+    Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
 async fn show(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {

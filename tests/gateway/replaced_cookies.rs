@@ -1,0 +1,109 @@
+//! What a cookie is still worth after it was replaced: by a renewed sign-in, by a new password, by "end every other session".
+
+use sealgate::password::hash_blocking;
+use secrecy::SecretString;
+
+use crate::browser::Browser;
+use crate::world::{ANNA, PASSWORD, World};
+
+const COOKIE: &str = "__Host-sealgate";
+
+/// A browser with what a thief has copied out of another one.
+fn thief<'w>(world: &'w World, victim: &Browser<'_>, hosts: &[&str]) -> Browser<'w> {
+    let thief = Browser::new(world);
+    for host in hosts {
+        thief.set_cookie(host, COOKIE, &victim.cookie(host, COOKIE).unwrap());
+    }
+    thief
+}
+
+/// The thief of the provider's cookie opens an application with it; then the password is changed, or every other session
+/// ended, in the browser from which it was stolen.
+#[tokio::test]
+async fn a_new_password_and_the_end_of_other_sessions_reach_applications_that_a_stolen_cookie_opened() {
+    let new = format!("{PASSWORD} II");
+    let password = [("current", PASSWORD), ("new", new.as_str()), ("again", new.as_str())];
+    for (page, fields) in [("password", &password[..]), ("sessions", &[("others", "yes")])] {
+        let world = World::new().await;
+        let anna = Browser::new(&world);
+        anna.sign_in_at("https://wiki.test/a", ANNA).await.arrived();
+        let thief = thief(&world, &anna, &["id.test"]);
+        for url in ["https://wiki.test/a", "https://shop.test/orders/"] {
+            thief.open(url).await.arrived();
+        }
+        thief.fetch("https://id.test/dashboard").await.arrived();
+        let form = anna.open(&format!("https://id.test/account/{page}")).await;
+        let stolen = anna.cookie("id.test", COOKIE).unwrap();
+        // Longer than the last use is known to: noting the use must not be in the way.
+        world.wait(120);
+        let done = anna.submit(&form, fields).await;
+        assert_eq!(done.status, 200, "{done:?}");
+        assert_ne!(anna.cookie("id.test", COOKIE).unwrap(), stolen);
+        for url in ["https://wiki.test/a", "https://shop.test/orders/", "https://id.test/dashboard"] {
+            thief.fetch(url).await.assert_refused(401, "login_required");
+            thief.fetch(url).await.assert_refused(401, "login_required");
+        }
+        // She is still signed in, and her applications open without a question.
+        anna.fetch("https://id.test/dashboard").await.arrived();
+        anna.open("https://wiki.test/a").await.arrived();
+        let sessions = world.sealgate.store.sessions_of_user(world.anna.sub, None, 10).await.unwrap().sessions;
+        assert_eq!(sessions.len(), 1, "{page}");
+    }
+}
+
+/// A password that is set by a command, as before: everybody is out.
+#[tokio::test]
+async fn whoever_shared_the_browser_stays_signed_in() {
+    let world = World::new().await;
+    let hash = hash_blocking(&SecretString::from(PASSWORD), [8; 16]).unwrap();
+    world.sealgate.store.change_user(world.ben.sub, |user| user.password = Some(hash.clone())).await.unwrap();
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/dashboard", ANNA).await.arrived();
+    let page = browser.open("https://id.test/.sealgate/switch-account").await;
+    let page = browser.submit(&page, &[("account", "")]).await;
+    browser.sign_in(&page, crate::world::BEN).await.arrived();
+    let form = browser.open("https://id.test/account/sessions").await;
+    browser.submit(&form, &[("others", "yes")]).await;
+    let sessions = world.sealgate.store.sessions_of_user(world.anna.sub, None, 10).await.unwrap().sessions;
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].sign_ins.len(), 2);
+}
+
+/// On the issuer's own host the provider's cookie opens the application: the one from before a renewed sign-in is good for
+/// requests in flight, as what it was.
+#[tokio::test]
+async fn a_cookie_from_before_a_renewed_sign_in_stays_at_its_level_and_time() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/recent/", ANNA).await.arrived();
+    world.wait(400);
+    browser.fetch("https://id.test/recent/").await.assert_refused(401, "insufficient_user_authentication");
+    let old = thief(&world, &browser, &["id.test"]);
+    let page = browser.open("https://id.test/recent/").await;
+    browser.sign_in(&page, ANNA).await.arrived();
+    browser.fetch("https://id.test/recent/").await.arrived();
+    for _ in 0..2 {
+        old.fetch("https://id.test/recent/").await.assert_refused(401, "insufficient_user_authentication");
+        assert_eq!(old.fetch("https://id.test/level/").await.header("x-forwarded-email"), Some(ANNA));
+        old.fetch("https://id.test/dashboard").await.arrived();
+    }
+    world.wait(30);
+    for path in ["recent/", "level/", "dashboard"] {
+        old.fetch(&format!("https://id.test/{path}")).await.assert_refused(401, "login_required");
+        browser.fetch(&format!("https://id.test/{path}")).await.arrived();
+    }
+}
+
+/// It opens no other application: the provider gives it no code.
+#[tokio::test]
+async fn a_cookie_from_before_a_renewed_sign_in_opens_no_other_application() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://id.test/recent/", ANNA).await.arrived();
+    world.wait(400);
+    let old = thief(&world, &browser, &["id.test"]);
+    let page = browser.open("https://id.test/recent/").await;
+    browser.sign_in(&page, ANNA).await.arrived();
+    let end = old.open("https://wiki.test/a").await;
+    assert!(crate::browser::is_login(&end), "{end:?}");
+}
