@@ -131,14 +131,23 @@ fn is_request_line(line: &[u8]) -> bool {
     else {
         return false;
     };
-    !method.is_empty() && is_token(method) && is_target(target) && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
+    // A tunnel's target has a form of its own, and is refused by itself.
+    let has_target = method == b"CONNECT" || is_target(target);
+    !method.is_empty() && is_token(method) && has_target && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
 }
 
-/// Whether a request target may be looked at: no control characters or spaces, UTF-8, and no fragment (RFC 9112 §3.2),
-/// which one parser cuts off and the next takes for a part of the path.
+/// Whether a request target may be looked at: a path, an absolute URL or `*` (RFC 9112 §3.2), of which everything else
+/// (`http:x`, `host:80/x`) would be one path to us and another to the next server; no control characters or spaces, UTF-8, and
+/// no fragment, which one parser cuts off and the next takes for a part of the path.
 pub(super) fn is_target(target: &[u8]) -> bool {
     let unclean = |byte| byte <= b' ' || byte == 0x7f || byte == b'#';
-    !target.is_empty() && !any_byte(target, unclean) && str::from_utf8(target).is_ok()
+    let has_form = target.first() == Some(&b'/') || target == b"*" || is_absolute(target);
+    has_form && !any_byte(target, unclean) && str::from_utf8(target).is_ok()
+}
+
+fn is_absolute(target: &[u8]) -> bool {
+    let begins = |scheme: &[u8]| target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    begins(b"http://") || begins(b"https://")
 }
 
 /// RFC 9110 §5.6.2.
@@ -262,6 +271,13 @@ mod tests {
             "GET\t/\tHTTP/1.1",
             "PRI * HTTP/2.0",
             "G(T / HTTP/1.1",
+            "GET http:/a HTTP/1.1",
+            "GET http:a/b HTTP/1.1",
+            "GET a:80/b HTTP/1.1",
+            "GET a/b HTTP/1.1",
+            "GET ?b HTTP/1.1",
+            "GET ftp://a/b HTTP/1.1",
+            "GET *a HTTP/1.1",
         ] {
             assert_eq!(checked(&format!("{line}\r\nHost: a\r\n\r\n")), Err(Fault::RequestLine), "{line:?}");
         }

@@ -50,6 +50,19 @@ fn the_front_is_told_of_no_secret_that_stands_in_a_path() {
 }
 
 #[test]
+fn a_target_that_is_neither_a_path_nor_a_url_is_refused() {
+    let edge = Edge::before(&[]);
+    for target in
+        ["http:local/a", "http:/local/a", "id.example:80/local/a", "local/a", "?a", "ftp://id.example/local/a"]
+    {
+        let reply = edge.ask(&format!("GET {target} HTTP/1.1\r\nHost: id.example\r\n\r\n"));
+        assert_eq!(reply.status, 400, "{target}");
+    }
+    let absolute = edge.ask("GET http://id.example/local/a HTTP/1.1\r\nHost: id.example\r\n\r\n");
+    assert_eq!(absolute.status, 200);
+}
+
+#[test]
 fn head_says_the_length_and_sends_no_body() {
     let edge = Edge::before(&[]);
     let mut client = edge.client();
