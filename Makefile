@@ -2,13 +2,14 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-browser test-faults mutants lint systemd fuzz bench-gate bench-signer audit clean
+.PHONY: help run test test-rust test-clients test-browser test-traefik test-faults mutants lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
+	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
@@ -43,6 +44,11 @@ test-clients:
 test-browser:
 	@.ci/install browser
 	tests/browser/run.sh
+
+# Not a part of `make test`: the first time it builds Traefik, which takes minutes.
+test-traefik:
+	@.ci/install test
+	SEALGATE_TRAEFIK=$$(tests/proxies/traefik.sh) $(CARGO) test --test blackbox forward_auth::behind_traefik -- --ignored
 
 test-faults:
 	@.ci/install test

@@ -19,6 +19,8 @@ mod foreign;
 mod foreign_keys;
 #[path = "gateway/foreign_tokens.rs"]
 mod foreign_tokens;
+#[path = "gateway/forward_auth.rs"]
+mod forward_auth;
 #[path = "gateway/forwarding.rs"]
 mod forwarding;
 #[path = "gateway/kept_form.rs"]

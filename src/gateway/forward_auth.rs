@@ -21,14 +21,20 @@ use crate::origin::Origin;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::sealgate::Sealgate;
 
-/// Where proxies ask, on whatever host.
+/// Where proxies ask, on whatever host; the query says the rest: [`Question`].
 const PATH: &str = "/.sealgate/auth";
-/// The query of those that cannot hand a redirect on.
-const NO_REDIRECT: &str = "redirect=no";
 
 const METHODS: [&str; 2] = ["x-forwarded-method", "x-original-method"];
 const HOSTS: [&str; 1] = ["x-forwarded-host"];
 const TARGETS: [&str; 3] = ["x-forwarded-uri", "x-original-uri", "x-original-url"];
+
+/// What no proxy's client has shown or may say. They are answered too, so that a proxy that copies them takes them out.
+const NOBODYS: [HeaderName; 4] = [
+    HeaderName::from_static("x-sealgate-client-subject"),
+    HeaderName::from_static("x-sealgate-client-fingerprint"),
+    HeaderName::from_static("x-forwarded-preferred-username"),
+    HeaderName::from_static("x-forwarded-access-token"),
+];
 
 /// The application's request headers without what is ours, for the proxy to send on in place of its client's.
 const CLEANED: [(HeaderName, HeaderName); 2] = [
@@ -43,10 +49,43 @@ pub(super) fn is_asked(config: &Config, head: &Parts) -> bool {
         && head.extensions.get::<Origin>().is_some_and(|origin| is_trusted(origin.peer.to_canonical()))
 }
 
+/// What a proxy says in the query of its question.
+#[derive(Debug, PartialEq, Eq)]
+struct Question<'a> {
+    /// The application that it carries the request to.
+    app: &'a str,
+    /// Whether it hands redirects on.
+    relays: bool,
+    /// Whether what goes on of `Cookie` and `Authorization` comes under these very names, for a proxy that cannot rename.
+    in_place: bool,
+}
+
+impl<'a> Question<'a> {
+    fn parse(query: &'a str) -> Result<Self, &'static str> {
+        let (mut app, mut relays, mut in_place) = (None, true, false);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("app", name)) if app.is_none() => app = Some(name),
+                Some(("redirect", "no")) => relays = false,
+                Some(("fields", "request")) => in_place = true,
+                _ => return Err("its query says something else than app, redirect=no and fields=request"),
+            }
+        }
+        let app = app.ok_or("it does not name the application: /.sealgate/auth?app=NAME")?;
+        Ok(Self { app, relays, in_place })
+    }
+}
+
 /// Answers a proxy.
 pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts) -> Response<Bytes> {
-    let mut asked = match described(head) {
-        Ok(asked) => asked,
+    let question = Question::parse(head.uri.query().unwrap_or_default());
+    let known = |question: Question<'_>| {
+        let index = gateway.gates.iter().position(|gate| gate.app.name == question.app);
+        index.map(|index| (index, question.relays, question.in_place)).ok_or("there is no such application")
+    };
+    let read = question.and_then(known).and_then(|question| Ok((question, described(head)?)));
+    let ((app, relays, in_place), mut asked) = match read {
+        Ok(read) => read,
         Err(why) => {
             let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
             tracing::warn!(peer, "a proxy asks for a decision, but {why}");
@@ -54,12 +93,18 @@ pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts)
             return Answer::error(StatusCode::BAD_REQUEST, &refusal).into_response();
         }
     };
-    let relays = head.uri.query() != Some(NO_REDIRECT);
+    // The proxy carries the request to the application that it names, whatever host the client has told it: judged by another
+    // one's rules, a request would walk around these.
+    let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if gateway.app_of(host) != Some(app) {
+        let refusal = Refusal::invalid_request("This host is not the application's.");
+        return refused(Answer::error(StatusCode::MISDIRECTED_REQUEST, &refusal).into_response(), relays);
+    }
     if !relays {
         as_a_program(&mut asked.headers);
     }
     match gateway.admit_with(sealgate, &asked, Body::Away).await {
-        Decision::Forward(permit) => permitted(&asked.headers, &permit.rewrite(&asked)),
+        Decision::Forward(permit) => permitted(&asked.headers, &permit.rewrite(&asked), in_place),
         Decision::Answer(response) => refused(response, relays),
         // Never decided on a request whose body is the proxy's.
         Decision::ReadForm => Answer::empty(StatusCode::INTERNAL_SERVER_ERROR).into_response(),
@@ -154,16 +199,20 @@ fn as_a_program(headers: &mut HeaderMap) {
 
 /// All that the proxy needs to carry the request on. Each header is there, empty where it has nothing to say, so that a proxy
 /// that copies them leaves nothing of what its client wrote.
-fn permitted(headers: &HeaderMap, rewrite: &Rewrite) -> Response<Bytes> {
+fn permitted(headers: &HeaderMap, rewrite: &Rewrite, in_place: bool) -> Response<Bytes> {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
     let mut answer = Answer::empty(StatusCode::OK);
     for name in WHO {
         answer = answer.and(name.clone(), set(&name).unwrap_or_else(empty));
     }
+    for name in NOBODYS {
+        answer = answer.and(name, empty());
+    }
     for (name, cleaned) in CLEANED {
         let kept = || headers.get(&name).filter(|_| !rewrite.remove.contains(&name)).cloned();
-        answer = answer.and(cleaned, set(&name).or_else(kept).unwrap_or_else(empty));
+        let value = set(&name).or_else(kept).unwrap_or_else(empty);
+        answer = answer.and(if in_place { name } else { cleaned }, value);
     }
     answer.into_response()
 }
@@ -228,6 +277,17 @@ mod tests {
         for target in ["", "a", "/a#b", "http://", "*"] {
             let fields = [("x-forwarded-method", "GET"), ("x-forwarded-host", "h"), ("x-forwarded-uri", target)];
             assert!(described_by(&fields).is_err(), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_says_which_application_it_carries_to() {
+        let question = |app, relays, in_place| Ok(Question { app, relays, in_place });
+        assert_eq!(Question::parse("app=wiki"), question("wiki", true, false));
+        assert_eq!(Question::parse("app=wiki&redirect=no"), question("wiki", false, false));
+        assert_eq!(Question::parse("fields=request&app=wiki&"), question("wiki", true, true));
+        for query in ["", "redirect=no", "app", "app=a&app=b", "app=a&redirect=yes", "app=a&x=y"] {
+            assert!(Question::parse(query).is_err(), "{query}");
         }
     }
 

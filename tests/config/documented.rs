@@ -65,6 +65,18 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
 }
 
 #[test]
+fn the_documented_configurations_of_proxies_are_those_that_are_tested() {
+    let page = include_str!("../../docs/gateway.md");
+    for file in [
+        include_str!("../../conf/proxies/nginx.conf"),
+        include_str!("../../conf/proxies/Caddyfile"),
+        include_str!("../../conf/proxies/traefik.yml"),
+    ] {
+        assert!(page.contains(&format!("\n{file}```\n")), "{file}");
+    }
+}
+
+#[test]
 fn unit_leaves_the_time_and_the_descriptors_that_the_documented_file_needs() {
     let unit = include_str!("../../systemd/sealgate.service");
     let setting = |name: &str| -> u64 {

@@ -1,0 +1,222 @@
+//! The proxies, started with the files that the documentation shows.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::{Browser, Instance, Settings, Upstream, free_port, wait_until};
+
+const NGINX: &str = include_str!("../../../conf/proxies/nginx.conf");
+const CADDY: &str = include_str!("../../../conf/proxies/Caddyfile");
+const TRAEFIK: &str = include_str!("../../../conf/proxies/traefik.yml");
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Nginx,
+    Caddy,
+    Traefik,
+}
+
+/// A proxy in front of two applications, and Sealgate beside it: `app.localhost` is closed, `www.localhost` is open. Stops
+/// when dropped.
+pub(super) struct Site {
+    pub(super) instance: Instance,
+    pub(super) port: u16,
+    child: Child,
+    _upstreams: [Upstream; 2],
+    directory: TempDir,
+}
+
+impl Site {
+    pub(super) fn start(kind: Kind) -> Self {
+        let (upstreams, port) = ([Upstream::start(), Upstream::start()], free_port());
+        let instance = Instance::started(&Settings { sections: sections(port, &upstreams), ..Settings::default() });
+        let directory = tempfile::Builder::new().prefix("proxy-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // The documented file for an application of this name, on this host.
+        let place = |text: &str, name: &str, host: &str, upstream: &Upstream| {
+            text.replace("wiki.example.com:80", &format!("{host}:{port}"))
+                .replace("wiki.example.com", host)
+                .replace("wiki", name)
+                .replace("127.0.0.1:80;", &format!("127.0.0.1:{port};"))
+                .replace("127.0.0.1:80 ", &format!("127.0.0.1:{port} "))
+                .replace("127.0.0.1:8080", &format!("127.0.0.1:{}", instance.port))
+                .replace("127.0.0.1:8081", upstream.url().trim_start_matches("http://"))
+        };
+        let both = |text: &str, second: &str| {
+            let first = place(text, "wiki", "app.localhost", &upstreams[0]);
+            (first, place(second, "www", "www.localhost", &upstreams[1]))
+        };
+        let mut command = match kind {
+            Kind::Nginx => {
+                let (first, second) = both(NGINX, NGINX.splitn(3, "server {").last().unwrap());
+                // With a cache for all that does not refuse it, whatever the answers say.
+                let cache = cache(directory.path()) + "proxy_ignore_headers Cache-Control Set-Cookie Vary;\n";
+                nginx(directory.path(), &format!("{cache}{first}server {{{second}"))
+            }
+            Kind::Caddy => {
+                let (first, second) = both(CADDY, CADDY);
+                caddy(directory.path(), &format!("{first}{second}"))
+            }
+            Kind::Traefik => {
+                // Both name the same server of Sealgate's, and Traefik takes the first.
+                let (first, second) = both(TRAEFIK, TRAEFIK);
+                traefik(directory.path(), port, &[&first, &second])
+            }
+        };
+        let log = fs::File::create(directory.path().join("log")).unwrap();
+        let spawned = command.stdout(log.try_clone().unwrap()).stderr(log).stdin(Stdio::null()).spawn();
+        let child = spawned.expect("the proxy is installed: .ci/install test");
+        let mut site = Self { instance, port, child, _upstreams: upstreams, directory };
+        wait_until("the proxy listens", || {
+            let ended = site.child.try_wait().unwrap();
+            let log = fs::read_to_string(site.directory.path().join("log")).unwrap_or_default();
+            assert!(ended.is_none(), "{kind:?} ended: {ended:?}\n{log}");
+            // Traefik listens before it has read its routers.
+            let reads = |host: &str| status(&raw(port, "/public/x", &format!("{host}:{port}"))) == 200;
+            let routes = || reads("app.localhost") && reads("www.localhost");
+            TcpStream::connect(("127.0.0.1", port)).is_ok() && (kind != Kind::Traefik || routes())
+        });
+        site
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://app.localhost:{}{path}", self.port)
+    }
+
+    /// A browser in which Anna has signed in on her way to this page, and the address where she ended.
+    pub(super) async fn signed_in(&self, path: &str) -> (Browser, String) {
+        let browser = Browser::new(&self.instance);
+        let sent = browser.get(&self.url(path)).await;
+        assert_eq!(sent.status, 302, "{sent:?}");
+        let page = browser.open(&sent.location().unwrap()).await;
+        let back = browser.sign_in(&page).await;
+        let end = browser.open(&back.location().unwrap()).await;
+        assert_eq!(end.status, 200, "{end:?}");
+        (browser, end.url)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn sections(port: u16, upstreams: &[Upstream; 2]) -> String {
+    format!(
+        r#"
+        [forward_auth]
+        trusted = ["127.0.0.1"]
+        [[app]]
+        name = "wiki"
+        host = "app.localhost"
+        url = "http://app.localhost:{port}"
+        upstreams = ["{}"]
+        assertion = true
+        [[app.route]]
+        path = "/public/"
+        access = "public"
+        [[app.route]]
+        path = "/readings/"
+        methods = ["GET"]
+        access = "signed_in"
+        [[app.route]]
+        path = "/admins/"
+        access = "signed_in"
+        groups = ["admins"]
+        [[app.route]]
+        path = "/"
+        access = "signed_in"
+        cors_origins = ["https://www.test"]
+        [[app]]
+        name = "www"
+        host = "www.localhost"
+        url = "http://www.localhost:{port}"
+        upstreams = ["{}"]
+        [[app.route]]
+        path = "/"
+        access = "public"
+        "#,
+        upstreams[0].url(),
+        upstreams[1].url()
+    )
+}
+
+/// A cache of nginx's, for all that is proxied.
+pub(crate) fn cache(directory: &Path) -> String {
+    format!(
+        "proxy_cache_path {}/cache keys_zone=all:1m;\nproxy_cache all;\nproxy_cache_valid any 10m;\n\
+         proxy_cache_key $scheme$http_host$request_uri;\nadd_header X-Cache $upstream_cache_status always;\n",
+        directory.display()
+    )
+}
+
+/// nginx in the foreground, one process, with all its files in the directory.
+pub(crate) fn nginx(directory: &Path, server: &str) -> Command {
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {}/{name};\n", directory.display()))
+        .concat();
+    let text = format!(
+        "daemon off;\nmaster_process off;\npid {0}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}{server}}}\n",
+        directory.display()
+    );
+    let file = directory.join("nginx.conf");
+    fs::write(&file, text).unwrap();
+    let mut command = Command::new("/usr/sbin/nginx");
+    command.arg("-p").arg(directory).arg("-c").arg(file).args(["-e", "stderr"]);
+    command
+}
+
+fn caddy(directory: &Path, site: &str) -> Command {
+    let file = directory.join("Caddyfile");
+    fs::write(&file, format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}")).unwrap();
+    let mut command = Command::new("/usr/bin/caddy");
+    command.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
+    command.env("XDG_DATA_HOME", directory).env("XDG_CONFIG_HOME", directory).env("HOME", directory);
+    command
+}
+
+/// Traefik, whose program the environment names: its files of routers beside a file with what concerns all of them.
+fn traefik(directory: &Path, port: u16, files: &[&str]) -> Command {
+    let routers = directory.join("routers");
+    fs::create_dir(&routers).unwrap();
+    for (number, text) in files.iter().enumerate() {
+        fs::write(routers.join(format!("{number}.yml")), text).unwrap();
+    }
+    let text = format!(
+        "global:\n  checkNewVersion: false\n  sendAnonymousUsage: false\nentryPoints:\n  web:\n    address: 127.0.0.1:{port}\n\
+         providers:\n  file:\n    directory: {}\n",
+        routers.display()
+    );
+    let file = directory.join("traefik.yml");
+    fs::write(&file, text).unwrap();
+    let program = std::env::var_os("SEALGATE_TRAEFIK").expect("SEALGATE_TRAEFIK names the program: make test-traefik");
+    let mut command = Command::new(program);
+    command.arg("--configFile").arg(file).current_dir(directory);
+    command
+}
+
+/// A request whose path no URL library has tidied.
+pub(super) fn raw(port: u16, target: &str, host: &str) -> String {
+    exchange(port, &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+}
+
+pub(super) fn exchange(port: u16, request: &str) -> String {
+    use std::io::{Read, Write};
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    // A proxy that resets the connection has answered too.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The status of an answer; 0 where there was none.
+pub(super) fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,170 @@
+//! The question of a proxy that carries requests itself, as each of them asks it: Traefik too, whose program the tests beside
+//! the real proxies need and most machines lack. Of every client header Traefik sends a copy; what it says of the request
+//! itself it sets over the client's own (pkg/middlewares/auth/forward.go, writeHeader).
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use sealgate::origin::Origin;
+
+use crate::browser::Browser;
+use crate::world::{ANNA, World};
+
+/// What an answer that lets a request through has, be it empty.
+const OWNED: [&str; 9] = [
+    "x-forwarded-user",
+    "x-forwarded-email",
+    "x-forwarded-name",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-forwarded-access-token",
+    "x-sealgate-assertion",
+    "x-sealgate-client-subject",
+    "x-sealgate-client-fingerprint",
+];
+
+/// A client's request, as Traefik asks about it.
+struct Asked<'a> {
+    query: &'a str,
+    method: &'a str,
+    host: &'a str,
+    uri: &'a str,
+    client: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> Asked<'a> {
+    fn about(host: &'a str, uri: &'a str, client: &'a [(&'a str, &'a str)]) -> Self {
+        Self { query: "?app=wiki&fields=request", method: "GET", host, uri, client }
+    }
+
+    async fn answer(&self, world: &World) -> Response<Bytes> {
+        let mut request = Request::get(format!("/.sealgate/auth{}", self.query)).header("host", "127.0.0.1:8080");
+        for (name, value) in self.client {
+            request = request.header(*name, *value);
+        }
+        let mut head = request.body(()).unwrap().into_parts().0;
+        for (name, value) in [
+            ("x-forwarded-for", "192.0.2.1"),
+            ("x-forwarded-method", self.method),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", self.host),
+            ("x-forwarded-uri", self.uri),
+        ] {
+            head.headers.insert(name, value.parse().unwrap());
+        }
+        head.extensions.insert(Origin { secure: true, request_id: "request-1".into(), ..Origin::unknown() });
+        world.gateway.answer_proxy(&world.sealgate, &head).await
+    }
+
+    async fn status(&self, world: &World) -> u16 {
+        self.answer(world).await.status().as_u16()
+    }
+}
+
+fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next().map(|value| value.to_str().unwrap());
+    assert!(values.next().is_none(), "{name} stands more than once");
+    first
+}
+
+#[tokio::test]
+async fn a_proxy_names_the_application_and_no_other_host_is_judged() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let jar = browser.jar("wiki.test");
+    let client = [("cookie", jar.as_str())];
+    for host in ["wiki.test", "WIKI.test", "wiki.test:8443"] {
+        assert_eq!(Asked::about(host, "/a", &client).status(&world).await, 200, "{host}");
+    }
+    // Judged as another application's, open there, and carried to this one.
+    for (host, uri) in [
+        ("desk.test", "/open/x"),
+        ("desk.test", "/a"),
+        ("id.test", "/a"),
+        ("elsewhere.test", "/a"),
+        ("wiki.test.", "/a"),
+        ("", "/a"),
+    ] {
+        let asked = Asked::about(host, uri, &client);
+        assert_eq!(asked.status(&world).await, 421, "{host}");
+        // One that knows no such status shuts the door.
+        let curt = Asked { query: "?app=wiki&redirect=no", ..asked };
+        assert_eq!(curt.status(&world).await, 403, "{host}");
+    }
+    for query in ["", "?redirect=no", "?app=", "?app=nobody", "?app=Wiki", "?app=wiki&app=desk", "?app=wiki&x=1"] {
+        assert_eq!(Asked { query, ..Asked::about("wiki.test", "/a", &client) }.status(&world).await, 400, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn leave_to_go_on_says_everything_that_the_client_may_have_said() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://wiki.test/", ANNA).await;
+    let jar = format!("{}; theme=dark", browser.jar("wiki.test"));
+    let forged: Vec<(&str, &str)> = OWNED.iter().map(|name| (*name, "forged")).collect();
+    let client = [forged.as_slice(), &[("cookie", &jar), ("authorization", "Basic dTpw")]].concat();
+    for (uri, known) in [("/a", true), ("/public/a", false)] {
+        let answer = Asked::about("wiki.test", uri, &client).answer(&world).await;
+        assert_eq!(answer.status(), 200);
+        for name in OWNED {
+            let said = value(answer.headers(), name).unwrap_or_else(|| panic!("{name} is missing"));
+            let has_value =
+                known && ["user", "email", "name", "groups"].contains(&name.trim_start_matches("x-forwarded-"));
+            assert_eq!(!said.is_empty(), has_value, "{uri}: {name}: {said}");
+            assert_ne!(said, "forged");
+        }
+        assert_eq!(value(answer.headers(), "cookie"), Some("theme=dark"));
+        assert_eq!(value(answer.headers(), "authorization"), Some("Basic dTpw"));
+        assert_eq!(value(answer.headers(), "x-sealgate-cookie"), None);
+        let renamed = Asked { query: "?app=wiki", ..Asked::about("wiki.test", uri, &client) }.answer(&world).await;
+        assert_eq!(value(renamed.headers(), "x-sealgate-cookie"), Some("theme=dark"));
+        assert_eq!(value(renamed.headers(), "x-sealgate-authorization"), Some("Basic dTpw"));
+        assert_eq!(value(renamed.headers(), "cookie"), None);
+    }
+    // A token of ours goes nowhere, and leaves an empty header behind.
+    let token = format!("Bearer {}", world.access_token("openid").await);
+    for uri in ["/a", "/public/a"] {
+        let answer = Asked::about("wiki.test", uri, &[("authorization", &token)]).answer(&world).await;
+        assert_eq!((answer.status().as_u16(), value(answer.headers(), "authorization")), (200, Some("")));
+        assert_eq!(value(answer.headers(), "cookie"), Some(""));
+    }
+}
+
+#[tokio::test]
+async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
+    let world = World::new().await;
+    let stranger = [("accept", "*/*")];
+    assert_eq!(Asked::about("wiki.test", "/a", &stranger).status(&world).await, 401);
+    for uri in [
+        "/public/../a",
+        "/public/..%2fa",
+        "/public/%2e%2e/a",
+        "/public/..;/a",
+        "/public/..%20/a",
+        "/public%EF%BC%8F..%EF%BC%8Fa",
+        "//public/a",
+        "/PUBLIC/a",
+        "/public%5c..%5ca",
+    ] {
+        assert_eq!(Asked::about("wiki.test", uri, &stranger).status(&world).await, 400, "{uri}");
+    }
+    for uri in ["", "*", "a", "?x", "public/a"] {
+        assert_eq!(Asked::about("wiki.test", uri, &stranger).status(&world).await, 400, "{uri}");
+    }
+    let post = Asked { method: "post", ..Asked::about("desk.test", "/records/1", &stranger) };
+    assert_eq!(Asked { query: "?app=desk", ..post }.status(&world).await, 400);
+    // What the client says of its request beside the proxy contradicts it.
+    for (name, said) in [
+        ("x-original-url", "https://wiki.test/public/a"),
+        ("x-original-uri", "/public/a"),
+        ("x-original-method", "OPTIONS"),
+    ] {
+        assert_eq!(Asked::about("wiki.test", "/a", &[(name, said)]).status(&world).await, 400, "{name}");
+    }
+    // Names that fold to those that the proxy sets are none of them.
+    let folded =
+        [("x_forwarded_uri", "/public/a"), ("x_forwarded_host", "desk.test"), ("x.forwarded.method", "OPTIONS")];
+    assert_eq!(Asked::about("wiki.test", "/a", &folded).status(&world).await, 401);
+}
