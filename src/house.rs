@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,15 +20,16 @@ use crate::protocol::error::Refusal;
 use crate::sealgate::Sealgate;
 use crate::server::Stop;
 
-/// How often the store is asked whether it takes writes, and swept of what has expired.
+/// How often the store is asked whether it takes writes.
 const PULSE: Duration = Duration::from_secs(2);
-const PULSES_A_SWEEP: u32 = 15;
-/// Records swept a step, and steps a sweep: bounded work, so that sweeping never holds up what people wait for.
-const SWEEP_STEP: usize = 128;
-const SWEEP_STEPS: usize = 64;
-/// How far what a sweep left over is counted: two sweeps' worth.
-const MOST_PENDING: usize = 2 * SWEEP_STEPS * SWEEP_STEP;
-/// Records of the audit trail that a sweep removes: more than strangers can make in the meantime.
+/// Between two sweeps of what has expired.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// Records a step, which is one commit: requests wait for a step, so it is a few milliseconds long.
+const SWEEP_STEP: usize = 64;
+/// Steps after which what waits is counted anew, and how far.
+const STEPS_A_COUNT: usize = 64;
+const MOST_PENDING: usize = 16_384;
+/// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
 const MOST_TRIMMED: usize = 16_384;
 
 /// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`House::with`].
@@ -100,9 +101,8 @@ impl House {
         }
     }
 
-    /// Watches the store and removes what has expired, until told to stop.
+    /// Watches the store, and writes what waits for it, until told to stop.
     pub async fn keep(self: Arc<Self>, mut stop: Stop) {
-        let mut pulses = 0_u32;
         loop {
             tokio::select! {
                 _ = stop.changed() => return,
@@ -123,11 +123,6 @@ impl House {
             self.store_writable.store(writable.is_ok(), Ordering::Relaxed);
             let open = i64::try_from(self.sealgate.store.open_interactions()).unwrap_or(i64::MAX);
             self.sealgate.metrics.interactions.set(open);
-            pulses = pulses.wrapping_add(1);
-            if pulses.is_multiple_of(PULSES_A_SWEEP) {
-                self.sweep().await;
-                self.trim_audit().await;
-            }
         }
     }
 
@@ -138,42 +133,60 @@ impl House {
         }
     }
 
-    async fn trim_audit(&self) {
+    /// Removes what has expired, until told to stop.
+    pub async fn sweep(self: Arc<Self>, mut stop: Stop) {
+        loop {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            }
+            tokio::select! {
+                biased;
+                _ = stop.changed() => return,
+                () = self.sweep_all() => {}
+            }
+        }
+    }
+
+    /// Sweeps until nothing is due. It rests for as long as each step took, so that others have the store for half of the
+    /// time at least.
+    async fn sweep_all(&self) {
+        let store = &self.sealgate.store;
+        let metrics = &self.sealgate.metrics;
+        let mut more = true;
+        while more {
+            for _ in 0..STEPS_A_COUNT {
+                let started = Instant::now();
+                match store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
+                    Ok(swept) => {
+                        metrics.swept.inc_by(swept.removed as u64);
+                        for client in &swept.clients {
+                            let at = self.sealgate.clock.now();
+                            let event = AuditEvent::new(at, AuditKind::ClientDeleted, Actor::Server);
+                            self.sealgate.audit.note(event.with_client(client).with_detail("never used"));
+                        }
+                        more = swept.more;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "sweeping stopped early");
+                        more = false;
+                    }
+                }
+                if !more {
+                    break;
+                }
+                tokio::time::sleep(started.elapsed()).await;
+            }
+            match store.expired_pending(self.sealgate.clock.now(), MOST_PENDING).await {
+                Ok(pending) => metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX)),
+                Err(error) => tracing::warn!(%error, "what waits to be swept could not be counted"),
+            }
+        }
         let settings = &self.sealgate.config.audit;
         let now = self.sealgate.clock.now();
-        let trimmed = self.sealgate.store.trim_audit(now, settings.keep, settings.max_records, MOST_TRIMMED).await;
-        match trimmed {
-            Ok(removed) => self.sealgate.metrics.swept.inc_by(removed as u64),
+        match store.trim_audit(now, settings.keep, settings.max_records, MOST_TRIMMED).await {
+            Ok(removed) => metrics.swept.inc_by(removed as u64),
             Err(error) => tracing::warn!(%error, "the audit trail was not trimmed"),
-        }
-    }
-
-    async fn sweep(&self) {
-        self.sweep_steps().await;
-        match self.sealgate.store.expired_pending(self.sealgate.clock.now(), MOST_PENDING).await {
-            Ok(pending) => self.sealgate.metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX)),
-            Err(error) => tracing::warn!(%error, "what waits to be swept could not be counted"),
-        }
-    }
-
-    async fn sweep_steps(&self) {
-        for _ in 0..SWEEP_STEPS {
-            match self.sealgate.store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
-                Ok(swept) => {
-                    self.sealgate.metrics.swept.inc_by(swept.removed as u64);
-                    for client in &swept.clients {
-                        let event = AuditEvent::new(self.sealgate.clock.now(), AuditKind::ClientDeleted, Actor::Server);
-                        self.sealgate.audit.note(event.with_client(client).with_detail("never used"));
-                    }
-                    if !swept.more {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "sweeping stopped early");
-                    return;
-                }
-            }
         }
     }
 }

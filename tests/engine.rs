@@ -10,6 +10,7 @@ mod engine {
     mod model;
     mod sled_only;
     mod suite;
+    mod sweep;
 }
 
 use std::path::{Path, PathBuf};
