@@ -105,6 +105,21 @@ fn a_client_that_goes_on_sending_still_reads_why_it_was_refused() {
     assert_eq!(client.reply().status, 413);
 }
 
+/// Each piece is far below the limit, and nobody has announced how many there are.
+#[test]
+fn a_body_that_grows_too_long_piece_by_piece_is_refused() {
+    let edge = Edge::before(&[]);
+    for (pieces, status) in [(10, 200), (11, 413)] {
+        let mut client = edge.client();
+        client.send(b"POST /local/m HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for _ in 0..pieces {
+            client.send(&[b"64\r\n", &[b'x'; 0x64][..], b"\r\n"].concat());
+        }
+        client.send(b"0\r\n\r\n");
+        assert_eq!(client.reply().status, status, "{pieces} pieces");
+    }
+}
+
 #[test]
 fn a_body_that_does_not_come_is_given_up() {
     let edge = Edge::before(&[]);

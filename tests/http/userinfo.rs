@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sealgate::protocol::client::ClientState;
+use sealgate::protocol::user::UserState;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -326,4 +328,27 @@ async fn ui_16_no_request_that_begins_after_a_revocation_is_answered() {
         askers.join_all().await;
         provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
     }
+}
+
+/// The token itself is the same, remembered or not; what it rests on is not.
+#[tokio::test]
+async fn a_token_ends_with_its_client_and_with_its_person() {
+    let provider = Provider::new().await;
+    let (used, unused) = (provider.c1().tokens("openid").await, provider.c1().tokens("openid").await);
+    let client = async |state| provider.change_client("c1", |client| client.state = state).await;
+    let person = async |state| provider.change_user(provider.anna.sub, |user| user.state = state).await;
+    let assert_ended = async || {
+        for token in [&used.access, &unused.access] {
+            provider.userinfo(token).await.assert_bearer_error(401, "invalid_token");
+        }
+    };
+    assert_eq!(provider.userinfo(&used.access).await.status, 200);
+    client(ClientState::Disabled).await;
+    assert_ended().await;
+    client(ClientState::Enabled).await;
+    assert_eq!(provider.userinfo(&used.access).await.status, 200);
+    person(UserState::Disabled).await;
+    assert_ended().await;
+    person(UserState::Enabled).await;
+    assert_eq!(provider.userinfo(&used.access).await.status, 200);
 }
