@@ -90,6 +90,7 @@ impl House {
                     remove: rewrite.remove,
                     set: rewrite.set,
                     path_and_query: rewrite.path_and_query,
+                    allow_get_body: permit.allows_get_body(),
                     answer: AnswerFields {
                         remove: rewrite.answer.remove,
                         set: rewrite.answer.set,

@@ -41,6 +41,9 @@ pub struct App {
     pub max_requests: usize,
     /// Those of one client address (IPv6: a /64), exchanges that last left out.
     pub max_requests_per_client: usize,
+    /// Whether it reads each request's body to the end, whatever it answers: only then can a connection that has carried one
+    /// be kept for the next request.
+    pub reads_bodies_whole: bool,
     /// Longest wait for a connection to an upstream.
     pub connect_timeout: Duration,
     /// Longest silence of an upstream.
@@ -200,6 +203,8 @@ pub struct Route {
     pub max_age: Option<Duration>,
     /// Origins whose pages may call this from a browser; when empty, the gate has no opinion.
     pub cors_origins: Vec<String>,
+    /// Whether a request may have a body with a method that gives it no meaning: GET, HEAD and OPTIONS.
+    pub allow_get_body: bool,
     /// What is said to caches of an answer; nothing on a public route.
     pub caching: Caching,
 }
@@ -229,14 +234,27 @@ impl Route {
             max_age: None,
             cors_origins: Vec::new(),
             caching: Caching::Private,
+            allow_get_body: false,
         }
     }
 
     /// Whether both let the same requests through, wherever they are for.
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
         // All fields by name: one that is added must not be forgotten here.
-        let Self { path: _, methods, access, audience, scopes, groups, users, acr, max_age, cors_origins, caching } =
-            self;
+        let Self {
+            path: _,
+            methods,
+            access,
+            audience,
+            scopes,
+            groups,
+            users,
+            acr,
+            max_age,
+            cors_origins,
+            caching,
+            allow_get_body,
+        } = self;
         methods == &other.methods
             && access == &other.access
             && audience == &other.audience
@@ -247,6 +265,7 @@ impl Route {
             && max_age == &other.max_age
             && cors_origins == &other.cors_origins
             && caching == &other.caching
+            && allow_get_body == &other.allow_get_body
     }
 }
 

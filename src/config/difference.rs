@@ -256,6 +256,7 @@ fn changed_keys(old: &App, new: &App) -> Vec<String> {
         preserve_host: "preserve_host" Live,
         max_requests: "max_requests" Live,
         max_requests_per_client: "max_requests_per_client" Live,
+        reads_bodies_whole: "reads_bodies_whole" Live,
         connect_timeout: "connect_timeout_seconds" Live,
         read_timeout: "read_timeout_seconds" Live,
         write_timeout: "write_timeout_seconds" Live,

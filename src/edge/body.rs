@@ -10,6 +10,7 @@ use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
+use super::fields::refused;
 use super::request_id::REQUEST_ID;
 
 /// A body that nobody wants is read nevertheless when it is this short and comes this fast, to keep the connection.
@@ -19,6 +20,9 @@ const DISCARD_WAIT: Duration = Duration::from_millis(250);
 /// How much of it, and for how long, is read after an answer over HTTP/2 that did not wait for it.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER: Duration = Duration::from_secs(1);
+
+/// Pieces without a byte that are read in wait for a body's end.
+const MOST_EMPTY_PIECES: usize = 8;
 
 /// Why a body could not be read.
 #[derive(Debug)]
@@ -98,6 +102,33 @@ pub(super) async fn linger(session: &mut ServerSession) {
         }
     };
     let _ = timeout(LINGER, rest).await;
+}
+
+/// Sees to it that a request has no body whose method gives a body no meaning (RFC 9110 §9.3.1): applications leave it
+/// unread, and read it as the next request. A body that turns out empty is none: over HTTP/2, and in chunks, that is known
+/// only once its end was read.
+///
+/// # Errors
+/// There is one, or it does not come to its end.
+pub(super) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
+    const UNWANTED: &str = "A request with this method may not have a body.";
+    if session.is_body_empty() {
+        return Ok(());
+    }
+    if announced_length(session).is_some() || expects_continue(session) {
+        return Err(refused(400, UNWANTED));
+    }
+    let end = async {
+        for _ in 0..MOST_EMPTY_PIECES {
+            match session.read_request_body().await.map_err(Error::into_down)? {
+                None => return Ok(()),
+                Some(piece) if piece.is_empty() => {}
+                Some(_) => break,
+            }
+        }
+        Err(refused(400, UNWANTED))
+    };
+    timeout(within, end).await.unwrap_or_else(|_| Err(refused(408, "The request's body did not come.")))
 }
 
 fn announced_length(session: &ServerSession) -> Option<u64> {

@@ -11,7 +11,7 @@ use pingora::proxy::Session;
 use super::lasting::{Admitted, LONG_BODY, Lasting, Switch, Ticket};
 use super::shown_path::shown_path;
 use super::stage::Stage;
-use super::upstream::{Server, Turn};
+use super::upstream::{Handle, Server, Turn};
 use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
 /// See the module's page.
@@ -26,6 +26,13 @@ pub(crate) struct Exchange {
     pub(super) server: Option<Arc<Server>>,
     /// Its turn at the application.
     pub(super) turn: Option<Turn>,
+    /// Whether the request has a body, and whether the last of it has gone on to the upstream.
+    pub(super) has_body: bool,
+    pub(super) body_sent: bool,
+    /// The connection to the upstream, where a body goes on one that may be kept.
+    pub(super) connection: Option<Handle>,
+    /// Whether the upstream has answered before all of the body was sent.
+    pub(super) answered_early: bool,
     pub(super) uploaded: u64,
     pub(super) downloaded: u64,
     /// What cuts it off.
@@ -51,6 +58,10 @@ impl Exchange {
             forward: None,
             server: None,
             turn: None,
+            has_body: false,
+            body_sent: false,
+            connection: None,
+            answered_early: false,
             uploaded: 0,
             downloaded: 0,
             switch: None,
@@ -62,6 +73,22 @@ impl Exchange {
     pub(super) fn app(&self) -> Option<&str> {
         let forward = self.forward.as_ref()?;
         self.stage.upstreams.get(forward.app).map(|upstreams| upstreams.app())
+    }
+
+    /// Whether the connection to the upstream may carry another request after this one's body.
+    pub(super) fn keeps_connection(&self) -> bool {
+        let upstreams = self.forward.as_ref().and_then(|forward| self.stage.upstreams.get(forward.app));
+        upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
+    }
+
+    /// The upstream's answer is here whole. If it came before the body had gone, nobody knows how much of that was read,
+    /// and the connection ends; not before, since an application may well answer while it reads.
+    pub(super) fn end_of_answer(&mut self) {
+        if self.answered_early
+            && let Some(connection) = self.connection.take()
+        {
+            connection.end();
+        }
     }
 
     /// The request as the front decided on it, for asking again.
@@ -133,10 +160,17 @@ impl Drop for Exchange {
     }
 }
 
+/// How long an answer's body is going to be; none where its head does not say.
+pub(super) fn answer_length(session: &Session, response: &ResponseHeader) -> Option<u64> {
+    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if bodiless || session.req_header().method == Method::HEAD {
+        return Some(0);
+    }
+    response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
 /// Whether an answer with this head may last.
 pub(super) fn may_last(session: &Session, response: &ResponseHeader) -> bool {
-    let length = response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     response.status == StatusCode::SWITCHING_PROTOCOLS
-        || !bodiless && session.req_header().method != Method::HEAD && length.is_none_or(|length| length > LONG_BODY)
+        || answer_length(session, response).is_none_or(|length| length > LONG_BODY)
 }

@@ -6,7 +6,7 @@ use http::{HeaderValue, Method};
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
-/// A refusal that is the client's doing.
+/// A refusal that is the client's doing. `why` is a sentence, which the client is told.
 #[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(super) fn refused(status: u16, why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::HTTPStatus(status), why).into_down()
@@ -21,10 +21,10 @@ pub(super) fn head_length(request: &RequestHeader) -> usize {
 /// No tunnel, and no head that is longer than `limit`, counted as HTTP/2 does.
 pub(super) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
     if request.method == Method::CONNECT {
-        return Err(refused(405, "no tunnels here"));
+        return Err(refused(405, "This method is not served here."));
     }
     let Some(limit) = limit else { return Ok(()) };
-    if head_length(request) > limit { Err(refused(431, "the request's head is too long")) } else { Ok(()) }
+    if head_length(request) > limit { Err(refused(431, "The request's head is too long.")) } else { Ok(()) }
 }
 
 /// Exactly one `Host`, and a valid one; HTTP/2's `:authority` becomes one.
@@ -32,13 +32,14 @@ pub(super) fn settle_host(request: &mut RequestHeader) -> Result<()> {
     if !request.headers.contains_key(HOST)
         && let Some(authority) = request.uri.authority()
     {
-        let authority = HeaderValue::from_str(authority.as_str()).map_err(|_| refused(400, "invalid :authority"))?;
+        let authority =
+            HeaderValue::from_str(authority.as_str()).map_err(|_| refused(400, "The request names no valid host."))?;
         request.insert_header(HOST, authority)?;
     }
     let mut hosts = request.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(host), None) if is_host(host.as_bytes()) => Ok(()),
-        _ => Err(refused(400, "not exactly one valid Host")),
+        _ => Err(refused(400, "The request does not name exactly one valid host.")),
     }
 }
 
@@ -51,7 +52,7 @@ pub(super) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
     let mut cookies = request.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
     let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else { return Ok(()) };
     let joined = cookies.fold([first, second].join(&b"; "[..]), |joined, cookie| [&joined, cookie].join(&b"; "[..]));
-    let joined = HeaderValue::from_bytes(&joined).map_err(|_| refused(400, "invalid Cookie"))?;
+    let joined = HeaderValue::from_bytes(&joined).map_err(|_| refused(400, "The Cookie field is not valid."))?;
     request.insert_header(COOKIE, joined)
 }
 

@@ -152,6 +152,8 @@ pub struct Forward {
     pub set: Vec<(HeaderName, HeaderValue)>,
     /// The target that was decided on; the upstream gets exactly this.
     pub path_and_query: PathAndQuery,
+    /// Whether a GET, HEAD or OPTIONS may have a body.
+    pub allow_get_body: bool,
     /// How the answer is changed on its way back, one that the edge itself makes in the upstream's place included.
     pub answer: AnswerFields,
 }

@@ -3,32 +3,34 @@
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{HOST, STRICT_TRANSPORT_SECURITY};
-use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode, Uri};
+use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
+use pingora::protocols::Digest;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::body::{BodyFault, discard_short_body, linger, read_body, respond};
-use super::exchange::{Exchange, Lengths, may_last};
+use super::body::{BodyFault, discard_short_body, linger, read_body, refuse_body, respond};
+use super::exchange::{Exchange, Lengths, answer_length, may_last};
 use super::fields::{check_head, join_cookies, refused, settle_host};
 use super::lasting::{LONG, Lasting, Switch};
 use super::onward::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
-use super::refusal::{refusal, status_of};
+use super::refusal::{refusal, status_of, why};
 use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use super::shown_path::shown_path;
 use super::stage::Stages;
 use super::transport_security::TransportSecurity;
-use super::upstream::UPGRADED_SILENCE;
+use super::upstream::{Handle, UPGRADED_SILENCE};
 use super::{AnsweredBy, Origin, Standing, Verdict, client_address, client_certificate, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
@@ -188,7 +190,7 @@ impl ProxyHttp for Proxy {
         check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
-            return Err(refused(400, "invalid request target"));
+            return Err(refused(400, "The request's target is not valid."));
         }
         settle_host(request)?;
         join_cookies(request)?;
@@ -210,7 +212,13 @@ impl ProxyHttp for Proxy {
             }
             Verdict::Local { body_limit } => self.local(session, body_limit, exchange).await?,
             Verdict::Forward(forward) => {
+                let method = &session.req_header().method;
+                let needs_none = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+                if needs_none && !forward.allow_get_body {
+                    refuse_body(session, self.body_timeout).await?;
+                }
                 exchange.forward = Some(forward);
+                exchange.has_body = !session.is_body_empty();
                 return Ok(false);
             }
         }
@@ -238,19 +246,37 @@ impl ProxyHttp for Proxy {
         Ok(Box::new(peer.clone()))
     }
 
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _reused: bool,
+        _peer: &HttpPeer,
+        descriptor: RawFd,
+        _digest: Option<&Digest>,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        exchange.connection = None;
+        if exchange.has_body && exchange.keeps_connection() {
+            let handle = Handle::of(descriptor);
+            exchange.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
+        }
+        Ok(())
+    }
+
     async fn request_body_filter(
         &self,
         session: &mut Session,
         body: &mut Option<Bytes>,
-        _end_of_stream: bool,
+        end_of_stream: bool,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        exchange.body_sent |= end_of_stream;
         let Some(piece) = body else { return Ok(()) };
         exchange.uploaded += piece.len() as u64;
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
         if too_slow && !session.was_upgraded() {
-            return Err(refused(408, "request body too slow"));
+            return Err(refused(408, "The request's body came too slowly."));
         }
         if taken > LONG {
             exchange.begin_to_last(&self.lasting, session, None);
@@ -269,6 +295,9 @@ impl ProxyHttp for Proxy {
         let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
         let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
         let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
+        // What the application leaves unread of a body stands before the next request on the same connection. It cannot be
+        // seen from here whether it does, so there is no next one; Pingora heeds what is sent here (RFC 9112 §9.6).
+        let closes = exchange.has_body && !exchange.keeps_connection();
         change_request(request, |request| {
             let fields = &mut request.headers;
             fields.reserve(forward.set.len() + FURTHER_FIELDS);
@@ -283,6 +312,9 @@ impl ProxyHttp for Proxy {
             }
             self.request_ids.tell(fields, &exchange.origin.request_id);
             client_certificate::tell(fields, tls);
+            if closes {
+                fields.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             request.uri = Uri::from(forward.path_and_query.clone());
         });
         Ok(())
@@ -294,14 +326,14 @@ impl ProxyHttp for Proxy {
         response: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
         // An answer that was long in coming, to a question that may not be asked any more.
         if exchange.started.elapsed() > LONG && self.stands(session, exchange).await == Standing::Ended {
-            return Err(refused(401, "access has ended"));
+            return Err(refused(401, "Access has ended while the request was under way."));
         }
         if may_last(session, response) {
             exchange.begin_to_last(&self.lasting, session, Some(response.status));
         }
-        let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
         let is_last = switches || !response.status.is_informational();
         change_fields(response, |fields| {
             // Also on a 101: browsers take cookies from a WebSocket's handshake.
@@ -318,6 +350,10 @@ impl ProxyHttp for Proxy {
         }
         if switches {
             session.set_read_timeout(Some(UPGRADED_SILENCE));
+        }
+        exchange.answered_early = exchange.has_body && !exchange.body_sent;
+        if answer_length(session, response) == Some(0) {
+            exchange.end_of_answer();
         }
         if session.is_process_shutting_down() {
             session.set_keepalive(None);
@@ -337,6 +373,9 @@ impl ProxyHttp for Proxy {
         if !end_of_stream && !exchange.is_lasting() && exchange.started.elapsed() > LONG {
             let status = session.response_written().map(|head| head.status);
             exchange.begin_to_last(&self.lasting, session, status);
+        }
+        if end_of_stream {
+            exchange.end_of_answer();
         }
         Ok(None)
     }
@@ -361,8 +400,9 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let mut response = unanswered(session, status, exchange)
-                .unwrap_or_else(|| refusal(status, &session.req_header().headers, &exchange.origin.request_id));
+            let mut response = unanswered(session, status, exchange).unwrap_or_else(|| {
+                refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
+            });
             // A page of another origin can read why only where the answer says that it may.
             if let Some(forward) = &exchange.forward {
                 response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());

@@ -36,7 +36,7 @@ impl Redirect {
 
     fn refused(head: &request::Parts) -> Response<Bytes> {
         let id = head.extensions.get::<Origin>().map_or("", |origin| origin.request_id.as_str());
-        refusal(StatusCode::MISDIRECTED_REQUEST, &head.headers, id)
+        refusal(StatusCode::MISDIRECTED_REQUEST, None, &head.headers, id)
     }
 }
 

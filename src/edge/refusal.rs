@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use pingora::{Error, ErrorSource, ErrorType};
+use pingora::{Error, ErrorSource, ErrorType, ImmutStr};
 
 /// The doorway's answer with this status, on the wire: there is no request yet to speak of.
 pub(super) fn raw_refusal(status: StatusCode) -> String {
@@ -17,9 +17,15 @@ pub(super) fn raw_refusal(status: StatusCode) -> String {
     )
 }
 
-/// The edge's answer with this status.
-pub(super) fn refusal(status: StatusCode, request: &HeaderMap, request_id: &str) -> Response<Bytes> {
+/// The edge's answer with this status, and with this sentence where there is a better one than the status's own.
+pub(super) fn refusal(
+    status: StatusCode,
+    why: Option<&'static str>,
+    request: &HeaderMap,
+    request_id: &str,
+) -> Response<Bytes> {
     let (error, sentence) = wording(status);
+    let sentence = why.unwrap_or(sentence);
     let mut response = if prefers_page(request) {
         let reason = status.canonical_reason().unwrap_or_default();
         // Every piece is our own: a status, fixed text, and an id of letters, digits and `._-`.
@@ -43,6 +49,14 @@ pub(super) fn refusal(status: StatusCode, request: &HeaderMap, request_id: &str)
     *response.status_mut() = status;
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// What a client is told of a refusal that is its own doing: our own fixed text only.
+pub(super) fn why(error: &Error) -> Option<&'static str> {
+    match (error.esource(), error.etype(), &error.context) {
+        (ErrorSource::Downstream, ErrorType::HTTPStatus(_), Some(ImmutStr::Static(why))) => Some(why),
+        _ => None,
+    }
 }
 
 /// What to answer to a failure; nothing when the client is the one that is gone.
@@ -91,7 +105,7 @@ mod tests {
 
     #[test]
     fn programs_get_json_with_the_request_id() {
-        let response = refusal(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "abc-1");
+        let response = refusal(StatusCode::BAD_GATEWAY, None, &HeaderMap::new(), "abc-1");
         assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
         let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
         assert_eq!(body["error"], "bad_gateway");
@@ -101,7 +115,7 @@ mod tests {
     #[test]
     fn people_get_a_page_with_the_request_id() {
         let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/html,*/*"))]);
-        let response = refusal(StatusCode::GATEWAY_TIMEOUT, &accept, "abc-1");
+        let response = refusal(StatusCode::GATEWAY_TIMEOUT, None, &accept, "abc-1");
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
         assert!(str::from_utf8(response.body()).unwrap().contains("<code>abc-1</code>"));
     }

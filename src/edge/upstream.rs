@@ -4,6 +4,7 @@
 mod lanes;
 mod lookup;
 mod server;
+mod spent;
 mod trust;
 
 use std::convert::Infallible;
@@ -24,6 +25,7 @@ use lookup::Answer;
 pub use lookup::{Find, Resolver};
 use server::Address;
 pub(super) use server::{Server, UPGRADED_SILENCE};
+pub(super) use spent::Handle;
 use trust::{Trust, stamps};
 
 use super::certificate::Stamp;
@@ -108,6 +110,11 @@ impl Upstreams {
     /// The application's name.
     pub(super) fn app(&self) -> &str {
         &self.app.name
+    }
+
+    /// Whether a connection that has carried a body can carry the next request.
+    pub(super) const fn read_bodies_whole(&self) -> bool {
+        self.app.reads_bodies_whole
     }
 
     /// Whether the application, as it is configured now, has just these upstreams and treats them alike.

@@ -5,55 +5,25 @@
 //! same reason: credentials, audience, client, scopes, users, groups, and only then the strength and the age of the
 //! sign-in, since nobody shall sign in again to be told that they may not enter anyway.
 
+mod permit;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::request::Parts;
 use http::uri::PathAndQuery;
+
+pub use permit::Permit;
 
 use crate::bearer::Bearer;
 use crate::config::{Access, App};
 use crate::gateway::cors::Cors;
-use crate::gateway::headers::{self, Identity, Rewrite, Unwritable};
+use crate::gateway::headers::{Identity, Unwritable};
 use crate::gateway::route::Rule;
-use crate::gateway::visit;
 use crate::gateway::who::Who;
 use crate::protocol::foreign::Foreign;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::User;
-
-/// Leave to carry one request to one application, with all that the application may learn from it.
-#[derive(Debug, Clone)]
-pub struct Permit {
-    app: usize,
-    path_and_query: PathAndQuery,
-    identity: Identity,
-    /// What the answer says to pages of other origins.
-    cors: Cors,
-}
-
-impl Permit {
-    /// Which application, an index into the configured ones.
-    pub fn app(&self) -> usize {
-        self.app
-    }
-
-    /// The same, for an application whose rules look at methods or not, and a request that holds a token of ours or not.
-    pub(super) fn for_request(self, methods_ruled: bool, holds_token: bool, rule: &Rule) -> Self {
-        Self { identity: self.identity.for_request(methods_ruled, holds_token, rule), ..self }
-    }
-
-    /// The same with a signed assertion.
-    pub(super) fn with_assertion(self, assertion: &str) -> Self {
-        Self { identity: self.identity.with_assertion(assertion), ..self }
-    }
-
-    /// How the request (`head`, for which the permit was given) and its answer are changed on their way.
-    pub fn rewrite(&self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &visit::origin(head), &self.path_and_query, &self.identity, &self.cors)
-    }
-}
 
 /// Who asks, as far as they have proven it.
 #[derive(Debug, Clone)]
@@ -267,7 +237,13 @@ fn judge_foreign<'a>(wish: &Wish<'a>, foreign: &Foreign) -> Result<(), Refused<'
 }
 
 fn permit(wish: &Wish<'_>, identity: Identity) -> Permit {
-    Permit { app: wish.index, path_and_query: wish.path_and_query.clone(), identity, cors: wish.cors.clone() }
+    Permit {
+        app: wish.index,
+        path_and_query: wish.path_and_query.clone(),
+        identity,
+        cors: wish.cors.clone(),
+        allow_get_body: wish.rule.allow_get_body,
+    }
 }
 
 #[cfg(test)]
@@ -424,6 +400,18 @@ mod tests {
             assert!(decided(&rule, &bearer(both, "openid")).is_ok());
             assert_eq!(decided(&rule, &bearer(Audience::Many(vec![]), "openid")), Err("audience".into()));
         }
+    }
+
+    #[test]
+    fn a_rule_alone_allows_a_body_with_get() {
+        let allowed = |allow_get_body| {
+            let rule = Rule { allow_get_body, ..rule(Access::Public, &[], &[]) };
+            let (app, target) = (app(), PathAndQuery::from_static("/"));
+            let (issuer, cors) = ("https://id.test", Cors::default());
+            let wish = Wish { index: 0, app: &app, issuer, rule: &rule, path_and_query: &target, cors, now: TIME };
+            decide(&wish, &Visitor::Nobody).unwrap().allows_get_body()
+        };
+        assert!(allowed(true) && !allowed(false));
     }
 
     #[test]

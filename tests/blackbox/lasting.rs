@@ -59,6 +59,7 @@ fn instance() -> Instance {
 pub(crate) async fn websocket(instance: &Instance, browser: &Browser) -> reqwest::Upgraded {
     let request = browser.client().get(instance.app_url("/ws")).header("Connection", "Upgrade");
     let request = request.header("Upgrade", "websocket").header("Origin", instance.app_url("").as_str());
+    let request = request.header("Sec-WebSocket-Version", "13").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
     let answer = request.send().await.unwrap();
     assert_eq!(answer.status(), 101);
     let mut socket = answer.upgrade().await.unwrap();

@@ -231,6 +231,25 @@ fn one_path_may_have_a_rule_for_each_method_and_one_for_the_rest() {
 }
 
 #[test]
+fn bodies_that_applications_may_leave_unread_are_allowed_by_name() {
+    let unsaid = parse(&with_rule("")).apps.remove(0);
+    assert!(!unsaid.reads_bodies_whole && !unsaid.routes[0].allow_get_body);
+    assert!(parse(&with_rule("allow_get_body = true")).apps[0].routes[0].allow_get_body);
+    assert!(
+        parse(
+            &with_app("access = \"signed_in\"", "access = \"signed_in\"\n")
+                .replace("host = ", "reads_bodies_whole = true\nhost = ")
+        )
+        .apps[0]
+            .reads_bodies_whole
+    );
+    starts(
+        &fault(&with_rule("allow_get_body = 1")),
+        "app[0].route[0].allow_get_body: is an integer; write true or false",
+    );
+}
+
+#[test]
 fn people_in_a_rule_are_addresses_or_subs() {
     let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
     let users = "users = [\"Anna@example.com\", \"6c0c4b3c-5a4e-4a8e-9a60-0f4bb4a4e1b5\"]";

@@ -33,6 +33,10 @@ pub(crate) const SLOW: Duration = Duration::from_secs(3);
 /// What a busy machine may take longer than a deadline says.
 pub(crate) const GRACE: Duration = Duration::from_secs(4);
 
+/// A WebSocket's handshake.
+pub(crate) const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
 /// What a front was told when an exchange was over.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
@@ -79,6 +83,7 @@ impl Front for TestFront {
                     remove: vec![HeaderName::from_static("x-forged")],
                     set: vec![(HeaderName::from_static("x-forwarded-user"), HeaderValue::from_static("alice"))],
                     path_and_query: head.uri.path_and_query().unwrap().clone(),
+                    allow_get_body: path.ends_with("/_search"),
                     answer: AnswerFields::default(),
                 })
             }
@@ -310,6 +315,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         preserve_host: true,
         max_requests: 1024,
         max_requests_per_client: 128,
+        reads_bodies_whole: false,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
         write_timeout: Duration::from_secs(1),

@@ -9,13 +9,11 @@ use std::time::{Duration, Instant};
 use sealgate::config::Tls;
 use sealgate::edge::{AnsweredBy, ConnectionEvent};
 
-use crate::harness::{Client, Edge, GRACE, curl, legacy, soon, upstream};
+use crate::harness::{Client, Edge, GRACE, HANDSHAKE, curl, legacy, soon, upstream};
 use crate::tls::certificate;
 
 /// The longest that access may outlive its end.
 const SOON: Duration = Duration::from_secs(1);
-
-const HANDSHAKE: &[u8] = b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
 fn echo(head: &str, stream: &mut TcpStream) {
     assert!(head.contains("websocket"), "{head}");
@@ -40,7 +38,7 @@ fn silent_after(head: &'static str) -> SocketAddr {
 
 fn open_websocket(edge: &Edge) -> Client {
     let mut client = edge.client();
-    client.send(HANDSHAKE);
+    client.send(HANDSHAKE.as_bytes());
     assert_eq!(client.reply_head().status, 101);
     client.send(b"ping");
     assert_eq!(client.bytes(4), b"ping");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sealgate::edge::AnsweredBy;
 
-use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, Reply, app, curl, legacy, nobody, upstream};
+use crate::harness::{BODY_TIMEOUT, Client, Edge, GRACE, HANDSHAKE, Reply, app, curl, legacy, nobody, upstream};
 
 /// The values that the legacy application received for a field.
 fn received(reply: &Reply, name: &str) -> Vec<String> {
@@ -122,10 +122,7 @@ fn a_websocket_talks_both_ways() {
     });
     let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_millis(200));
     let mut client = edge.client();
-    client.send(
-        b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-    );
+    client.send(HANDSHAKE.as_bytes());
     let reply = client.reply_head();
     assert_eq!((reply.status, reply.headers["upgrade"].as_str()), (101, "websocket"));
     for message in ["first", "second"] {
@@ -158,7 +155,7 @@ fn a_websocket_lives_however_fast_the_upstream_is() {
     let edge = Edge::before(&[address]);
     for _ in 0..50 {
         let mut client = edge.client();
-        client.send(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        client.send(HANDSHAKE.as_bytes());
         assert_eq!(client.reply_head().status, 101);
         client.send(b"ping");
         assert_eq!(client.bytes(4), b"pong");
@@ -169,8 +166,8 @@ fn a_websocket_lives_however_fast_the_upstream_is() {
 fn an_upstream_may_decline_an_upgrade() {
     let edge = Edge::before(&[legacy()]);
     for _ in 0..3 {
-        let reply = edge.ask("GET /json HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-        assert_eq!(reply.status, 200);
+        let reply = edge.ask(&HANDSHAKE.replace("/ws", "/json"));
+        assert_eq!((reply.status, received(&reply, "upgrade")), (200, vec!["websocket".to_owned()]));
     }
 }
 

@@ -100,6 +100,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         let problem = format!("one client may have more than all together; write at most {max_requests}");
         section.fault("max_requests_per_client", &problem);
     }
+    let reads_bodies_whole = section.flag("reads_bodies_whole", false);
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
@@ -118,6 +119,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         preserve_host,
         max_requests,
         max_requests_per_client,
+        reads_bodies_whole,
         connect_timeout,
         read_timeout,
         write_timeout,
@@ -240,6 +242,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
     let cors_origins =
         section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
     let caching = section.choice("caching", &[("private", Caching::Private), ("application", Caching::Application)]);
+    let allow_get_body = section.flag("allow_get_body", false);
     if access == Some(Access::Public) {
         if caching.is_some() {
             section.fault("caching", "on a public route the application has the say; leave it out");
@@ -267,6 +270,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         max_age,
         cors_origins: cors_origins.unwrap_or_default(),
         caching: caching.unwrap_or_default(),
+        allow_get_body,
     })
 }
 
