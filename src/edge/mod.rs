@@ -31,6 +31,7 @@ mod transport_security;
 mod upgrade;
 mod upstream;
 mod waiting;
+mod websocket;
 
 use std::path::Path;
 use std::time::Duration;

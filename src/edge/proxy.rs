@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY};
+use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY, UPGRADE};
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -31,6 +31,7 @@ use super::shown_path::shown_path;
 use super::stage::Stages;
 use super::transport_security::TransportSecurity;
 use super::upstream::{Handle, UPGRADED_SILENCE};
+use super::websocket::is_handshake;
 use super::{AnsweredBy, Origin, Standing, Verdict, client_address, client_certificate, head};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
@@ -219,6 +220,11 @@ impl ProxyHttp for Proxy {
                 }
                 exchange.forward = Some(forward);
                 exchange.has_body = !session.is_body_empty();
+                // RFC 9110 §7.8: whoever does not want to switch takes no notice of the wish. What is decided on `Upgrade`
+                // from here on, here and in Pingora, is so decided for handshakes only.
+                if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
+                    session.req_header_mut().remove_header(&UPGRADE);
+                }
                 return Ok(false);
             }
         }
@@ -327,6 +333,10 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        // Nobody has asked for it; whoever is in front of us may think otherwise, and take what follows for a tunnel.
+        if switches && !session.is_upgrade_req() {
+            return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
+        }
         // An answer that was long in coming, to a question that may not be asked any more.
         if exchange.started.elapsed() > LONG && self.stands(session, exchange).await == Standing::Ended {
             return Err(refused(401, "Access has ended while the request was under way."));

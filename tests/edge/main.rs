@@ -20,6 +20,7 @@ mod port;
 mod proxying;
 mod redirect;
 mod reload;
+mod request_policy;
 mod smuggling;
 mod stop;
 mod streams;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
-use pingora::upstreams::peer::HttpPeer;
+use pingora::upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
@@ -20,6 +20,17 @@ use crate::config::App;
 pub(in crate::edge) const UPGRADED_SILENCE: Duration = Duration::from_hours(1);
 /// How long an idle connection to an upstream is kept.
 const IDLE: Duration = Duration::from_secs(30);
+/// What Pingora does to a request's head before we change it, written out: its defaults may change, and what hangs on them is
+/// who may say what to an application (RFC 9110 §7.6.1).
+const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolicy {
+    HttpUpstreamRequestPolicy {
+        strip_hop_by_hop: true,
+        strip_connection_nominated: true,
+        reject_malformed_connection_nominations: true,
+        h1_upgrade,
+    }
+}
+
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// One lost packet is no failure.
 const FAILURES: u32 = 2;
@@ -45,7 +56,7 @@ pub(in crate::edge) struct Server {
     pub(super) address: Address,
     /// For ordinary requests.
     pub(in crate::edge) peer: HttpPeer,
-    /// For requests that ask to switch protocols.
+    /// For handshakes of `WebSockets`.
     pub(in crate::edge) upgrade_peer: HttpPeer,
     /// Its own `Host`, where the client's is not to reach it.
     pub(in crate::edge) host: Option<HeaderValue>,
@@ -86,7 +97,9 @@ impl Server {
         peer.options.read_timeout = Some(app.read_timeout);
         peer.options.write_timeout = Some(app.write_timeout);
         peer.options.idle_timeout = Some(IDLE);
+        peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::Deny);
         let mut upgrade_peer = peer.clone();
+        upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
         upgrade_peer.options.read_timeout = Some(UPGRADED_SILENCE);
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
         // Its connections are never those of ordinary requests, whose keys are even.
