@@ -18,9 +18,10 @@ pub(super) fn head_length(request: &RequestHeader) -> usize {
     fields.sum::<usize>() + request.raw_path().len()
 }
 
-/// No tunnel, and no head that is longer than `limit`, counted as HTTP/2 does.
+/// No tunnel, no TRACE (it shows what proxies have added, cookies and all; RFC 9110 §9.3.8), and no head that is longer than
+/// `limit`, counted as HTTP/2 does.
 pub(super) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
-    if request.method == Method::CONNECT {
+    if matches!(request.method, Method::CONNECT | Method::TRACE) {
         return Err(refused(405, "This method is not served here."));
     }
     let Some(limit) = limit else { return Ok(()) };
@@ -44,7 +45,14 @@ pub(super) fn settle_host(request: &mut RequestHeader) -> Result<()> {
 }
 
 fn is_host(host: &[u8]) -> bool {
-    !host.contains(&b'@') && Authority::try_from(host).is_ok_and(|authority| !authority.host().is_empty())
+    let Some(authority) = Authority::try_from(host).ok().filter(|_| !host.contains(&b'@')) else { return false };
+    let port = authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
+    !authority.host().is_empty() && port.is_none_or(is_port)
+}
+
+/// A port as one server reads it like another: 1 to 65535, and no zeros before it.
+fn is_port(text: &str) -> bool {
+    !text.starts_with(['0', '+']) && text.parse::<u16>().is_ok()
 }
 
 /// RFC 9113 §8.2.3: HTTP/2 may cut the cookies into several fields; everything behind us expects one.
@@ -70,20 +78,26 @@ mod tests {
 
     #[test]
     fn one_valid_host_passes() {
-        for host in ["app.example", "app.example:8080", "127.0.0.1:1", "[::1]:8080"] {
+        for host in ["app.example", "app.example:8080", "127.0.0.1:1", "[::1]:8080", "[::1]", "a:65535"] {
             settle_host(&mut request(&[("host", host)])).unwrap();
         }
     }
 
     #[test]
     fn no_host_two_hosts_and_bad_hosts_are_refused() {
-        let cases: [&[_]; 6] = [
+        let cases: [&[_]; 12] = [
             &[],
             &[("host", "a"), ("host", "a")],
             &[("host", "")],
             &[("host", "user@a")],
             &[("host", "a/b")],
             &[("host", "a b")],
+            &[("host", "a:99999")],
+            &[("host", "a:0")],
+            &[("host", "a:080")],
+            &[("host", "a:")],
+            &[("host", "[::1]:65536")],
+            &[("host", "a:+80")],
         ];
         for fields in cases {
             assert!(settle_host(&mut request(fields)).is_err(), "{fields:?}");

@@ -28,6 +28,7 @@ use super::lasting::Severable;
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
 use super::refusal::raw_refusal;
+use super::request_id::RequestIds;
 use super::tls::Tls;
 use super::waiting::{Deadline, Stopping};
 
@@ -81,9 +82,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
         watch: Watch,
         stop: ShutdownWatch,
         ready: mpsc::Sender<String>,
+        request_ids: RequestIds,
     ) -> Self {
         let app = Severable { app: Arc::new(app), quota: Arc::clone(&quota), watch: Arc::clone(&watch) };
-        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch });
+        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
         Self { name, threads, listeners, guard, quota, stop, ready: Some(ready) }
     }
 }
@@ -179,6 +181,8 @@ struct Guard<A> {
     app: Arc<Severable<A>>,
     limits: Limits,
     watch: Watch,
+    /// For requests that are refused here.
+    request_ids: RequestIds,
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
@@ -317,14 +321,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
             NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
             NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-            NoHead::Malformed(head::Fault::Tunnel) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
+            NoHead::Malformed(head::Fault::Method) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
             NoHead::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
         };
         (self.watch)(event);
         // The line that every other answer gets from the front; here there is no request to ask it about.
         let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
-        tracing::info!(target: "sealgate::access", address, status = status.as_u16(), by = "edge", reason = ?why);
-        if stream.write_all(raw_refusal(status).as_bytes()).await.is_ok() {
+        let request_id = self.request_ids.next();
+        let status_code = status.as_u16();
+        tracing::info!(target: "sealgate::access", request_id, address, status = status_code, by = "edge", reason = ?why);
+        if stream.write_all(raw_refusal(status, &request_id).as_bytes()).await.is_ok() {
             let _ = stream.flush().await;
         }
         Shutdown::shutdown(&mut *stream).await;

@@ -4,6 +4,8 @@
 //! The parser behind is lenient: it escapes spaces in the target, takes bare line feeds for line ends and drops a
 //! `Content-Length` beside a `Transfer-Encoding`. Each of these hides from us what a second server may see.
 
+use http::uri::Authority;
+
 /// What the bytes read so far are.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
@@ -13,8 +15,11 @@ pub(super) enum Head {
     Complete(usize),
 }
 
-/// The parser behind takes no more.
+/// The parser behind takes no more, and answers without words and without a line in the log: what passes here passes there
+/// (`what_passes_here_passes_the_parser`).
 const MOST_FIELDS: usize = 256;
+const LONGEST_TARGET: usize = u16::MAX as usize - 1;
+const LONGEST_NAME: usize = u16::MAX as usize - 1;
 
 /// Looks for the head's end. `seen` is how many bytes of `bytes` an earlier call has looked at.
 pub(super) fn find_end(bytes: &[u8], seen: usize) -> Head {
@@ -43,8 +48,8 @@ pub(super) enum Fault {
     Framing,
     /// Several `Host`s, or one that is not that of the target (RFC 9112 §3.2).
     Host,
-    /// CONNECT: nobody gets a tunnel here.
-    Tunnel,
+    /// CONNECT or TRACE: nobody gets a tunnel here, or shown what an application was sent.
+    Method,
 }
 
 /// Checks a complete head, as [`find_end`] cut it.
@@ -61,8 +66,8 @@ pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
         without_end(line, clean)
     });
     let request = lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(Fault::RequestLine)?;
-    if request.starts_with(b"CONNECT ") {
-        return Err(Fault::Tunnel);
+    if request.starts_with(b"CONNECT ") || request.starts_with(b"TRACE ") {
+        return Err(Fault::Method);
     }
     let (mut framings, mut host, mut count) = (0, None, 0);
     for line in lines {
@@ -71,7 +76,7 @@ pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
         let (name, value) =
             memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(Fault::Field)?;
         // A name may hold no white space: neither before the colon, nor at the start (a folded line).
-        if name.is_empty() || !is_token(name) {
+        if name.is_empty() || name.len() > LONGEST_NAME || !is_token(name) {
             return Err(Fault::Field);
         }
         let value = value.get(1..).unwrap_or_default().trim_ascii();
@@ -92,8 +97,11 @@ pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
     if framings > 1 {
         return Err(Fault::Framing);
     }
+    if host.is_some_and(|host| host.contains(&b'@')) {
+        return Err(Fault::Host);
+    }
     match (authority(request), host) {
-        (Some(named), Some(host)) if !named.eq_ignore_ascii_case(host) => Err(Fault::Host),
+        (Some(named), host) if host.is_some_and(|host| host != named) || !is_authority(named) => Err(Fault::Host),
         _ => Ok(()),
     }
 }
@@ -101,8 +109,20 @@ pub(super) fn check(head: &[u8]) -> Result<(), Fault> {
 /// The authority that the request line names, if it does.
 fn authority(request: &[u8]) -> Option<&[u8]> {
     let target = request.split(|byte| *byte == b' ').nth(1)?;
-    let after = target.windows(3).position(|window| window == b"://").filter(|_| target.first() != Some(&b'/'))? + 3;
-    target.get(after..)?.split(|byte| matches!(byte, b'/' | b'?')).next()
+    without_scheme(target)?.split(|byte| matches!(byte, b'/' | b'?')).next()
+}
+
+/// What follows the scheme, in the absolute form.
+fn without_scheme(target: &[u8]) -> Option<&[u8]> {
+    let after = |scheme: &[u8]| {
+        let (start, rest) = target.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    if target.first() == Some(&b'/') { None } else { after(b"http://").or_else(|| after(b"https://")) }
+}
+
+fn is_authority(named: &[u8]) -> bool {
+    !named.contains(&b'@') && !named.contains(&b'\\') && Authority::try_from(named).is_ok()
 }
 
 /// A line without its CR LF. In a clean head it can hold no other.
@@ -131,23 +151,26 @@ fn is_request_line(line: &[u8]) -> bool {
     else {
         return false;
     };
-    // A tunnel's target has a form of its own, and is refused by itself.
-    let has_target = method == b"CONNECT" || is_target(target);
+    let has_target = match target {
+        b"*" => method == b"OPTIONS",
+        // A tunnel's target has a form of its own, and is refused by itself.
+        _ => method == b"CONNECT" || is_target(target),
+    };
     !method.is_empty() && is_token(method) && has_target && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
 }
 
 /// Whether a request target may be looked at: a path, an absolute URL or `*` (RFC 9112 §3.2), of which everything else
 /// (`http:x`, `host:80/x`) would be one path to us and another to the next server; no control characters or spaces, UTF-8, and
-/// no fragment, which one parser cuts off and the next takes for a part of the path.
+/// no fragment, which one parser cuts off and the next takes for a part of the path; nor what a URI may not hold at all (RFC
+/// 3986 §2), so far as the parser behind minds it.
 pub(super) fn is_target(target: &[u8]) -> bool {
-    let unclean = |byte| byte <= b' ' || byte == 0x7f || byte == b'#';
-    let has_form = target.first() == Some(&b'/') || target == b"*" || is_absolute(target);
-    has_form && !any_byte(target, unclean) && str::from_utf8(target).is_ok()
-}
-
-fn is_absolute(target: &[u8]) -> bool {
-    let begins = |scheme: &[u8]| target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    begins(b"http://") || begins(b"https://")
+    let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');
+    let has_form = target.first() == Some(&b'/') || target == b"*" || without_scheme(target).is_some();
+    if !has_form || target.len() > LONGEST_TARGET || any_byte(target, unclean) {
+        return false;
+    }
+    let (path, query) = target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()));
+    memchr::memchr(b'`', path).is_none() && memchr::memchr(b'"', query).is_none() && str::from_utf8(target).is_ok()
 }
 
 /// RFC 9110 §5.6.2.
@@ -186,6 +209,7 @@ fn is_token(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pingora::protocols::http::ServerSession;
     use proptest::prelude::*;
 
     use super::*;
@@ -241,13 +265,14 @@ mod tests {
     fn there_is_one_host_and_it_is_the_targets() {
         assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), Err(Fault::Host));
         assert_eq!(checked("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(Fault::Host));
-        assert_eq!(checked("GET http://A:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Ok(()));
+        assert_eq!(checked("GET http://a:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Ok(()));
+        assert_eq!(checked("GET http://A:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Err(Fault::Host));
         assert_eq!(checked("GET /go?to=http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(()));
     }
 
     #[test]
     fn nobody_gets_a_tunnel() {
-        assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(Fault::Tunnel));
+        assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(Fault::Method));
     }
 
     #[test]
@@ -307,6 +332,54 @@ mod tests {
             "\r\n\r\n",
         ] {
             assert!(matches!(check(head.as_bytes()), Err(Fault::LineEnd | Fault::RequestLine)), "{head:?}");
+        }
+    }
+
+    /// Whether the parser behind takes a head, of which it gets no byte more.
+    fn parser_takes(head: &[u8]) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (socket, _) = listener.accept().await.unwrap();
+            drop(client);
+            let mut session = ServerSession::new_http1(Box::new(pingora::protocols::l4::stream::Stream::from(socket)));
+            session.set_pipelined_prefix(bytes::BytesMut::from(head));
+            matches!(session.read_request().await, Ok(true))
+        })
+    }
+
+    #[test]
+    fn what_is_as_long_as_it_may_be_passes_the_parser() {
+        let path = |length| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(length - 1));
+        let name = |length| format!("GET / HTTP/1.1\r\nHost: a\r\n{}: b\r\n\r\n", "a".repeat(length));
+        let fields = |count| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(count - 1));
+        for (longest, longer) in [
+            (path(LONGEST_TARGET), path(LONGEST_TARGET + 1)),
+            (name(LONGEST_NAME), name(LONGEST_NAME + 1)),
+            (fields(MOST_FIELDS), fields(MOST_FIELDS + 1)),
+        ] {
+            assert!(checked(&longest).is_ok() && parser_takes(longest.as_bytes()), "{}", longest.len());
+            assert!(checked(&longer).is_err(), "{}", longer.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_here_passes_the_parser(
+            method in "GET|OPTIONS|POST|[!-~]{1,5}",
+            form in "/|http://a|http://|HTTPS://b/|[*]|a:|",
+            target in "[!-~ş\\x7f]{0,12}",
+            host in "a|b|[!-~]{0,6}",
+            name in "[!-~]{1,8}|content-length|transfer-encoding",
+            value in "[ -~ş\t]{0,8}|[0-9]{1,18}|chunked",
+        ) {
+            for target in [format!("{form}{target}"), form] {
+                let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{name}: {value}\r\n\r\n");
+                if check(head.as_bytes()).is_ok() {
+                    prop_assert!(parser_takes(head.as_bytes()), "{head:?}");
+                }
+            }
         }
     }
 

@@ -427,7 +427,7 @@ impl ProxyHttp for Proxy {
         // The next one's, whatever is left to do for this client.
         exchange.turn = None;
         let request = session.req_header();
-        let (id, app) = (&exchange.origin.request_id, exchange.forward.as_ref().map(|forward| forward.app));
+        let (id, app) = (&exchange.origin.request_id, exchange.app());
         match error.map(|error| (error, error.esource())) {
             None => {}
             Some((error, ErrorSource::Downstream)) => tracing::debug!(request_id = id, %error, "the client failed"),

@@ -7,12 +7,12 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use pingora::{Error, ErrorSource, ErrorType, ImmutStr};
 
 /// The doorway's answer with this status, on the wire: there is no request yet to speak of.
-pub(super) fn raw_refusal(status: StatusCode) -> String {
+pub(super) fn raw_refusal(status: StatusCode, request_id: &str) -> String {
     let (error, sentence) = wording(status);
-    let body = format!(r#"{{"error":"{error}","error_description":"{sentence}"}}"#);
+    let body = format!(r#"{{"error":"{error}","error_description":"{sentence}","request_id":"{request_id}"}}"#);
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{body}",
+         Connection: close\r\nX-Request-Id: {request_id}\r\n\r\n{body}",
         body.len()
     )
 }

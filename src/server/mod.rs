@@ -206,6 +206,7 @@ impl Server {
             watch_of(&stages),
             stopping.clone(),
             ready.clone(),
+            request_ids(),
         ));
         if !redirecting.is_empty() {
             let front = Arc::new(Redirect(Arc::clone(&stages)));
@@ -224,6 +225,7 @@ impl Server {
                 watch_of(&stages),
                 stopping.clone(),
                 ready.clone(),
+                request_ids(),
             ));
         }
         // The admin listener is never told to stop: whoever watches the stop can read the metrics to the end.
@@ -239,6 +241,7 @@ impl Server {
                 Arc::new(|_| {}),
                 running,
                 ready.clone(),
+                request_ids(),
             ));
         }
         drop(ready);
@@ -267,15 +270,18 @@ impl Server {
     }
 }
 
+fn request_ids() -> RequestIds {
+    RequestIds::new([0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy))))
+}
+
 fn proxy(parts: &ServerParts, stages: Arc<Stages>, lasting: Arc<Lasting>) -> Proxy {
-    let seed = [0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy)));
     Proxy {
         stages,
         trusted_proxies: parts.server.trusted_proxies.clone(),
         header_bytes: parts.server.header_bytes,
         body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
-        request_ids: RequestIds::new(seed),
+        request_ids: request_ids(),
         lasting,
         transport_security: parts.https.then(|| TransportSecurity::lasting(parts.server.hsts)).flatten(),
     }

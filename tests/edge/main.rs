@@ -19,6 +19,7 @@ mod local;
 mod port;
 mod proxying;
 mod redirect;
+mod refused;
 mod reload;
 mod request_policy;
 mod smuggling;
