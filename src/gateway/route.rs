@@ -54,6 +54,12 @@ const METHODS: &[&str] = &[
     "VERSION-CONTROL",
 ];
 
+/// Whether a rule that names no methods is for this one too: those that are registered, but for the two that no rule can let
+/// through and the one that is the caches' own.
+fn is_ordinary(method: &str) -> bool {
+    METHODS.contains(&method) && !matches!(method, "CONNECT" | "TRACE" | "PURGE")
+}
+
 /// A path with rules of its own, or all below one.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -70,19 +76,22 @@ impl Place {
         let named = |method: &str| self.rules.iter().find(|rule| rule.methods.iter().any(|known| known == method));
         // Whoever may GET may ask for the head alone (RFC 9110 §9.3.2).
         let head = || (method == "HEAD").then(|| named("GET")).flatten();
-        named(method).or_else(head).or_else(|| self.rules.iter().find(|rule| rule.methods.is_empty()))
+        // What an application does with a method that nobody has heard of, nobody knows who has not named it.
+        let left = || is_ordinary(method).then(|| self.rules.iter().find(|rule| rule.methods.is_empty())).flatten();
+        named(method).or_else(head).or_else(left)
     }
 
-    /// The methods that some rule is for; empty when one is for all that are left.
+    /// The methods that some rule is for.
     pub(super) fn methods(&self) -> Vec<&str> {
-        if self.rules.iter().any(|rule| rule.methods.is_empty()) {
-            return Vec::new();
-        }
         let mut methods: Vec<&str> = self.rules.iter().flat_map(|rule| &rule.methods).map(String::as_str).collect();
+        if self.rules.iter().any(|rule| rule.methods.is_empty()) {
+            methods.extend(METHODS.iter().filter(|method| is_ordinary(method)));
+        }
         if methods.contains(&"GET") && !methods.contains(&"HEAD") {
             methods.push("HEAD");
         }
         methods.sort_unstable();
+        methods.dedup();
         methods
     }
 
@@ -340,6 +349,14 @@ mod tests {
         assert_eq!(rule("/files/x", "GET").unwrap().1, Access::Public);
         let place = routes.find(&CanonicalPath::parse("/api").unwrap()).unwrap().unwrap();
         assert_eq!(place.methods(), ["DELETE", "GET", "HEAD", "POST"]);
+        // A rule without methods is for those that everybody knows.
+        let known = rule("/", "PROPFIND").unwrap().1;
+        assert_eq!(known, Access::Public);
+        for method in ["FOO", "TRACE", "CONNECT", "PURGE", "X"] {
+            assert_eq!((rule("/", method), rule("/files/x", method)), (None, None), "{method}");
+        }
+        let place = routes.find(&CanonicalPath::parse("/").unwrap()).unwrap().unwrap();
+        assert!(place.methods().contains(&"PATCH") && !place.methods().contains(&"TRACE"));
         assert!(routes.look_at_methods());
     }
 
