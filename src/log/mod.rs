@@ -19,7 +19,10 @@ use std::time::Duration;
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterFn, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use self::queue::Queue;
 use crate::config::{Log, LogFormat};
@@ -49,18 +52,30 @@ pub fn start(log: &Log) -> Result<SetFilter, String> {
         LogFormat::Text => {
             let lines = lines.with_filter_reloading();
             let handle = lines.reload_handle();
-            (lines.try_init(), Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+            let started = lines.finish().with(discretion()).try_init();
+            (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
         }
         LogFormat::Json => {
             let lines = lines.json().flatten_event(true).with_filter_reloading();
             let handle = lines.reload_handle();
-            (lines.try_init(), Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+            let started = lines.finish().with(discretion()).try_init();
+            (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
         }
     };
     started.map_err(|error| format!("cannot start the log: {error}"))?;
     // `try_init` lets one log start only, so nobody else has set it.
     let _ = LOG.set(queue);
     Ok(set_filter)
+}
+
+/// Whatever the filter says: below INFO only our own lines are written. What the libraries say there of heads and bodies holds
+/// cookies, tokens and codes.
+fn discretion() -> FilterFn {
+    filter_fn(|line| *line.level() <= Level::INFO || is_ours(line.target()))
+}
+
+fn is_ours(target: &str) -> bool {
+    target.strip_prefix("sealgate").is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>) -> Result<(), String> {

@@ -87,3 +87,27 @@ fn a_stream_that_is_not_the_journals_has_no_prefixes() {
     assert_eq!(instance.stop(), Some(0));
     assert!(instance.log().lines().all(|line| !line.starts_with('<')), "{}", instance.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_of_everything_holds_no_secret() {
+    let upstream = Upstream::start();
+    let settings = Settings { upstream: Some(upstream.url()), sections: "[log]\nfilter = \"trace\"".into() };
+    let mut instance = Instance::prepare(&settings);
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    assert_eq!(browser.go(&instance.app_url("/last-of-the-browser")).await.status, 200);
+    let cookies = [browser.cookies(&instance.app_url("/")), browser.cookies(&instance.url("/"))].join("; ");
+    let token = crate::gate::access_token(&instance, &secret, "openid profile").await;
+    let request = browser.client().post(instance.app_url("/api/last?code=s3cr3t-c0de")).bearer_auth(&token);
+    let answer = request.header("cookie", "own=s3cr3t-c00kie").body("s3cr3t-b0dy").send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    wait_until("the last line", || instance.log().contains("/api/last"));
+    assert_eq!(instance.stop(), Some(0));
+    let log = instance.log();
+    let values = cookies.split("; ").map(|cookie| cookie.split_once('=').unwrap().1);
+    for held in values.chain([token.as_str(), secret.as_str(), crate::support::PASSWORD, "s3cr3t-"]) {
+        assert!(held.len() > 5, "{held}");
+        assert!(!log.contains(held), "{held} in {:?}", log.lines().find(|line| line.contains(held)));
+    }
+}
