@@ -1,18 +1,19 @@
 //! What is known of a request on its way, from its head to the line in the log.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use http::header::{CONTENT_LENGTH, HOST};
-use http::{Method, StatusCode, request};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, StatusCode, request};
 use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
+use tokio::time::timeout;
 
-use super::lasting::{Admitted, LONG_BODY, Lasting, Switch, Ticket};
+use super::lasting::{Admitted, LONG_BODY, Lasting, PATIENCE, Switch, Ticket};
 use super::shown_path::shown_path;
-use super::stage::Stage;
+use super::stage::{Stage, Stages};
 use super::upstream::{Handle, Server, Turn};
-use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
+use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing};
 
 /// See the module's page.
 pub(crate) struct Exchange {
@@ -26,6 +27,8 @@ pub(crate) struct Exchange {
     pub(super) server: Option<Arc<Server>>,
     /// Its turn at the application.
     pub(super) turn: Option<Turn>,
+    /// By which front, at which epoch of it and when the request was judged last.
+    judged: Judged,
     /// Whether the request has a body, and whether the last of it has gone on to the upstream.
     pub(super) has_body: bool,
     pub(super) body_sent: bool,
@@ -40,6 +43,14 @@ pub(crate) struct Exchange {
     lasting: Option<Box<Last>>,
 }
 
+/// When something was still so.
+struct Judged {
+    /// None: the exchange's own stage.
+    stage: Option<Arc<Stage>>,
+    epoch: u64,
+    at: Instant,
+}
+
 /// An exchange that lasts: what is told of it should it be cut off.
 struct Last {
     admitted: Arc<Admitted>,
@@ -50,9 +61,13 @@ struct Last {
 impl Exchange {
     /// One that begins now.
     pub(super) fn new(stage: Arc<Stage>) -> Self {
+        let started = Instant::now();
+        // Before the front decides: what changes meanwhile moves the epoch past this.
+        let judged = Judged { stage: None, epoch: stage.front.epoch(), at: started };
         Self {
             stage,
-            started: Instant::now(),
+            started,
+            judged,
             origin: Origin::unknown(),
             answered_by: AnsweredBy::Edge,
             forward: None,
@@ -99,23 +114,61 @@ impl Exchange {
         head
     }
 
+    /// Whether the request would be let through now, by the front that is set now. It is asked when something has changed
+    /// since it was asked last, or when that is `long` ago: some things end by the clock alone.
+    pub(super) async fn stands(&mut self, session: &Session, stages: &Stages, long: Duration) -> Standing {
+        let stage = stages.current();
+        // Before it is asked: what changes meanwhile moves the epoch past this.
+        let epoch = stage.front.epoch();
+        let same = Arc::ptr_eq(self.judged.stage.as_ref().unwrap_or(&self.stage), &stage);
+        if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
+            return Standing::Holds;
+        }
+        let head = self.head_again(session);
+        let asked = stage.front.stands(&head, self.app().unwrap_or_default());
+        let standing = timeout(PATIENCE, asked).await.unwrap_or(Standing::Unknown);
+        if standing == Standing::Holds {
+            self.judged = Judged { stage: Some(stage), epoch, at: Instant::now() };
+        }
+        standing
+    }
+
     /// Whether it is taken down among those that last.
     pub(super) const fn is_lasting(&self) -> bool {
         self.lasting.is_some()
     }
 
-    /// Takes it down among those that last, once; `status` is its answer's, where there is one.
-    pub(super) fn begin_to_last(&mut self, lasting: &Arc<Lasting>, session: &Session, status: Option<StatusCode>) {
-        if self.is_lasting() {
+    /// Takes it down among those that last: with the head of its answer, where there is one, in place of what was known before.
+    pub(super) fn begin_to_last(&mut self, lasting: &Arc<Lasting>, session: &Session, answer: Option<&ResponseHeader>) {
+        if self.is_lasting() && answer.is_none() {
             return;
         }
         let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
-        let admitted = Arc::new(Admitted { head: self.head_again(session), app });
+        let endless = answer.is_some_and(is_endless);
+        let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
+        let admitted = Arc::new(Admitted { head: self.head_again(session), app, upstream });
         let ticket = lasting.begin(Arc::clone(&admitted), switch);
+        // A body that is only on its way does not last yet.
+        if answer.is_some() {
+            self.turn_lasts();
+        }
+        let status = answer.map(|answer| answer.status);
+        self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
+    }
+
+    /// What lasts leaves its client's share of the application.
+    pub(super) fn turn_lasts(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.lasts();
         }
-        self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
+    }
+
+    /// All of the body has gone on. What is to come of the answer is judged when it comes.
+    pub(super) fn body_is_sent(&mut self) {
+        self.body_sent = true;
+        if self.lasting.as_ref().is_some_and(|last| last.status.is_none()) {
+            self.lasting = None;
+        }
     }
 
     /// Tells the front that it is over: once, not again when it is dropped.
@@ -151,13 +204,21 @@ pub(super) struct Lengths {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // Only one that was cut off has not been told of before.
+        // Only one that was cut off has not been told of before, or one that went with its connection or the server.
         let Some(last) = self.lasting.take() else { return };
-        tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
-        self.stage.front.connection(ConnectionEvent::AccessEnded);
+        if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
+            tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
+            self.stage.front.connection(ConnectionEvent::AccessEnded);
+        }
         let lengths = Lengths { request: self.uploaded, response: self.downloaded };
         self.tell(&last.admitted.head, last.status, AnsweredBy::Upstream, lengths);
     }
+}
+
+/// Whether an answer with this head has no end of its own.
+fn is_endless(answer: &ResponseHeader) -> bool {
+    let events = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream");
+    answer.status == StatusCode::SWITCHING_PROTOCOLS || answer.headers.get(CONTENT_TYPE).is_some_and(events)
 }
 
 /// How long an answer's body is going to be; none where its head does not say.

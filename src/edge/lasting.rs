@@ -1,8 +1,9 @@
-//! Exchanges that last: open `WebSocket`s, event streams, long downloads and uploads. What let one through may be taken
-//! away while it is open, so the [`super::Front`] that is set now is asked again: all of them once it is another one or its
-//! epoch has moved, and each in its turn, for what ends by the clock alone. One whose access has ended is cut off.
+//! Exchanges that last: open `WebSocket`s, event streams, long downloads, and all whose body is not there yet. What let one
+//! through may be taken away while it is open, so the [`super::Front`] that is set now is asked again: all of them once it
+//! is another one or its epoch has moved, and each in its turn, for what ends by the clock alone. One whose access has ended
+//! is cut off.
 //!
-//! A short exchange never gets here and costs nothing but its [`Switch`].
+//! A short exchange without a body never gets here and costs nothing but its [`Switch`].
 
 use std::collections::BTreeMap;
 use std::future::{poll_fn, ready};
@@ -28,8 +29,9 @@ use super::fields::head_length;
 use super::guard::Watch;
 use super::proxy::peer;
 use super::quota::Quota;
-use super::stage::Stages;
+use super::stage::{Stage, Stages};
 use super::{ConnectionEvent, Standing};
+use crate::config::Upstream;
 
 /// From this age on an exchange lasts, whatever its head promised.
 pub(super) const LONG: Duration = Duration::from_secs(1);
@@ -44,7 +46,7 @@ const LONGEST_REST: Duration = Duration::from_millis(300);
 const TICKS_A_TURN: usize = 10;
 const MOST_A_TICK: usize = 200;
 /// How long the front may think about one.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Cuts one exchange off, from outside.
 #[derive(Debug, Default)]
@@ -55,6 +57,11 @@ pub(super) struct Switch {
 }
 
 impl Switch {
+    /// Whether the exchange was cut off.
+    pub(super) fn is_thrown(&self) -> bool {
+        self.thrown.load(Ordering::Acquire)
+    }
+
     fn throw(&self) {
         self.thrown.store(true, Ordering::Release);
         self.task.wake();
@@ -133,6 +140,16 @@ pub(super) struct Admitted {
     pub(super) head: request::Parts,
     /// The name of the application that it went to.
     pub(super) app: String,
+    /// What the configuration called the server that it went to, where the exchange has no end of its own.
+    pub(super) upstream: Option<Arc<Upstream>>,
+}
+
+impl Admitted {
+    /// Whether it goes on for ever with a server that the configuration does not name any more.
+    fn is_stranded(&self, stage: &Stage) -> bool {
+        let Some(upstream) = &self.upstream else { return false };
+        !stage.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.name(upstream))
+    }
 }
 
 /// The exchanges that last. As many as there are connections and streams, and no more.
@@ -216,6 +233,10 @@ pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, stages: Arc<Stages>, mu
         let moved = epoch != known_epoch || !Arc::ptr_eq(&stage, &known);
         let begun = Instant::now();
         for (id, admitted) in lasting.due(moved) {
+            if admitted.is_stranded(&stage) {
+                lasting.cut(id);
+                continue;
+            }
             match timeout(PATIENCE, stage.front.stands(&admitted.head, &admitted.app)).await {
                 Ok(Standing::Ended) => lasting.cut(id),
                 // Nobody knows: it is asked again in its turn.
@@ -232,7 +253,7 @@ mod tests {
     use super::*;
 
     fn admitted() -> Arc<Admitted> {
-        Arc::new(Admitted { head: http::Request::new(()).into_parts().0, app: String::new() })
+        Arc::new(Admitted { head: http::Request::new(()).into_parts().0, app: String::new(), upstream: None })
     }
 
     fn ids(due: Vec<(u64, Arc<Admitted>)>) -> Vec<u64> {

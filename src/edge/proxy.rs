@@ -39,6 +39,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
 const SLOWEST_BODY: u64 = 500;
 
+const ACCESS_ENDED: &str = "Access has ended while the request was under way.";
+
 /// Room for what a request gets beside what the front sets: its names, its host, its client's certificate.
 const FURTHER_FIELDS: usize = 6;
 
@@ -72,12 +74,6 @@ impl Proxy {
         self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()))
     }
 
-    /// Whether the request would be let through now, by the front that is set now.
-    async fn stands(&self, session: &Session, exchange: &Exchange) -> Standing {
-        let head = exchange.head_again(session);
-        self.stages.current().front.stands(&head, exchange.app().unwrap_or_default()).await
-    }
-
     async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
         let body = match read_body(session, limit, self.body_timeout).await {
             Ok(body) => body,
@@ -97,6 +93,20 @@ impl Proxy {
         request.extensions_mut().insert(exchange.origin.clone());
         let response = exchange.stage.front.answer(request).await;
         self.answer(session, response, exchange).await
+    }
+
+    /// Lets a piece of a request's body go on only while the request would be let through. Who could not be asked is not
+    /// let through either: an application acts on what it has whole. An open WebSocket is a matter of the list of those that
+    /// last: its messages are many, and it ends within a second.
+    async fn goes_on(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
+        if session.was_upgraded() {
+            return Ok(());
+        }
+        match exchange.stands(session, &self.stages, LONG).await {
+            Standing::Holds => Ok(()),
+            Standing::Ended => Err(refused(401, ACCESS_ENDED)),
+            Standing::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
+        }
     }
 
     /// What an upstream's answer gets from us.
@@ -220,6 +230,9 @@ impl ProxyHttp for Proxy {
                 }
                 exchange.forward = Some(forward);
                 exchange.has_body = !session.is_body_empty();
+                if exchange.has_body {
+                    exchange.begin_to_last(&self.lasting, session, None);
+                }
                 // RFC 9110 §7.8: whoever does not want to switch takes no notice of the wish. What is decided on `Upgrade`
                 // from here on, here and in Pingora, is so decided for handshakes only.
                 if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
@@ -276,8 +289,14 @@ impl ProxyHttp for Proxy {
         end_of_stream: bool,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        exchange.body_sent |= end_of_stream;
-        let Some(piece) = body else { return Ok(()) };
+        let Some(piece) = body else {
+            // The end alone makes a request whole too, and an application acts on whole ones.
+            if exchange.has_body && end_of_stream && !exchange.body_sent {
+                self.goes_on(session, exchange).await?;
+                exchange.body_is_sent();
+            }
+            return Ok(());
+        };
         exchange.uploaded += piece.len() as u64;
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
@@ -285,7 +304,11 @@ impl ProxyHttp for Proxy {
             return Err(refused(408, "The request's body came too slowly."));
         }
         if taken > LONG {
-            exchange.begin_to_last(&self.lasting, session, None);
+            exchange.turn_lasts();
+        }
+        self.goes_on(session, exchange).await?;
+        if end_of_stream {
+            exchange.body_is_sent();
         }
         Ok(())
     }
@@ -338,11 +361,11 @@ impl ProxyHttp for Proxy {
             return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
         }
         // An answer that was long in coming, to a question that may not be asked any more.
-        if exchange.started.elapsed() > LONG && self.stands(session, exchange).await == Standing::Ended {
-            return Err(refused(401, "Access has ended while the request was under way."));
+        if exchange.stands(session, &self.stages, LONG).await == Standing::Ended {
+            return Err(refused(401, ACCESS_ENDED));
         }
         if may_last(session, response) {
-            exchange.begin_to_last(&self.lasting, session, Some(response.status));
+            exchange.begin_to_last(&self.lasting, session, Some(response));
         }
         let is_last = switches || !response.status.is_informational();
         change_fields(response, |fields| {
@@ -381,8 +404,7 @@ impl ProxyHttp for Proxy {
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
         if !end_of_stream && !exchange.is_lasting() && exchange.started.elapsed() > LONG {
-            let status = session.response_written().map(|head| head.status);
-            exchange.begin_to_last(&self.lasting, session, status);
+            exchange.begin_to_last(&self.lasting, session, session.response_written());
         }
         if end_of_stream {
             exchange.end_of_answer();

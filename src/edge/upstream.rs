@@ -52,6 +52,7 @@ pub(crate) struct Upstreams {
 
 /// What the configuration calls an upstream.
 struct Source {
+    configured: Arc<Upstream>,
     place: Place,
     /// The name on its certificate, where it speaks TLS.
     tls: Option<String>,
@@ -115,6 +116,11 @@ impl Upstreams {
     /// Whether a connection that has carried a body can carry the next request.
     pub(super) const fn read_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
+    }
+
+    /// Whether the configuration names this server.
+    pub(super) fn name(&self, upstream: &Upstream) -> bool {
+        self.app.upstreams.contains(upstream)
     }
 
     /// Whether the application, as it is configured now, has just these upstreams and treats them alike.
@@ -331,7 +337,7 @@ impl Upstreams {
                     continue;
                 }
                 let old = before.iter().find(|server| server.address == address);
-                let server = Server::new(&self.app, address, source.tls.as_deref(), &source.host, &trust.1)?;
+                let server = Server::new(&self.app, address, source, &trust.1)?;
                 if let Some(old) = old {
                     server.inherit(old);
                 }
@@ -344,12 +350,13 @@ impl Upstreams {
 }
 
 fn source(app: &App, upstream: &Upstream) -> Result<Source, String> {
+    let configured = Arc::new(upstream.clone());
     let url = match upstream {
         Upstream::Url(url) => url,
         Upstream::Socket(path) => {
             // What HTTP over a socket has for a Host: curl and others say so too.
             let host = HeaderValue::from_static("localhost");
-            return Ok(Source { place: Place::At(Address::Socket(path.clone())), tls: None, host });
+            return Ok(Source { configured, place: Place::At(Address::Socket(path.clone())), tls: None, host });
         }
     };
     let fault = |why: &str| format!("cannot use upstream {url}: {why}");
@@ -366,7 +373,7 @@ fn source(app: &App, upstream: &Upstream) -> Result<Source, String> {
     };
     let host = HeaderValue::from_str(&authority(url)).map_err(|_| fault("its host is not valid"))?;
     let name = app.upstream_tls.server_name.clone().unwrap_or(name);
-    Ok(Source { place, tls: (url.scheme() == "https").then_some(name), host })
+    Ok(Source { configured, place, tls: (url.scheme() == "https").then_some(name), host })
 }
 
 #[cfg(test)]

@@ -350,13 +350,10 @@ mod tests {
         let place = routes.find(&CanonicalPath::parse("/api").unwrap()).unwrap().unwrap();
         assert_eq!(place.methods(), ["DELETE", "GET", "HEAD", "POST"]);
         // A rule without methods is for those that everybody knows.
-        let known = rule("/", "PROPFIND").unwrap().1;
-        assert_eq!(known, Access::Public);
+        assert_eq!(rule("/", "PROPFIND").unwrap().1, Access::Public);
         for method in ["FOO", "TRACE", "CONNECT", "PURGE", "X"] {
             assert_eq!((rule("/", method), rule("/files/x", method)), (None, None), "{method}");
         }
-        let place = routes.find(&CanonicalPath::parse("/").unwrap()).unwrap().unwrap();
-        assert!(place.methods().contains(&"PATCH") && !place.methods().contains(&"TRACE"));
         assert!(routes.look_at_methods());
     }
 

@@ -34,3 +34,4 @@ mod sync;
 mod threads;
 mod transfer;
 mod trusted_issuer;
+mod unfinished;

@@ -26,4 +26,5 @@ mod smuggling;
 mod stop;
 mod streams;
 mod tls;
+mod unfinished;
 mod upstreams;

@@ -1,6 +1,6 @@
 //! What is served changes while the edge runs.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use sealgate::config::{ClientCertificates, Demand, Server as ServerConfig, Tls};
 use sealgate::edge::Front;
 
-use crate::harness::{Client, Edge, TestFront, app, curl, legacy, parts, soon, upstream};
+use crate::harness::{Client, Edge, HANDSHAKE, TestFront, app, curl, legacy, parts, soon, upstream};
 use crate::tls::certificate;
 
 /// An upstream that answers with this word after this time.
@@ -155,4 +155,41 @@ fn the_way_to_https_is_the_one_that_is_set() {
     client.send(b"GET /a HTTP/1.1\r\nHost: wiki.example\r\n\r\n");
     assert_eq!(client.reply().status, 308);
     front.told_of("/a");
+}
+
+/// Grants each handshake, answers all else with an event stream, and then says nothing.
+fn grants() -> SocketAddr {
+    upstream(|head, stream| {
+        let answer = if head.contains("websocket") {
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        } else {
+            "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream\r\n\r\ndata: first\n\n"
+        };
+        let mut stream = stream.try_clone().unwrap();
+        let _ = stream.write_all(answer.as_bytes());
+        thread::spawn(move || stream.read(&mut [0; 16]));
+    })
+}
+
+#[test]
+fn what_never_ends_by_itself_ends_with_the_upstream_that_is_gone_from_the_file() {
+    let (goes, stays) = (grants(), grants());
+    let edge = Edge::with(&[goes], |parts| parts.apps[0].read_timeout = Duration::from_secs(30));
+    let open = |request: &str, status: u16| {
+        let mut client = edge.client();
+        client.send(request.as_bytes());
+        assert_eq!(client.reply_head().status, status);
+        client
+    };
+    let mut gone = [open(HANDSHAKE, 101), open("GET /events HTTP/1.1\r\nHost: a\r\n\r\n", 200)];
+    reload(&edge, &[stays]);
+    for client in &mut gone {
+        assert!(client.until_closed() < Duration::from_secs(5));
+    }
+    // What goes to a server that is still named stays open.
+    let mut kept = open(HANDSHAKE, 101);
+    let front = reload(&edge, &[stays]);
+    soon(|| front.asked.lock().unwrap().contains(&"/ws".to_owned()).then_some(()));
+    kept.stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    assert!(kept.stream.read(&mut [0; 1]).is_err(), "it is open, and says nothing");
 }

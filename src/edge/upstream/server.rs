@@ -13,8 +13,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::super::upgrade::UpgradeConnector;
+use super::Source;
 use super::trust::Trust;
-use crate::config::App;
+use crate::config::{App, Upstream};
 
 /// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
 pub(in crate::edge) const UPGRADED_SILENCE: Duration = Duration::from_hours(1);
@@ -54,6 +55,8 @@ impl fmt::Display for Address {
 /// One address of an upstream.
 pub(in crate::edge) struct Server {
     pub(super) address: Address,
+    /// What the configuration calls it.
+    pub(in crate::edge) configured: Arc<Upstream>,
     /// For ordinary requests.
     pub(in crate::edge) peer: HttpPeer,
     /// For handshakes of `WebSockets`.
@@ -65,17 +68,12 @@ pub(in crate::edge) struct Server {
 }
 
 impl Server {
-    /// A server at `address`. With `tls`, it must show a certificate for that name.
+    /// A server at `address`, one of its source's. Where that speaks TLS it must show a certificate for the source's name.
     ///
     /// # Errors
     /// Why there cannot be such a server.
-    pub(super) fn new(
-        app: &App,
-        address: Address,
-        tls: Option<&str>,
-        host: &HeaderValue,
-        trust: &Trust,
-    ) -> Result<Self, String> {
+    pub(super) fn new(app: &App, address: Address, source: &Source, trust: &Trust) -> Result<Self, String> {
+        let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {
             // Pingora takes an empty name for the wish not to look at the certificate.
@@ -104,8 +102,9 @@ impl Server {
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
         // Its connections are never those of ordinary requests, whose keys are even.
         upgrade_peer.group_key = peer.group_key | 1;
-        let host = (!app.preserve_host).then(|| host.clone());
-        Ok(Self { address, peer, upgrade_peer, host, failures: AtomicU32::new(0) })
+        let host = (!app.preserve_host).then(|| source.host.clone());
+        let configured = Arc::clone(&source.configured);
+        Ok(Self { address, configured, peer, upgrade_peer, host, failures: AtomicU32::new(0) })
     }
 
     /// Whether it has answered when last looked at, as far as anybody knows.

@@ -1,7 +1,9 @@
 //! A browser without scripts over a real HTTP client: cookies by host, forms, redirects one by one.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use reqwest::cookie::{CookieStore, Jar};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Client, RequestBuilder, redirect};
 
@@ -19,6 +21,7 @@ fn navigation() -> HeaderMap {
 /// A browser with its own cookies.
 pub(crate) struct Browser {
     client: Client,
+    jar: Arc<Jar>,
 }
 
 /// A page, or the redirect that leads to where nobody listens.
@@ -32,16 +35,23 @@ pub(crate) struct Page {
 
 impl Browser {
     pub(crate) fn new(instance: &Instance) -> Self {
+        let jar = Arc::new(Jar::default());
         let loopback = SocketAddr::from(([127, 0, 0, 1], instance.port));
         let client = Client::builder()
-            .cookie_store(true)
+            .cookie_provider(Arc::clone(&jar))
             .redirect(redirect::Policy::none())
             .resolve("localhost", loopback)
             .resolve("app.localhost", loopback)
             .no_proxy()
             .build()
             .unwrap();
-        Self { client }
+        Self { client, jar }
+    }
+
+    /// What a `Cookie` field to this address says.
+    pub(crate) fn cookies(&self, url: &str) -> String {
+        let cookies = self.jar.cookies(&url.parse().unwrap());
+        cookies.map_or_else(String::new, |cookies| cookies.to_str().unwrap().to_owned())
     }
 
     /// The HTTP client with this browser's cookies.

@@ -1,0 +1,181 @@
+//! Requests whose body is not whole yet when access ends: the application gets no more of it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sealgate::edge::ConnectionEvent;
+
+use crate::harness::{Edge, GRACE, soon};
+use crate::http2;
+
+/// The longest that access may outlive its end.
+const SOON: Duration = Duration::from_secs(1);
+
+/// What an application has read, and whether a connection has ended.
+#[derive(Clone, Default)]
+struct Record(Arc<Mutex<(String, bool)>>);
+
+impl Record {
+    fn has(&self, text: &str) -> bool {
+        self.0.lock().unwrap().0.contains(text)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.lock().unwrap().1
+    }
+}
+
+/// An application that reads until it has seen `world`, and then answers.
+fn application() -> (SocketAddr, Record) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let record = Record::default();
+    let kept = record.clone();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let record = kept.clone();
+            thread::spawn(move || {
+                let mut buffer = [0; 1024];
+                let mut read_any = false;
+                while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                    read_any = true;
+                    record.0.lock().unwrap().0.push_str(&String::from_utf8_lossy(&buffer[..length]));
+                    if record.has("world") {
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    }
+                }
+                // Health checks say nothing.
+                record.0.lock().unwrap().1 |= read_any;
+            });
+        }
+    });
+    (address, record)
+}
+
+const HEAD: &str = "POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n";
+
+/// An edge whose application waits for a body as long as the tests do.
+fn edge(address: SocketAddr) -> Edge {
+    Edge::with(&[address], |parts| {
+        parts.apps[0].read_timeout = Duration::from_secs(20);
+        parts.server.body_timeout = Duration::from_secs(20);
+    })
+}
+
+#[test]
+fn a_body_that_is_halfway_when_access_ends_is_cut_off() {
+    for begun in ["hello", ""] {
+        let (address, record) = application();
+        let edge = edge(address);
+        let mut client = edge.client();
+        client.send(format!("{HEAD}{begun}").as_bytes());
+        soon(|| record.has(&format!("\r\n\r\n{begun}")).then_some(()));
+        edge.front.end("/post");
+        let start = Instant::now();
+        soon(|| record.has_ended().then_some(()));
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+        let _ = client.stream.write_all(b"world");
+        client.rest();
+        assert!(!record.has("world"));
+        edge.front.saw(ConnectionEvent::AccessEnded);
+        edge.front.told_of("/post");
+    }
+}
+
+#[test]
+fn the_very_next_piece_does_not_go_on() {
+    // Nobody knows when the list is looked at next: of these, some pieces come before.
+    for rest in [&b"world"[..], b"w"] {
+        for _ in 0..5 {
+            let (address, record) = application();
+            let edge = edge(address);
+            let mut client = edge.client();
+            client.send(format!("{HEAD}hello").as_bytes());
+            soon(|| record.has("hello").then_some(()));
+            edge.front.end("/post");
+            let _ = client.stream.write_all(rest);
+            let answer = String::from_utf8(client.rest()).unwrap();
+            assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 401 "), "{answer}");
+            soon(|| record.has_ended().then_some(()));
+            assert!(!record.has("hellow"));
+        }
+    }
+}
+
+#[test]
+fn a_piece_that_comes_after_the_clock_has_ended_access_does_not_go_on() {
+    let (address, record) = application();
+    let edge = edge(address);
+    let mut client = edge.client();
+    client.send(format!("{HEAD}hello").as_bytes());
+    soon(|| record.has("hello").then_some(()));
+    edge.front.ended.lock().unwrap().push("/post".to_owned());
+    assert!(client.until_closed() < SOON + GRACE);
+    assert!(!record.has("world"));
+}
+
+#[test]
+fn the_end_of_a_body_in_chunks_does_not_go_on_alone() {
+    let (address, record) = application();
+    let edge = edge(address);
+    let mut client = edge.client();
+    client.send(b"POST /post HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    soon(|| record.has("hello").then_some(()));
+    edge.front.end("/post");
+    let _ = client.stream.write_all(b"0\r\n\r\n");
+    client.rest();
+    soon(|| record.has_ended().then_some(()));
+    assert!(!record.has("\r\n0\r\n"), "the application has it whole");
+}
+
+#[test]
+fn what_happens_to_others_leaves_an_upload_alone() {
+    let (address, record) = application();
+    let edge = edge(address);
+    let mut client = edge.client();
+    client.send(format!("{HEAD}hello").as_bytes());
+    soon(|| record.has("hello").then_some(()));
+    edge.front.end("/other");
+    soon(|| edge.front.asked.lock().unwrap().contains(&"/post".to_owned()).then_some(()));
+    client.send(b"world");
+    assert_eq!(client.reply().status, 200);
+    assert_eq!(edge.front.told_of("/post").request_bytes, 10);
+}
+
+#[test]
+fn a_body_that_came_whole_is_answered_in_words() {
+    let (address, record) = application();
+    let edge = edge(address);
+    let mut client = edge.client();
+    // The application waits for more than there is.
+    client.send(b"POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    soon(|| record.has("hello").then_some(()));
+    edge.front.end("/post");
+    thread::sleep(Duration::from_millis(500));
+    assert!(!record.has_ended(), "it is cut off no more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_http_2_that_is_halfway_is_reset() {
+    let (address, record) = application();
+    let (edge, authority) = http2::edge(&[address]);
+    let mut requests = http2::connect(&edge, &authority).await;
+    let request = http2::request("POST", &edge, "/post");
+    let (response, mut body) = requests.send_request(request, false).unwrap();
+    body.send_data(bytes::Bytes::from_static(b"hello"), false).unwrap();
+    let half = record.clone();
+    tokio::task::spawn_blocking(move || soon(|| half.has("hello").then_some(()))).await.unwrap();
+    edge.front.end("/post");
+    let _ = body.send_data(bytes::Bytes::from_static(b"world"), true);
+    let outcome = tokio::time::timeout(SOON + GRACE, response).await.unwrap();
+    assert!(outcome.is_err() || outcome.unwrap().status() == 401);
+    tokio::task::spawn_blocking(move || {
+        soon(|| record.has_ended().then_some(()));
+        assert!(!record.has("world"));
+    })
+    .await
+    .unwrap();
+}
