@@ -1,6 +1,6 @@
 //! The admin listener.
 
-use crate::harness::{Client, Edge, Reply};
+use crate::harness::{Client, Edge, Reply, soon};
 
 fn ask(edge: &Edge, line: &str) -> Reply {
     let mut client = Client::to(edge.admin);
@@ -15,7 +15,8 @@ fn metrics_health_and_readiness_are_told_and_nothing_else() {
     assert_eq!((metrics.status, metrics.body.as_slice()), (200, &b"test_total 1\n"[..]));
     assert!(metrics.headers["content-type"].starts_with("text/plain; version=0.0.4"));
     assert_eq!(ask(&edge, "GET /healthz").status, 200);
-    assert_eq!(ask(&edge, "GET /readyz").status, 200);
+    // It is ready once every listener accepts.
+    soon(|| (ask(&edge, "GET /readyz").status == 200).then_some(()));
     for line in ["GET /", "GET /local/a", "GET /metrics/", "POST /other"] {
         let reply = ask(&edge, line);
         assert_eq!((reply.status, reply.json()["error"].as_str()), (404, Some("not_found")), "{line}");
