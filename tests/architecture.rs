@@ -268,3 +268,47 @@ fn every_commit_of_the_store_goes_by_the_place_that_names_its_counters() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
+
+/// Whether a test whose name begins with these words stands in the file, be it as an argument of a macro that makes tests.
+fn has_test(file: &str, words: &str) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let Ok(source) = fs::read_to_string(path) else { return false };
+    let words = words.trim_end_matches('…');
+    source.lines().any(|line| line.split("fn ").nth(1).unwrap_or(line).trim_start().starts_with(words))
+}
+
+/// The words in backquotes, without their backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_test_that_the_threats_name_is_there() {
+    let mut found = 0;
+    for line in include_str!("../docs/threats.md").lines() {
+        for (file, name) in quoted(line).filter_map(|quote| quote.strip_prefix("tests/")?.split_once(": ")) {
+            assert!(has_test(file, name), "docs/threats.md names {file}: {name}");
+            found += 1;
+        }
+    }
+    assert!(found > 40, "the names were not found: {found}");
+}
+
+#[test]
+fn every_test_that_the_protocols_rules_name_is_there() {
+    let mut found = 0;
+    for line in include_str!("../docs/protocol.md").lines().filter(|line| line.starts_with('|')) {
+        let Some(cell) = line.trim_end_matches([' ', '|']).rsplit('|').next() else { continue };
+        for part in cell.split([';', '·']) {
+            let Some((file, ids)) = part.split_once(": ") else { continue };
+            let file = file.trim();
+            // Those without a folder are in the folder of the protocol's tests.
+            let file = if file.contains('/') { format!("{file}.rs") } else { format!("http/{file}.rs") };
+            for id in quoted(ids).filter(|id| id.contains('_')) {
+                assert!(has_test(&file, id), "docs/protocol.md names {file}: {id}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 150, "the names were not found: {found}");
+}
