@@ -114,8 +114,8 @@ async fn a_migration_that_is_killed_again_and_again_ends() {
     assert!(instance.log().contains("migrated the store"));
     assert_eq!(instance.stop(), Some(0));
     let migrated = engine(&instance);
-    assert_eq!(versions(&migrated).await, BTreeMap::from([(2, RECORDS)]));
+    assert_eq!(versions(&migrated).await, BTreeMap::from([(3, RECORDS)]));
     assert_eq!(migrated.get(b"mmigration").await.unwrap(), None);
-    assert_eq!(migrated.get(b"mformat").await.unwrap().unwrap(), b"\x012");
+    assert_eq!(migrated.get(b"mformat").await.unwrap().unwrap(), b"\x013");
     drop(migrated);
 }
