@@ -92,6 +92,6 @@ async fn no_request_that_is_halfway_outlives_its_access() {
 
     let held = token().await;
     halfway(&instance, &read, "/api/x", &bearer(&held), || {
-        drop(instance.run(&["user", "disable", "anna@example.test"]))
+        drop(instance.run(&["user", "disable", "anna@example.test"]));
     });
 }

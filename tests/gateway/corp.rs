@@ -141,6 +141,11 @@ impl Corp {
         wait_until("the keys come", async || self.metric(read)).await;
     }
 
+    /// Waits until as many warnings stand; a read is told of a moment after the publisher has answered it.
+    pub(crate) async fn warns(&self, times: usize) {
+        wait_until("the warnings change", async || self.world.sealgate.trust.warnings().len() == times).await;
+    }
+
     pub(crate) async fn reads(&self, times: usize) {
         wait_until("the keys are read again", async || self.publisher.asked() >= times).await;
     }

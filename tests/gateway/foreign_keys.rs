@@ -61,10 +61,10 @@ async fn keys_that_never_came_are_nobodys_fault() {
     // What is wrong in any case is said.
     let expired = corp.key.token(&corp.changed("exp", 1));
     corp.send("/api/", &expired).await.assert_refused(401, "invalid_token");
-    assert_eq!(corp.world.sealgate.trust.warnings().len(), 1);
+    corp.warns(1).await;
     corp.publisher.answers(Answer::keys(&[&corp.key]));
     corp.until(|status| status == 200).await;
-    assert_eq!(corp.world.sealgate.trust.warnings(), [""; 0]);
+    corp.warns(0).await;
 }
 
 #[tokio::test]
