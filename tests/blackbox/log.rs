@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::load::application_saying;
 use crate::support::{Browser, Instance, Settings, Upstream, wait_until};
 
 /// Requests that fill the pipe's 64 KiB and the program's own buffer several times over.
@@ -90,8 +91,8 @@ fn a_stream_that_is_not_the_journals_has_no_prefixes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_of_everything_holds_no_secret() {
-    let upstream = Upstream::start();
-    let settings = Settings { upstream: Some(upstream.url()), sections: "[log]\nfilter = \"trace\"".into() };
+    let settings =
+        Settings { upstream: Some(application_saying("hello")), sections: "[log]\nfilter = \"trace\"".into() };
     let mut instance = Instance::prepare(&settings);
     let secret = instance.add_confidential_client("web");
     instance.start();
