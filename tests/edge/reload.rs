@@ -14,10 +14,9 @@ use sealgate::edge::Front;
 use crate::harness::{Client, Edge, HANDSHAKE, TestFront, app, curl, legacy, parts, soon, upstream};
 use crate::tls::certificate;
 
-/// An upstream that answers with this word after this time.
-fn saying(word: &'static str, after: Duration) -> SocketAddr {
+/// An upstream that answers with this word.
+fn saying(word: &'static str) -> SocketAddr {
     upstream(move |_, stream| {
-        thread::sleep(after);
         let length = word.len();
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{word}");
     })
@@ -35,11 +34,17 @@ fn reload(edge: &Edge, upstreams: &[SocketAddr]) -> Arc<TestFront> {
 
 #[test]
 fn a_request_under_way_ends_as_it_began_and_the_next_one_on_its_connection_is_served_anew() {
-    let edge = Edge::before(&[saying("old", Duration::from_millis(600))]);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let edge = Edge::before(&[upstream(move |_, stream| {
+        count.fetch_add(1, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(600));
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nold");
+    })]);
     let mut client = edge.client();
     client.send(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
-    thread::sleep(Duration::from_millis(200));
-    let front = reload(&edge, &[saying("new", Duration::ZERO)]);
+    soon(|| (asked.load(Ordering::SeqCst) == 1).then_some(()));
+    let front = reload(&edge, &[saying("new")]);
     assert_eq!(client.reply().body, b"old");
     client.send(b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().body, b"new");
@@ -55,7 +60,8 @@ fn an_application_that_is_gone_takes_its_place_with_it_and_a_body_under_way_goes
     let edge = Edge::before(&[legacy(), legacy()]);
     let mut client = edge.client();
     client.send(b"POST /1/json HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
-    thread::sleep(Duration::from_millis(200));
+    // It is under way: its body is not whole, and so it is asked about.
+    soon(|| edge.front.asked.lock().unwrap().contains(&"/1/json".to_owned()).then_some(()));
     reload(&edge, &[legacy()]);
     client.send(b"world");
     let reply = client.reply();
