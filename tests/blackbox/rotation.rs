@@ -121,7 +121,7 @@ fn a_rotation_that_fails_is_shown_and_stops_nothing_until_somebody_lays_a_key_re
     let shown = ready();
     assert!(shown.starts_with("ready\nwarning: no new signing key: ") && shown.contains("key announce"), "{shown}");
     assert_eq!(metric(&instance, "sealgate_key_rotation_failing"), Some(1));
-    assert!(instance.log().contains("the signing key could not be rotated"));
+    instance.tells("the signing key could not be rotated");
     let status = instance.json(&["status"]);
     assert!(status["rotation_fault"].as_str().unwrap().contains("no new signing key"), "{status}");
     std::thread::sleep(Duration::from_secs(5));

@@ -85,7 +85,8 @@ fn a_token_without_a_key_stops_the_start_and_names_the_command() {
 fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start() {
     let mut instance = Instance::prepare(&Settings::default());
     instance.start();
-    assert!(instance.log().contains("sealgate key wrap-init"), "the log tells what is off, and how to turn it on");
+    // What is off, and how to turn it on.
+    instance.tells("sealgate key wrap-init");
     instance.stop();
     let id = instance.run(&["key", "wrap-init"]);
     for _ in 0..2 {

@@ -111,7 +111,7 @@ async fn a_migration_that_is_killed_again_and_again_ends() {
     }
     assert!(interrupted > 0, "no kill met the migration");
     instance.start();
-    assert!(instance.log().contains("migrated the store"));
+    instance.tells("migrated the store");
     assert_eq!(instance.stop(), Some(0));
     let migrated = engine(&instance);
     assert_eq!(versions(&migrated).await, BTreeMap::from([(3, RECORDS)]));

@@ -154,6 +154,12 @@ impl Instance {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
+    /// Waits until the log has these words: a line is written a moment after what it tells of.
+    #[track_caller]
+    pub(crate) fn tells(&self, words: &str) {
+        wait_until(&format!("the log tells: {words}"), || self.log().contains(words));
+    }
+
     fn log_file(&self) -> PathBuf {
         self.directory.path().join("log")
     }
