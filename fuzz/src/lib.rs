@@ -3,10 +3,9 @@
 #[path = "../../src/protocol/mod.rs"]
 pub mod protocol;
 
-#[path = "../../src/gateway/path.rs"]
-#[allow(dead_code, reason = "the gate's other files use the rest")]
-mod path;
+mod gateway;
 
+pub use gateway::canonical;
 use protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType};
 use protocol::redirect_uri::RedirectUri;
 use protocol::scope::Scope;
@@ -36,12 +35,8 @@ pub fn client(client_type: ClientType) -> Client {
         refresh_retry_seconds: None,
         approval: None,
         disabled: None,
+        incarnation: 0,
     }
-}
-
-/// The path of a request as the gate reads it; `None` when it is ambiguous.
-pub fn canonical(raw: &str) -> Option<Vec<u8>> {
-    path::CanonicalPath::parse(raw).ok().map(|path| path.as_bytes().to_vec())
 }
 
 /// Two texts out of one input, cut at its first line break.
