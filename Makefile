@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-browser test-traefik test-faults mutants lint systemd fuzz bench-gate bench-signer audit clean
+.PHONY: help run test test-rust test-clients test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
@@ -10,7 +10,8 @@ help:
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
-	@echo "make test-faults   kill -9 and power cuts, 30 rounds each (two minutes)"
+	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
+	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
@@ -55,6 +56,15 @@ test-faults:
 	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --test faults -- --nocapture --test-threads=1
 	$(CARGO) build --example legacy
 	$(CARGO) test --test read_only
+	@.ci/install soak
+	$(CARGO) build --bin sealgate
+	SEALGATE=$(CURDIR)/target/debug/sealgate SOAK_SECONDS=$(or $(SOAK_SECONDS),180) tests/soak/run.sh
+
+# The release build takes minutes. The report goes to SOAK_REPORT, or beside the run in target/.
+soak:
+	@.ci/install soak
+	$(CARGO) build --release --bin sealgate
+	tests/soak/run.sh
 
 # Not a part of `make test`, which checks only that every mutant still stands in the source.
 mutants:

@@ -1,16 +1,24 @@
 // A browser without scripts: keeps cookies by host, follows redirects, signs in and allows.
 
 import http from "node:http";
+import https from "node:https";
 
 const { EMAIL, PASSWORD, REDIRECT_URI, SIGNED_OUT_URI } = process.env;
 const PATIENCE = 20_000;
+
+/// Applications are hosts below localhost here, which not every resolver knows.
+function lookup(host, options, done) {
+  if (options.all) done(null, [{ address: "127.0.0.1", family: 4 }]);
+  else done(null, "127.0.0.1", 4);
+}
 
 /// One request. Not fetch(): it calls every request a script's (`Sec-Fetch-Mode: cors`), and servers answer those with 401.
 function exchange(url, { method = "GET", headers, body }) {
   return new Promise((resolve, reject) => {
     const form = body === undefined ? {} : { "content-type": "application/x-www-form-urlencoded", "content-length": Buffer.byteLength(body) };
     const options = { method, headers: { ...headers, ...form }, signal: AbortSignal.timeout(PATIENCE) };
-    const request = http.request(url, options, (response) => {
+    if (url.hostname.endsWith(".localhost")) options.lookup = lookup;
+    const request = (url.protocol === "https:" ? https : http).request(url, options, (response) => {
       response.setEncoding("utf8");
       let text = "";
       response.on("data", (chunk) => (text += chunk));
@@ -25,10 +33,17 @@ function exchange(url, { method = "GET", headers, body }) {
 export class Browser {
   #cookies = new Map();
   #ends;
+  #person;
 
-  /// The addresses at which it stops without opening them: those of a client that has no server.
-  constructor(ends = [REDIRECT_URI, SIGNED_OUT_URI]) {
+  /// `ends`: the addresses at which it stops without opening them, those of a client that has no server.
+  constructor(ends = [REDIRECT_URI, SIGNED_OUT_URI], person = { email: EMAIL, password: PASSWORD }) {
     this.#ends = ends;
+    this.#person = person;
+  }
+
+  /// The Cookie header that it sends to a host.
+  cookies(host) {
+    return [...(this.#cookies.get(host) ?? [])].map(([name, value]) => `${name}=${value}`).join("; ");
   }
 
   async #send(url, options = {}) {
@@ -40,7 +55,7 @@ export class Browser {
       "sec-fetch-dest": "document",
       ...options.headers,
     };
-    if (jar.size > 0) headers.cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
+    if (jar.size > 0) headers.cookie = this.cookies(url.hostname);
     const response = await exchange(url, { ...options, headers });
     for (const cookie of response.headers["set-cookie"] ?? []) {
       const [, name, value, rest] = /^([^=]+)=([^;]*)(.*)$/.exec(cookie);
@@ -82,7 +97,7 @@ export class Browser {
   /// Opens an address and answers the provider's pages that come, in the order in which they may come.
   async pass(address) {
     let page = await this.open(address);
-    if (page.html?.includes('id="login-submit"')) page = await this.submit(page, { email: EMAIL, password: PASSWORD });
+    if (page.html?.includes('id="login-submit"')) page = await this.submit(page, { ...this.#person });
     if (page.html?.includes('id="consent-allow"')) page = await this.submit(page, { "consent-allow": "yes", offline_access: "true" });
     if (page.html?.includes('id="logout-confirm"')) page = await this.submit(page, {});
     return page;

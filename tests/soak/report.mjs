@@ -1,0 +1,102 @@
+// The report of a soak: Markdown, and a picture of each figure over time.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import os from "node:os";
+
+const { WORK, SEALGATE } = process.env;
+/// Where soak.md and images/ go.
+const DIRECTORY = process.env.SOAK_REPORT ?? `${WORK}-report`;
+const WIDTH = 900;
+const HEIGHT = 220;
+const MARGIN = { left: 56, right: 12, top: 28, bottom: 28 };
+
+const FIGURES = [
+  { key: "memory", title: "Resident memory, MiB" },
+  { key: "descriptors", title: "Open file descriptors" },
+  { key: "threads", title: "Threads" },
+  { key: "disk", title: "Store on disk, MiB" },
+  { key: "p99", title: "Gated request over HTTP/1.1, 99th percentile, ms" },
+];
+
+export async function report({ seconds, seed, verdict, samples, events, flat, server }) {
+  mkdirSync(`${DIRECTORY}/images`, { recursive: true });
+  for (const { key, title } of FIGURES) writeFileSync(`${DIRECTORY}/images/soak-${key}.svg`, chart(title, key, samples, events, seconds));
+  const version = execFileSync(SEALGATE, ["--version"], { encoding: "utf8" }).trim();
+  const table = (rows) => rows.map((row) => `| ${row.join(" | ")} |`).join("\n");
+  const counts = Object.entries(verdict.counts).sort(([one], [other]) => (one < other ? -1 : 1));
+  const kinds = new Map();
+  for (const { name } of events) kinds.set(name, (kinds.get(name) ?? 0) + 1);
+  const text = `# A long run
+
+Written by \`make soak\`: ${duration(seconds)} of mixed load with seed ${seed} on ${new Date().toISOString().slice(0, 10)}; ${version}, ${os.cpus().length} cores shared with the load, the
+application and the token. Signatures are made by SoftHSM behind a p11-kit server. In the first half the server is also killed, stopped and paused; the
+second half is one process, of which the figures below tell whether anything grows.
+
+**${verdict.violations.length === 0 ? "No promise was broken." : `${verdict.violations.length} violations:`}**
+${verdict.violations.map((line) => `\n- ${line}`).join("")}
+
+## What was broken on purpose
+
+| fault | times |
+|---|---|
+${table([...kinds].sort())}
+
+The server was started ${server.starts} times; the slowest start took ${(server.slowestStart / 1000).toFixed(1)} s until it was ready.
+
+## What was done and checked
+
+"Failed in a fault": no answer, or a refusal for the moment, while something was broken on purpose and for five seconds after. Everything else that
+fails, and every wrong answer at any time, is a violation.
+
+| what | times |
+|---|---|
+${table(counts)}
+
+## What must stay flat
+
+The medians of the second and the last quarter of the second half${flat.every((one) => one.judged) ? "" : " (not judged: the run was too short)"}.
+
+| | second quarter | last quarter |
+|---|---|---|
+${table(flat.map(({ key, early, late }) => [FIGURES.find((figure) => figure.key === key).title, early?.toFixed(1), late?.toFixed(1)]))}
+
+${FIGURES.map(({ key, title }) => `![${title}](images/soak-${key}.svg)`).join("\n\n")}
+`;
+  writeFileSync(`${DIRECTORY}/soak.md`, text);
+  console.log(`the report is ${DIRECTORY}/soak.md`);
+}
+
+function duration(seconds) {
+  return seconds >= 3600 ? `${(seconds / 3600).toFixed(1)} hours` : `${Math.round(seconds / 60)} minutes`;
+}
+
+/// A line over time; grey marks are faults. Gaps are times without a process.
+function chart(title, key, samples, events, seconds) {
+  const points = thinned(samples.filter((one) => one[key] !== undefined), key);
+  const top = Math.max(1, ...points.map((one) => one[key])) * 1.1;
+  const x = (time) => MARGIN.left + (time / seconds) * (WIDTH - MARGIN.left - MARGIN.right);
+  const y = (value) => HEIGHT - MARGIN.bottom - (value / top) * (HEIGHT - MARGIN.top - MARGIN.bottom);
+  const line = points.map((one) => `${x(one.time).toFixed(1)},${y(one[key]).toFixed(1)}`).join(" ");
+  const marks = events.map(({ time }) => `<line x1="${x(time).toFixed(1)}" x2="${x(time).toFixed(1)}" y1="${HEIGHT - MARGIN.bottom}" y2="${HEIGHT - MARGIN.bottom + 5}" stroke="#c33"/>`).join("");
+  const levels = [0, 0.5, 1].map((share) => (top / 1.1) * share);
+  const grid = levels.map((value) => `<line x1="${MARGIN.left}" x2="${WIDTH - MARGIN.right}" y1="${y(value)}" y2="${y(value)}" stroke="#8884"/><text x="${MARGIN.left - 6}" y="${y(value) + 4}" text-anchor="end">${value >= 10 ? value.toFixed(0) : value.toFixed(1)}</text>`).join("");
+  const hours = [0, 0.25, 0.5, 0.75, 1].map((share) => `<text x="${x(seconds * share)}" y="${HEIGHT - 6}" text-anchor="${share === 1 ? "end" : "middle"}">${((seconds * share) / 60).toFixed(0)} min</text>`).join("");
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="11" fill="#555">
+<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>
+<text x="${MARGIN.left}" y="16" font-size="13" fill="#222">${title}</text>
+${grid}${marks}${hours}
+<polyline fill="none" stroke="#0a5c53" stroke-width="1.2" points="${line}"/>
+</svg>
+`;
+}
+
+/// At most 600 points: of neighbours the largest, so that no peak is lost.
+function thinned(points, key) {
+  const step = Math.ceil(points.length / 600);
+  const kept = [];
+  for (let index = 0; index < points.length; index += step) {
+    kept.push(points.slice(index, index + step).reduce((most, one) => (one[key] > most[key] ? one : most)));
+  }
+  return kept;
+}
