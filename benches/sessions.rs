@@ -100,6 +100,7 @@ fn person(sub: Subject, number: u64) -> User {
     User {
         sub,
         email: Email::parse(&format!("person{number}@example.test")).unwrap(),
+        username: None,
         email_verified: true,
         name: "Ayşe Yılmaz".into(),
         phone_number: None,

@@ -8,6 +8,7 @@ mod engine {
     mod import;
     mod migration;
     mod model;
+    mod names;
     mod sled_only;
     mod suite;
     mod sweep;

@@ -14,6 +14,7 @@ use crate::protocol::secret::Secret;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Role, Subject};
+use crate::protocol::username::Username;
 
 /// A command. Written as `{"noun":{"verb":…}}`: a form that serde reads without keeping the password in a buffer of its
 /// own.
@@ -58,6 +59,13 @@ pub enum UserCommand {
     },
     /// One person.
     Show(Person),
+    /// Changes what is known of a person.
+    Set {
+        /// Whose.
+        person: Person,
+        /// What becomes of it.
+        changes: Box<UserChanges>,
+    },
     /// Sets a password and ends the person's sessions and grants.
     SetPassword {
         /// Whose.
@@ -265,12 +273,17 @@ pub enum Person {
     Sub(Subject),
     /// By their address.
     Email(Email),
+    /// By their username.
+    Username(Username),
 }
 
 impl Person {
-    /// Reads a `sub`, or an address if it holds an `@`.
+    /// Reads a `sub`, an address if it holds an `@`, or a username. Nothing is two of them.
     pub fn parse(text: &str) -> Option<Self> {
-        if text.contains('@') { Email::parse(text).map(Self::Email) } else { Subject::parse(text).map(Self::Sub) }
+        if text.contains('@') {
+            return Email::parse(text).map(Self::Email);
+        }
+        Subject::parse(text).map(Self::Sub).or_else(|| Username::parse(text).map(Self::Username))
     }
 }
 
@@ -279,6 +292,7 @@ impl fmt::Display for Person {
         match self {
             Self::Sub(sub) => sub.fmt(f),
             Self::Email(email) => f.write_str(email.as_str()),
+            Self::Username(username) => username.fmt(f),
         }
     }
 }
@@ -287,10 +301,13 @@ impl fmt::Display for Person {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// Address and sign-in name.
+    /// Address, with which they sign in.
     pub email: Email,
     /// Whether the address was verified.
     pub email_verified: bool,
+    /// What they may sign in with as well.
+    #[serde(default)]
+    pub username: Option<Username>,
     /// Full name.
     pub name: String,
     /// International format.
@@ -304,6 +321,56 @@ pub struct NewUser {
     /// What they sign in with.
     #[serde(serialize_with = "in_clear")]
     pub password: Secret,
+}
+
+/// What becomes of something that somebody need not have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change<T> {
+    /// It stays.
+    #[default]
+    Keep,
+    /// They have it no more.
+    Remove,
+    /// This.
+    Set(T),
+}
+
+impl<T: Clone> Change<T> {
+    /// Does it.
+    pub fn apply(&self, to: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Remove => *to = None,
+            Self::Set(value) => *to = Some(value.clone()),
+        }
+    }
+}
+
+/// What is to change of a person. What is absent stays.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UserChanges {
+    /// Another address. It counts as not verified unless `email_verified` says so.
+    pub email: Option<Email>,
+    /// Whether the address was verified.
+    pub email_verified: Option<bool>,
+    /// The username.
+    pub username: Change<Username>,
+    /// Full name.
+    pub name: Option<String>,
+    /// International format.
+    pub phone_number: Change<String>,
+    /// URL of an image.
+    pub picture: Change<String>,
+    /// All roles.
+    pub roles: Option<BTreeSet<Role>>,
+    /// All groups.
+    pub groups: Option<BTreeSet<String>>,
+    /// Groups beside those that they are in.
+    pub add_groups: BTreeSet<String>,
+    /// Groups that they leave.
+    pub remove_groups: BTreeSet<String>,
 }
 
 /// A client to be added. URIs and scope are checked when it is added, so that every fault is told at once.
@@ -355,11 +422,12 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_named_by_sub_or_address() {
+    fn a_person_is_named_by_sub_address_or_username() {
         let sub = "6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f";
         assert_eq!(Person::parse(sub).unwrap().to_string(), sub);
         assert_eq!(Person::parse("a@b").unwrap().to_string(), "a@b");
-        assert_eq!(Person::parse("somebody"), None);
+        assert_eq!(Person::parse("somebody").unwrap().to_string(), "somebody");
+        assert_eq!(Person::parse("Some body"), None);
         assert_eq!(Person::parse("a@b@c"), None);
     }
 }

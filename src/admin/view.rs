@@ -31,6 +31,9 @@ pub(super) fn user(user: &User) -> Answer {
         "created_at": user.created_at,
         "updated_at": user.updated_at,
     }));
+    if let Some(username) = &user.username {
+        shown = shown.with("username", username.as_str());
+    }
     for (name, value) in [("phone_number", &user.phone_number), ("picture", &user.picture)] {
         if let Some(value) = value {
             shown = shown.with(name, value.as_str());

@@ -6,13 +6,14 @@ use crate::admin::command::Person;
 use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
 use crate::protocol::session::SessionId;
 use crate::protocol::user::{Email, Role, Subject};
+use crate::protocol::username::Username;
 
 /// Who is meant.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct Whom {
-    /// The person's sub or e-mail address
-    #[arg(value_name = "SUB|EMAIL", value_parser = person)]
+    /// The person's sub, e-mail address or username
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = person)]
     person: Option<Person>,
     /// The person's sub
     #[arg(long, value_name = "SUB", value_parser = subject)]
@@ -49,7 +50,7 @@ impl Which {
 }
 
 pub(super) fn person(text: &str) -> Result<Person, &'static str> {
-    Person::parse(text).ok_or("neither a sub (a UUID) nor an e-mail address")
+    Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
 }
 
 pub(super) fn subject(text: &str) -> Result<Subject, &'static str> {
@@ -58,6 +59,12 @@ pub(super) fn subject(text: &str) -> Result<Subject, &'static str> {
 
 pub(super) fn email(text: &str) -> Result<Email, &'static str> {
     Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
+}
+
+pub(super) fn username(text: &str) -> Result<Username, &'static str> {
+    Username::parse(text).ok_or(
+        "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', a letter first, a letter or a digit last, and is no UUID",
+    )
 }
 
 pub(super) fn client_id(text: &str) -> Result<ClientId, &'static str> {

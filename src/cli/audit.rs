@@ -16,7 +16,7 @@ use crate::protocol::time::UnixTime;
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// About this person
-    #[arg(long, value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
     /// With or about this client
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]

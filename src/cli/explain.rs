@@ -34,7 +34,7 @@ pub(super) struct ExplainArguments {
     #[arg(long, value_name = "TOKEN", conflicts_with = "user", allow_hyphen_values = true)]
     token: Option<String>,
     /// The person who has just signed in with the browser that asks
-    #[arg(long, value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
 }
 

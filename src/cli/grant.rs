@@ -23,7 +23,7 @@ pub(super) enum Verb {
 #[group(required = true, multiple = true)]
 pub(super) struct OfArguments {
     /// About this person
-    #[arg(long, value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
     /// Of this client
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
@@ -41,7 +41,7 @@ pub(super) struct RevokeArguments {
         conflicts_with_all = ["user", "client", "session"])]
     grant: Option<GrantId>,
     /// All about this person
-    #[arg(long, value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
     /// All of this client
     #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]

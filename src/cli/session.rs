@@ -27,7 +27,7 @@ pub(super) enum Verb {
 #[group(required = true, multiple = false)]
 pub(super) struct ListArguments {
     /// In which this person is signed in
-    #[arg(value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     person: Option<Person>,
     /// In which the person with this sub is signed in
     #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
@@ -45,7 +45,7 @@ pub(super) struct ListArguments {
 #[group(required = true, multiple = false)]
 pub(super) struct EndArguments {
     /// All sessions of this person
-    #[arg(value_name = "SUB|EMAIL", value_parser = arguments::person)]
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     person: Option<Person>,
     /// All sessions of the person with this sub
     #[arg(long, value_name = "SUB", value_parser = arguments::subject)]

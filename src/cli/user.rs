@@ -7,13 +7,16 @@ use super::arguments::{self, RoleName, Whom};
 use super::failure::Failure;
 use super::output::Output;
 use super::password::PasswordSource;
-use crate::admin::command::{Command, NewUser, Person, UserCommand};
+use crate::admin::command::{Change, Command, NewUser, Person, UserChanges, UserCommand};
 use crate::protocol::user::{Email, Subject};
+use crate::protocol::username::Username;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Add a person; prints their sub, a UUID that stays theirs
     Add(Box<NewArguments>),
+    /// Change what is known of a person; what is not named stays
+    Set(Box<SetArguments>),
     /// List all people
     List,
     /// Show what is known of a person
@@ -52,9 +55,12 @@ pub(super) enum Verb {
 
 #[derive(Debug, Args)]
 pub(super) struct NewArguments {
-    /// E-mail address, which is also the sign-in name
+    /// E-mail address, with which they sign in
     #[arg(long, value_parser = arguments::email)]
     email: Email,
+    /// What they can sign in with as well, and what applications may call them
+    #[arg(long, value_parser = arguments::username)]
+    username: Option<Username>,
     /// Full name
     #[arg(long)]
     name: String,
@@ -77,11 +83,79 @@ pub(super) struct NewArguments {
     password: PasswordSource,
 }
 
+#[derive(Debug, Args)]
+#[group(id = "changes", required = true, multiple = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
+pub(super) struct Changes {
+    /// Another e-mail address; it counts as not verified unless --email-verified says so
+    #[arg(long, value_parser = arguments::email)]
+    email: Option<Email>,
+    /// The address was verified
+    #[arg(long, conflicts_with = "email_unverified")]
+    email_verified: bool,
+    /// The address was not verified
+    #[arg(long)]
+    email_unverified: bool,
+    /// The username; applications that know the person by another one take them for somebody else
+    #[arg(long, value_parser = arguments::username, conflicts_with = "no_username")]
+    username: Option<Username>,
+    /// No username any more; it is free for others then
+    #[arg(long)]
+    no_username: bool,
+    /// Full name
+    #[arg(long)]
+    name: Option<String>,
+    /// Phone number, such as +905551112233
+    #[arg(long, value_name = "NUMBER", conflicts_with = "no_phone")]
+    phone: Option<String>,
+    /// No phone number any more
+    #[arg(long)]
+    no_phone: bool,
+    /// The https URL of an image
+    #[arg(long, value_name = "URL", conflicts_with = "no_picture")]
+    picture: Option<String>,
+    /// No picture any more
+    #[arg(long)]
+    no_picture: bool,
+    /// What the person may do in Sealgate itself, in place of what they may; can be repeated
+    #[arg(long, value_name = "ROLE", conflicts_with = "no_roles")]
+    role: Vec<RoleName>,
+    /// No role any more
+    #[arg(long)]
+    no_roles: bool,
+    /// A group that applications see, in place of all that they are in; can be repeated
+    #[arg(long, value_name = "GROUP", conflicts_with = "no_groups")]
+    group: Vec<String>,
+    /// In no group any more
+    #[arg(long)]
+    no_groups: bool,
+    /// A further group; can be repeated
+    #[arg(long, value_name = "GROUP")]
+    add_group: Vec<String>,
+    /// A group that they leave; can be repeated
+    #[arg(long, value_name = "GROUP")]
+    remove_group: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetArguments {
+    /// The person's sub, e-mail address or username
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    person: Person,
+    #[command(flatten)]
+    changes: Changes,
+}
+
 pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
     let command = match verb {
         Verb::Add(arguments) => {
             let added = access.ask(&Command::User(UserCommand::Add(Box::new(new(*arguments)?))))?;
             return output.only(&added, &["sub"]);
+        }
+        Verb::Set(arguments) => {
+            let changes = Box::new(changes(arguments.changes));
+            let set = UserCommand::Set { person: arguments.person, changes };
+            return output.record(&access.ask(&Command::User(set))?);
         }
         Verb::List => return list(access, output),
         Verb::SetPassword { whom, password } => {
@@ -110,6 +184,7 @@ fn new(arguments: NewArguments) -> Result<NewUser, Failure> {
     Ok(NewUser {
         email: arguments.email,
         email_verified: arguments.email_verified,
+        username: arguments.username,
         name: arguments.name,
         phone_number: arguments.phone,
         picture: arguments.picture,
@@ -119,10 +194,36 @@ fn new(arguments: NewArguments) -> Result<NewUser, Failure> {
     })
 }
 
+fn changes(arguments: Changes) -> UserChanges {
+    let verified = arguments.email_verified || arguments.email_unverified;
+    let roles = !arguments.role.is_empty() || arguments.no_roles;
+    let groups = !arguments.group.is_empty() || arguments.no_groups;
+    UserChanges {
+        email: arguments.email,
+        email_verified: verified.then_some(arguments.email_verified),
+        username: change(arguments.username, arguments.no_username),
+        name: arguments.name,
+        phone_number: change(arguments.phone, arguments.no_phone),
+        picture: change(arguments.picture, arguments.no_picture),
+        roles: roles.then(|| arguments.role.into_iter().map(Into::into).collect()),
+        groups: groups.then(|| arguments.group.into_iter().collect()),
+        add_groups: arguments.add_group.into_iter().collect(),
+        remove_groups: arguments.remove_group.into_iter().collect(),
+    }
+}
+
+fn change<T>(to: Option<T>, remove: bool) -> Change<T> {
+    match to {
+        Some(to) => Change::Set(to),
+        None if remove => Change::Remove,
+        None => Change::Keep,
+    }
+}
+
 fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
     let users = access.pages("users", |after| {
         let after = after.as_deref().and_then(Subject::parse);
         Command::User(UserCommand::List { after })
     })?;
-    output.list("users", &users, &["sub", "email", "name", "state", "roles"])
+    output.list("users", &users, &["sub", "email", "username", "name", "state", "roles"])
 }

@@ -72,7 +72,10 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
     let values = match scope {
         ScopeValue::OpenId => vec![Some(user.sub.to_string())],
         ScopeValue::OfflineAccess => vec![],
-        ScopeValue::Profile => vec![Some(user.name.clone()), user.picture.clone()],
+        ScopeValue::Profile => {
+            let username = user.username.as_ref().map(ToString::to_string);
+            vec![Some(user.name.clone()), username, user.picture.clone()]
+        }
         ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
         ScopeValue::Phone => vec![user.phone_number.clone()],
     };

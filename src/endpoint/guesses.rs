@@ -9,7 +9,8 @@
 //! - under the account, under the sender's address, and under its IPv6 /48 (ten times the address's limit), with short
 //!   waits that hold the configured rate.
 //!
-//! An account that does not exist is counted like one that does.
+//! An account that does not exist is counted like one that does. So an address and a username are counted apart, even where
+//! they are one person's: a count that they shared would tell strangers that they are. Whoever knows both has twice the guesses.
 
 use std::time::Duration;
 

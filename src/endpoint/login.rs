@@ -1,6 +1,6 @@
 //! `/oauth/login`: a person proves who they are, and the browser gets a session.
 //!
-//! A wrong password and an unknown address look and take the same. Guesses are counted before any hashing, see
+//! A wrong password and an unknown address or username look and take the same. Guesses are counted before any hashing, see
 //! [`Guesses`].
 
 use http::header::RETRY_AFTER;
@@ -22,7 +22,7 @@ use crate::protocol::audit::{Actor, AuditKind};
 use crate::protocol::known_browser::KnownBrowser;
 use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn, Step};
-use crate::protocol::user::{Email, PasswordHash, User};
+use crate::protocol::user::{PasswordHash, User};
 use crate::store::{Committed, Loaded};
 
 const PAGE: &str = "login";
@@ -39,10 +39,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let form = waiting.form(call, PAGE)?;
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
-    let user = match Email::parse(typed) {
-        Some(email) => call.sealgate.store.user_by_email(&email).await?,
-        None => None,
-    };
+    let user = call.sealgate.store.user_by_sign_in_name(typed).await?;
     let known = known_browser::find(call, user.as_ref()).await?;
     let guesses = match Guesses::at_sign_in(call, typed, known.as_ref()) {
         Ok(guesses) => guesses,

@@ -89,6 +89,7 @@ fn claims(sealgate: &Sealgate, app: &App, who: Who<'_>, session: Option<SessionI
         email: email.map(str::to_owned),
         email_verified,
         name: Some(who.full_name().to_owned()).filter(|name| !name.is_empty()),
+        preferred_username: who.username().map(str::to_owned),
         groups: who.groups().iter().cloned().collect(),
         sid: session.map(|session| session.to_string()),
         iat: now,
@@ -109,6 +110,7 @@ fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
     add(claims.email.as_deref().unwrap_or_default());
     add(if claims.email_verified == Some(true) { "1" } else { "0" });
     add(claims.name.as_deref().unwrap_or_default());
+    add(claims.preferred_username.as_deref().unwrap_or_default());
     add(claims.sid.as_deref().unwrap_or_default());
     for group in &claims.groups {
         add(group);

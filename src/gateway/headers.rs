@@ -208,6 +208,7 @@ mod tests {
         User {
             sub: Subject::from_random([1; 16]),
             email: Email::parse(email).unwrap(),
+            username: None,
             email_verified: true,
             name: name.to_owned(),
             phone_number: None,

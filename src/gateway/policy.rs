@@ -265,6 +265,7 @@ mod tests {
         User {
             sub: Subject::from_random([1; 16]),
             email: Email::parse("anna@example.test").unwrap(),
+            username: None,
             email_verified: true,
             name: "Anna".into(),
             phone_number: None,

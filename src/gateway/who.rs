@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::config::Person;
 use crate::protocol::foreign::Foreign;
 use crate::protocol::user::User;
+use crate::protocol::username::Username;
 
 /// Somebody known.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +39,14 @@ impl<'a> Who<'a> {
         match self {
             Self::Ours(user) => user.name.trim(),
             Self::Foreign(_) => "",
+        }
+    }
+
+    /// Their username, where they have one; nobody whom only another issuer knows does.
+    pub(super) fn username(self) -> Option<&'a str> {
+        match self {
+            Self::Ours(user) => user.username.as_ref().map(Username::as_str),
+            Self::Foreign(_) => None,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Profile<'a> {
     pub csrf: &'a str,
     /// The address, which only the operator changes.
     pub email: &'a str,
+    /// The username, likewise, if they have one.
+    pub username: Option<&'a str>,
     /// Full name.
     pub name: &'a str,
     /// International format, or empty.

@@ -12,6 +12,10 @@ pub struct UserClaims {
     /// Full name: `profile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What applications may call the person: `profile`. Nobody else's while it is theirs (OpenID Connect Core §5.7 says what
+    /// it is not: an identifier for ever).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_username: Option<String>,
     /// Image: `profile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
@@ -35,6 +39,7 @@ impl UserClaims {
         let mut claims = Self::default();
         if scope.contains(ScopeValue::Profile) {
             claims.name = Some(user.name.clone()).filter(|name| !name.is_empty());
+            claims.preferred_username = user.username.as_ref().map(ToString::to_string);
             claims.picture.clone_from(&user.picture);
             claims.updated_at = Some(user.updated_at);
         }
@@ -136,6 +141,9 @@ pub struct AssertionClaims {
     /// Their full name, where they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Their username, where they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_username: Option<String>,
     /// Their groups.
     pub groups: Vec<String>,
     /// Their session at the provider; absent where a bearer token came.

@@ -32,3 +32,4 @@ pub mod strict_json;
 pub mod time;
 pub mod token;
 pub mod user;
+pub mod username;

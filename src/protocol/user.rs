@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::protocol::secret::SecretHash;
 use crate::protocol::time::UnixTime;
+use crate::protocol::username::Username;
 
 /// A person's `sub`: a random UUID, the same for every client (subject type `public`), never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -128,8 +129,11 @@ pub enum UserState {
 pub struct User {
     /// Their stable identifier.
     pub sub: Subject,
-    /// Their address and sign-in name.
+    /// Their address, with which they sign in.
     pub email: Email,
+    /// What they may sign in with as well, and what applications call them. Only an operator or an administrator gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<Username>,
     /// Whether the address was verified.
     pub email_verified: bool,
     /// Full name.
@@ -163,13 +167,14 @@ impl User {
         self.state == UserState::Enabled
     }
 
-    /// Whether their address, their name or a word of it begins like what is typed. For finding somebody in a list only: here it
+    /// Whether their address, their username, their name or a word of it begins like what is typed. For finding somebody in a list only: here it
     /// does no harm to take ı, İ and i for one letter, and ş for s. Who somebody is, [`Email::lookup_key`] alone decides.
     pub fn answers_to(&self, typed: &str) -> bool {
         let typed = plain_letters(typed.trim());
         let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
         let within = name.match_indices(char::is_whitespace).map(|(at, space)| &name[at + space.len()..]);
         address.starts_with(&typed)
+            || self.username.as_ref().is_some_and(|username| username.as_str().starts_with(&typed))
             || name.starts_with(&typed)
             || within.into_iter().any(|rest| rest.starts_with(&typed))
     }
@@ -203,10 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn somebody_is_found_by_the_beginning_of_address_name_or_surname() {
+    fn somebody_is_found_by_the_beginning_of_address_username_name_or_surname() {
         let user = User {
             sub: Subject::from_random([7; 16]),
             email: Email::parse("gulsah.k@example.test").unwrap(),
+            username: Username::parse("gk34"),
             email_verified: true,
             name: "Gülşah İpek Işıkoğlu".to_owned(),
             phone_number: None,
@@ -218,11 +224,12 @@ mod tests {
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
         };
-        for typed in ["gulsah.k@example.test", "GULSAH.", "gül", "Gulsah i", "ipek", "IPEK", "İpek ışık", "isiko", ""]
+        for typed in
+            ["gulsah.k@example.test", "GULSAH.", "GK3", "gül", "Gulsah i", "ipek", "IPEK", "İpek ışık", "isiko", ""]
         {
             assert!(user.answers_to(typed), "{typed}");
         }
-        for typed in ["ulsah", "example.test", "pek", "k@", "gulsah ışık"] {
+        for typed in ["ulsah", "k34", "example.test", "pek", "k@", "gulsah ışık"] {
             assert!(!user.answers_to(typed), "{typed}");
         }
     }

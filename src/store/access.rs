@@ -72,6 +72,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::KnownBrowsers
             | Table::SignInAttempt
             | Table::Email
+            | Table::Username
             | Table::Index,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
@@ -100,6 +101,7 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::KnownBrowsers
             | Table::SignInAttempt
             | Table::Email
+            | Table::Username
             | Table::Index,
         ) => {}
         None => moves.push(Counter::Everything),
@@ -199,6 +201,7 @@ mod tests {
             table::code(&hash),
             table::once(&hash),
             table::email(&hash),
+            table::username(&hash),
             table::expiry(UnixTime::from_seconds(0), b"g"),
         ] {
             assert_eq!(moves(&put(key.clone())), []);

@@ -21,7 +21,7 @@ use crate::protocol::user::{Subject, User};
 use crate::store::engine::{Key, Value};
 use crate::store::migration;
 use crate::store::table::{self, Table};
-use crate::store::{Record, SignInAttempt, StoreError, audit, grants, sessions};
+use crate::store::{Record, SignInAttempt, StoreError, audit, grants, registry, sessions};
 
 /// The longest name of a client or a person, characters.
 const LONGEST_NAME: usize = 200;
@@ -30,7 +30,7 @@ const HASHED: usize = 33;
 
 /// A record that can be taken, with the entries that belong to it.
 pub(super) struct Entry {
-    /// What nobody may have been given before: the record's own key, and a person's address.
+    /// What nobody may have been given before: the record's own key, a person's address and username.
     pub(super) claims: Vec<Key>,
     /// What is written.
     pub(super) put: Vec<(Key, Value)>,
@@ -73,8 +73,8 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
     let entry = match table {
         Table::Client => client(read)?,
         Table::User => user(read)?,
-        // Follows from the person.
-        Table::Email => {
+        // Follow from the person.
+        Table::Email | Table::Username => {
             read.typed::<Subject>()?;
             return Ok(None);
         }
@@ -153,9 +153,10 @@ fn user(read: &Read) -> Result<Entry, &'static str> {
         return Err("its name or address has characters that cannot be seen, or the name is not one line");
     }
     let mut entry = read.under(table::user(user.sub), &user)?;
-    let address = table::email(&user.email.lookup_key());
-    entry.claims.push(address.clone());
-    entry.put.push((address, encoded(&user.sub)?));
+    for name in registry::names(&user) {
+        entry.claims.push(name.clone());
+        entry.put.push((name, encoded(&user.sub)?));
+    }
     Ok(entry)
 }
 

@@ -45,6 +45,9 @@ pub const STEPS: &[Step] = &[
     Step { table: Table::SignInAttempt, change: |record| add(record, "acr", Json::Array(Vec::new())) },
     // A replaced cookie came to be kept with the sign-in that it stands for. One without it was good for half a minute.
     Step { table: Table::Session, change: |record| take(record, "previous_cookie") },
+    // People came to have usernames, with an index that this program is the first to keep. No record changes: an older
+    // program would lose the names, and must not open the store.
+    Step { table: Table::Username, change: |_| Ok(()) },
 ];
 
 /// The version that new records are written in.

@@ -42,7 +42,7 @@ pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
 pub use interactions::SignInAttempt;
 pub use registrations::Registered;
-pub use registry::{AddOutcome, UsersFound};
+pub use registry::{AddOutcome, RenameOutcome, UsersFound};
 pub use restored::Restored;
 pub use sessions::SessionPage;
 pub use sweep::Swept;

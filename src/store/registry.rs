@@ -4,9 +4,24 @@ use crate::protocol::client::{Client, ClientId};
 use crate::protocol::grant::EndReason;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Subject, User};
-use crate::store::engine::{Changes, Expect};
+use crate::protocol::username::Username;
+use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Loaded, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+
+/// How a change of what somebody is found by ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum RenameOutcome {
+    /// They are so now.
+    Renamed(Box<User>),
+    /// There is no such person.
+    Absent,
+    /// Somebody else has the address; nothing changed.
+    EmailTaken,
+    /// Somebody else has the username; nothing changed.
+    UsernameTaken,
+}
 
 /// How adding a record ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +29,7 @@ use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 pub enum AddOutcome {
     /// It was added.
     Added,
-    /// One with that id or address is there already; nothing changed.
+    /// One with that id, address or username is there already; nothing changed.
     Exists,
 }
 
@@ -124,22 +139,46 @@ impl Store {
         }
     }
 
+    /// The person with this username, enabled or not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
+        match self.load::<Subject>(table::username(&username.lookup_key())).await? {
+            Some(found) => self.user(found.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The person whose address or username somebody typed, enabled or not. Nothing is both.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn user_by_sign_in_name(&self, typed: &str) -> Result<Option<User>, StoreError> {
+        match (Email::parse(typed), Username::typed(typed)) {
+            (Some(email), _) => self.user_by_email(&email).await,
+            (None, Some(username)) => self.user_by_username(&username).await,
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Adds a person.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
         let mut changes = table::create(table::user(user.sub), user)?;
-        let address = table::email(&user.email.lookup_key());
-        changes.expect.push(Expect::Absent(address.clone()));
-        changes.put.push((address, table::encode(&user.sub)?));
+        for name in names(user) {
+            changes.expect.push(Expect::Absent(name.clone()));
+            changes.put.push((name, table::encode(&user.sub)?));
+        }
         Ok(match self.commit(changes).await? {
             Committed::Yes => AddOutcome::Added,
             Committed::Conflict => AddOutcome::Exists,
         })
     }
 
-    /// Changes a person, whatever races with it; their `sub` and address stay. Yields the new state.
+    /// Changes a person, whatever races with it; their `sub`, address and username stay. Yields the new state.
     ///
     /// # Errors
     /// When the store fails.
@@ -154,8 +193,42 @@ impl Store {
             change(&mut next);
             next.sub = loaded.value.sub;
             next.email = loaded.value.email.clone();
+            next.username.clone_from(&loaded.value.username);
             if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(Some(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Changes a person with what they are found by, whatever races with it; their `sub` stays. A name that they give up is
+    /// anybody's.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn rename_user(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut User) + Send,
+    ) -> Result<RenameOutcome, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(RenameOutcome::Absent) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            next.sub = subject;
+            let mut changes = table::replace(&loaded, &next)?;
+            let (before, after) = (names(&loaded.value), names(&next));
+            for name in after.iter().filter(|name| !before.contains(name)) {
+                if self.load::<Subject>(name.clone()).await?.is_some() {
+                    let is_address = *name == table::email(&next.email.lookup_key());
+                    return Ok(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken });
+                }
+                changes.expect.push(Expect::Absent(name.clone()));
+                changes.put.push((name.clone(), table::encode(&subject)?));
+            }
+            changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(RenameOutcome::Renamed(Box::new(next)));
             }
         }
         Err(StoreError::Contended)
@@ -166,9 +239,9 @@ impl Store {
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
-        let Some(user) = self.user(subject).await? else { return Ok(false) };
-        let delete = vec![table::user(subject), table::email(&user.email.lookup_key())];
-        self.write(Changes { delete, ..Changes::default() }).await?;
+        if !self.remove_user(subject).await? {
+            return Ok(false);
+        }
         self.end_sessions_of_user(subject).await?;
         self.end_grants_of_user(subject, EndReason::Administrator, now).await?;
         loop {
@@ -179,6 +252,20 @@ impl Store {
             let delete = rows.into_iter().map(|(key, _)| key).collect();
             self.write(Changes { delete, ..Changes::default() }).await?;
         }
+    }
+
+    /// Removes a person's record and the names that lead to it, whatever races with it: a name that was given at this very
+    /// moment must not lead nowhere for ever.
+    async fn remove_user(&self, subject: Subject) -> Result<bool, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(false) };
+            let delete = [loaded.key().clone()].into_iter().chain(names(&loaded.value)).collect();
+            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Contended)
     }
 
     /// Up to `limit` people in the order of their `sub`, after `after`.
@@ -222,4 +309,10 @@ impl Store {
         }
         Ok(UsersFound { users, next: last })
     }
+}
+
+/// The entries of the indexes that lead to a person.
+pub(super) fn names(user: &User) -> Vec<Key> {
+    let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
+    [table::email(&user.email.lookup_key())].into_iter().chain(username).collect()
 }

@@ -55,13 +55,15 @@ pub enum Table {
     User = b'u',
     /// Whose address is whose.
     Email = b'v',
+    /// Whose username is whose.
+    Username = b'w',
     /// Lists by person, client and age.
     Index = b'x',
 }
 
 impl Table {
     /// All of them.
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -79,6 +81,7 @@ impl Table {
         Self::SignInAttempt,
         Self::User,
         Self::Email,
+        Self::Username,
         Self::Index,
     ];
 
@@ -102,6 +105,7 @@ impl Table {
             Self::SignInAttempt => "sign_in_attempt",
             Self::User => "user",
             Self::Email => "email",
+            Self::Username => "username",
             Self::Index => "index",
         }
     }
@@ -171,6 +175,10 @@ pub(super) fn user(subject: Subject) -> Key {
 
 pub(super) fn email(lookup: &SecretHash) -> Key {
     key(Table::Email, &[lookup.as_bytes()])
+}
+
+pub(super) fn username(lookup: &SecretHash) -> Key {
+    key(Table::Username, &[lookup.as_bytes()])
 }
 
 /// The browsers that a person has signed in from.

@@ -58,8 +58,8 @@ impl Store {
     /// out; builds the indexes anew. For a store that nobody serves.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] for a record that this program cannot have written, and for one of a key or an address that
-    /// another one has; else when the store fails.
+    /// [`StoreError::Broken`] for a record that this program cannot have written, and for one of a key, an address or a
+    /// username that another one has; else when the store fails.
     pub async fn import(&self, records: &[Record]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
             let (mut claims, mut changes) = (HashSet::new(), Changes::default());
@@ -85,7 +85,7 @@ impl Store {
 fn twice(record: &Record) -> StoreError {
     let table = &record.table;
     StoreError::Broken(format!(
-        "a record of table {table}: another one has its key or its address (key {})",
+        "a record of table {table}: another one has its key, its address or its username (key {})",
         record.key
     ))
 }

@@ -29,6 +29,7 @@ fn a_person_is_added_with_everything_that_is_known() {
     let site = Site::new();
     let arguments = [
         &["user", "add", "--email", "anna@example.test", "--name", "Anna Öz", "--phone", "+90 212 555 01 01"][..],
+        &["--username", "anna.oz"],
         &["--picture", "https://example.test/a.png", "--email-verified", "--role", "developer", "--role", "admin"],
         &["--group", "staff", "--group", "night shift", "--password-stdin"],
     ]
@@ -39,13 +40,14 @@ fn a_person_is_added_with_everything_that_is_known() {
     let shown = site.json(&["user", "show", sub]);
     assert_eq!(shown, added);
     let expected = json!({
-        "sub": sub, "email": "anna@example.test", "email_verified": true, "name": "Anna Öz",
+        "sub": sub, "email": "anna@example.test", "email_verified": true, "name": "Anna Öz", "username": "anna.oz",
         "phone_number": "+90 212 555 01 01", "picture": "https://example.test/a.png",
         "roles": ["developer", "admin"], "groups": ["night shift", "staff"], "state": "enabled",
         "created_at": shown["created_at"], "updated_at": shown["created_at"],
     });
     assert_eq!(shown, expected);
     assert_eq!(site.json(&["user", "show", "--email", "ANNA@example.test"]), shown);
+    assert_eq!(site.json(&["user", "show", "anna.oz"]), shown);
     assert_eq!(site.json(&["user", "list"]), json!({ "users": [shown] }));
 }
 
@@ -65,7 +67,7 @@ fn a_list_is_a_table_for_people() {
     };
     let lines: Vec<_> = table.lines().map(cells).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0], ["SUB", "EMAIL", "NAME", "STATE", "ROLES"]);
+    assert_eq!(lines[0], ["SUB", "EMAIL", "USERNAME", "NAME", "STATE", "ROLES"]);
     assert_eq!(lines[1], [&sub, "anna@example.test", "Anna Example", "enabled"]);
 }
 
@@ -76,6 +78,76 @@ fn an_address_belongs_to_one_person() {
     let again = ["user", "add", "--email", "Anna@Example.test", "--name", "Other", "--password-stdin"];
     assert_eq!(site.errors(&again, PASSWORD), ["a person with the address Anna@Example.test exists already"]);
     assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_username_belongs_to_one_person() {
+    let site = Site::new();
+    let anna = site.add_user("anna@example.test");
+    site.add_user("ben@example.test");
+    site.json(&["user", "set", "anna@example.test", "--username", "anna"]);
+    let taken = ["a person with the username anna exists already"];
+    assert_eq!(site.errors(&["user", "set", "ben@example.test", "--username", "anna"], ""), taken);
+    let add = ["user", "add", "--email", "c@example.test", "--name", "C", "--username", "anna", "--password-stdin"];
+    assert_eq!(site.errors(&add, PASSWORD), taken);
+    for wrong in ["Anna", "anna@b", "9a", "ayşe", &anna] {
+        let output = site.run(&["user", "set", "ben@example.test", "--username", wrong], "");
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains("a username has 1 to 64"), "{}", stderr(&output));
+    }
+    // Given up, it is free; and so it is with its owner gone.
+    site.json(&["user", "set", "anna", "--no-username"]);
+    assert_eq!(site.errors(&["user", "show", "anna"], ""), ["nobody has the username anna"]);
+    site.json(&["user", "set", "ben@example.test", "--username", "anna"]);
+    site.json(&["user", "delete", "anna"]);
+    assert_eq!(site.json_with(&add, PASSWORD)["username"], "anna");
+}
+
+#[test]
+fn what_is_known_of_a_person_is_changed() {
+    let site = Site::new();
+    let sub = site.add_user("anna@example.test");
+    site.add_user("ben@example.test");
+    let set = |arguments: &[&str]| site.json(&[&["user", "set", &sub][..], arguments].concat());
+    let changed = [
+        &["--name", "Anna Öz", "--phone", "+90 212 555 01 01", "--picture", "https://example.test/a.png"][..],
+        &["--role", "admin", "--group", "staff", "--group", "night shift", "--email-verified"],
+    ]
+    .concat();
+    let shown = set(&changed);
+    assert_eq!(shown, site.json(&["user", "show", &sub]));
+    assert_eq!((&shown["name"], &shown["phone_number"]), (&json!("Anna Öz"), &json!("+90 212 555 01 01")));
+    assert_eq!((&shown["roles"], &shown["groups"]), (&json!(["admin"]), &json!(["night shift", "staff"])));
+    assert_eq!((&shown["email_verified"], &shown["picture"]), (&json!(true), &json!("https://example.test/a.png")));
+    // What is not named stays, and an address that nobody has shown to be theirs counts as such.
+    assert_eq!(set(&["--email", "ANNA@example.test"])["email_verified"], true, "the same address");
+    let shown = set(&["--email", "a.oz@example.test", "--remove-group", "staff", "--add-group", "ops"]);
+    assert_eq!((&shown["email"], &shown["email_verified"]), (&json!("a.oz@example.test"), &json!(false)));
+    assert_eq!((&shown["groups"], &shown["name"]), (&json!(["night shift", "ops"]), &json!("Anna Öz")));
+    assert_eq!(set(&["--email", "anna@example.test", "--email-verified"])["email_verified"], true);
+    assert_eq!(set(&["--email-unverified"])["email_verified"], false);
+    let shown = set(&["--no-phone", "--no-picture", "--no-roles", "--no-groups"]);
+    assert_eq!((&shown["phone_number"], &shown["picture"]), (&json!(null), &json!(null)));
+    assert_eq!((&shown["roles"], &shown["groups"]), (&json!([]), &json!([])));
+    // The old address is free, another's is not, and nothing is half done.
+    site.add_user("a.oz@example.test");
+    let taken = ["user", "set", &sub, "--email", "Ben@example.test", "--name", "Nobody"];
+    assert_eq!(site.errors(&taken, ""), ["a person with the address Ben@example.test exists already"]);
+    let wrong = ["user", "set", &sub, "--name", " ", "--phone", "0555", "--picture", "x", "--add-group", "a,b"];
+    assert_eq!(site.errors(&wrong, "").len(), 4);
+    assert_eq!(site.json(&["user", "show", &sub]), shown);
+    assert_eq!(site.run(&["user", "set", &sub], "").status.code(), Some(2), "nothing to change is a slip");
+    assert_eq!(
+        site.errors(&["user", "set", "nobody@example.test", "--name", "N"], ""),
+        ["nobody has the address nobody@example.test"]
+    );
+    // The trail names what has changed, and no value.
+    let trail = site.json(&["audit", "--user", &sub, "--kind", "user_changed"]);
+    assert_eq!(
+        trail["events"].as_array().unwrap().last().unwrap()["detail"],
+        "verification of the address, name, phone number, picture, roles, groups"
+    );
+    assert!(!trail.to_string().contains("Öz"));
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use sealgate::protocol::secret::{SecretHash, base64url};
 use sealgate::protocol::session::{Session, SessionId, SignIn, Step};
 use sealgate::protocol::time::UnixTime;
 use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::protocol::username::Username;
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::{AddOutcome, GrantFilter, Store};
@@ -37,6 +38,7 @@ fn person(sub: Subject, email: &str) -> User {
     User {
         sub,
         email: Email::parse(email).unwrap(),
+        username: Username::parse("anna").filter(|_| sub == anna()),
         email_verified: true,
         name: "Anna".into(),
         phone_number: None,
@@ -138,7 +140,8 @@ fn of<'r>(records: &'r mut [Json], table: &str) -> &'r mut Json {
 #[tokio::test]
 async fn an_import_holds_byte_for_byte_what_was_exported() {
     let records = exported().await;
-    for table in ["user", "email", "client", "session", "revoked_token", "once", "audit", "index", "expiry"] {
+    for table in ["user", "email", "username", "client", "session", "revoked_token", "once", "audit", "index", "expiry"]
+    {
         assert!(records.iter().any(|record| record["table"] == table), "{table}");
     }
     assert_eq!(rows(&import(&records).await.unwrap().1).await, rows(&filled().await.1).await);
@@ -146,7 +149,7 @@ async fn an_import_holds_byte_for_byte_what_was_exported() {
 
 #[tokio::test]
 async fn a_record_that_is_none_of_its_table_is_refused() {
-    for table in ["user", "client", "session", "revoked_token", "once", "audit", "email"] {
+    for table in ["user", "client", "session", "revoked_token", "once", "audit", "email", "username"] {
         for value in [json!({"x": 1}), json!(null), json!("text"), json!([]), json!(-1)] {
             let mut records = exported().await;
             of(&mut records, table)["value"] = value.clone();
@@ -192,7 +195,7 @@ async fn a_record_under_anothers_key_is_refused() {
 }
 
 #[tokio::test]
-async fn no_key_and_no_address_stands_twice() {
+async fn no_key_no_address_and_no_username_stands_twice() {
     for table in ["user", "client", "session", "audit", "once"] {
         let mut records = exported().await;
         let twice = of(&mut records, table).clone();
@@ -210,6 +213,11 @@ async fn no_key_and_no_address_stands_twice() {
     let value = serde_json::to_value(person(other, "ANNA@example.test")).unwrap();
     records.push(json!({"table": "user", "key": base64url(other.as_bytes()), "version": 1, "value": value}));
     assert!(import(&records).await.err().unwrap().contains("its address"));
+    let mut records = exported().await;
+    let namesake = User { username: Username::parse("anna"), ..person(other, "ben@example.test") };
+    let value = serde_json::to_value(namesake).unwrap();
+    records.push(json!({"table": "user", "key": base64url(other.as_bytes()), "version": 1, "value": value}));
+    assert!(import(&records).await.err().unwrap().contains("its username"));
 }
 
 #[tokio::test]
@@ -238,11 +246,13 @@ async fn names_are_seen_as_what_they_are() {
 async fn indexes_follow_from_the_records_and_not_from_the_file() {
     let mut records = exported().await;
     let ben = Subject::from_random([2; 16]);
-    let mine = |record: &Json| !matches!(record["table"].as_str(), Some("index" | "expiry" | "email"));
+    let mine = |record: &Json| !matches!(record["table"].as_str(), Some("index" | "expiry" | "email" | "username"));
     records.retain(mine);
     // Ben's address would lead to Anna, and Anna's sessions be Ben's.
     let address = SecretHash::of(b"ben@example.test");
     records.push(json!({"table": "email", "key": base64url(address.as_bytes()), "version": 1, "value": anna()}));
+    let name = SecretHash::of(b"ben");
+    records.push(json!({"table": "username", "key": base64url(name.as_bytes()), "version": 1, "value": anna()}));
     let entry = [&b"u"[..], ben.as_bytes(), b"s", &[3; 16]].concat();
     records.push(json!({"table": "index", "key": base64url(&entry)}));
     records.push(json!({"table": "expiry", "key": base64url(&[0, 0, 0, 0, b'u'])}));

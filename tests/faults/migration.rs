@@ -116,6 +116,6 @@ async fn a_migration_that_is_killed_again_and_again_ends() {
     let migrated = engine(&instance);
     assert_eq!(versions(&migrated).await, BTreeMap::from([(3, RECORDS)]));
     assert_eq!(migrated.get(b"mmigration").await.unwrap(), None);
-    assert_eq!(migrated.get(b"mformat").await.unwrap().unwrap(), b"\x013");
+    assert_eq!(migrated.get(b"mformat").await.unwrap().unwrap(), b"\x014");
     drop(migrated);
 }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use sealgate::protocol::jwt::Unverified;
+use sealgate::protocol::user::User;
+use sealgate::protocol::username::Username;
+use sealgate::store::RenameOutcome;
 use serde_json::Value;
 
 use crate::browser::Browser;
@@ -66,6 +69,9 @@ async fn an_assertion_is_kept_until_it_ages_or_says_something_else() {
     store.change_user(world.anna.sub, |user| _ = user.groups.insert("new".into())).await.unwrap();
     let fourth = next().await;
     assert!(verified(&world, &fourth).await["groups"].as_array().unwrap().contains(&"new".into()));
+    let named = |user: &mut User| user.username = Username::parse("anna.s");
+    assert!(matches!(store.rename_user(world.anna.sub, named).await.unwrap(), RenameOutcome::Renamed(_)));
+    assert_eq!(verified(&world, &next().await).await["preferred_username"], "anna.s");
 }
 
 #[tokio::test]

@@ -456,6 +456,7 @@ fn person(number: u8, email: &str, name: &str, groups: &[&str], now: UnixTime) -
     User {
         sub: Subject::from_random([number; 16]),
         email: Email::parse(email).unwrap(),
+        username: None,
         email_verified: true,
         name: name.into(),
         phone_number: None,

@@ -67,6 +67,7 @@ async fn resp_12_a_wrong_password_an_unknown_and_a_disabled_account_look_the_sam
     for (email, password) in [
         (ANNA, "wrong"),
         ("nobody@example.test", PASSWORD),
+        ("nobody", PASSWORD),
         ("ben@example.test", PASSWORD),
         ("ben@example.test", "wrong"),
         ("not an address", PASSWORD),
@@ -102,7 +103,7 @@ async fn resp_12_an_unknown_account_takes_as_long_as_a_wrong_password() {
         shortest
     };
     let known = shortest(ANNA).await;
-    for email in ["nobody@example.test", "not an address"] {
+    for email in ["nobody@example.test", "nobody", "not an address"] {
         let unknown = shortest(email).await;
         assert!(unknown > known / 8 && known > unknown / 8, "{email}: {unknown:?}, known: {known:?}");
     }

@@ -52,3 +52,4 @@ mod token;
 mod token_request;
 mod unused;
 mod userinfo;
+mod usernames;

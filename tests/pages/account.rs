@@ -18,6 +18,7 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
     let profile = Profile {
         csrf,
         email: account,
+        username: Some(client),
         name: person,
         phone_number: "+90 212 555 01 01",
         picture,

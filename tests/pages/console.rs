@@ -128,10 +128,11 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     add("console-users", pages.console_users(chrome, &shell, &page));
     add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
     add("console-users-none-yet", pages.console_users(chrome, &shell, &Users { users: &[], ..page }));
-    let faults = [UserField::Email, UserField::Name, UserField::Groups];
+    let faults = [UserField::Email, UserField::Username, UserField::Name, UserField::Groups];
     let new = NewUser {
         csrf,
         email: account,
+        username: client,
         name: person,
         groups: client,
         roles: Roles { developer: true, admin: false },
@@ -139,7 +140,7 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     };
     add("console-user-new", pages.console_new_user(chrome, &shell, &new));
     add("console-user-new-wrong", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
-    let faults = [UserField::EmailTaken];
+    let faults = [UserField::EmailTaken, UserField::UsernameTaken];
     add("console-user-new-taken", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
     let session = SessionLine {
         id: subject,
@@ -153,6 +154,7 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         csrf,
         subject: "u1",
         email: account,
+        username: None,
         name: person,
         groups: client,
         roles: Roles { developer: false, admin: true },
@@ -164,8 +166,13 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         faults: &[],
     };
     add("console-user", pages.console_user(chrome, &shell, &page));
-    let page = UserPage { enabled: false, sessions: &[], password: None, ..page };
+    let page = UserPage { enabled: false, username: Some(client), sessions: &[], password: None, ..page };
     add("console-user-disabled", pages.console_user(chrome, &shell, &page));
+    let nameless = UserPage { username: None, ..page };
+    let taken = UserPage { faults: &[UserField::UsernameTaken], ..nameless };
+    add("console-user-username-taken", pages.console_user(chrome, &shell, &taken));
+    let wrong = UserPage { faults: &[UserField::Username], ..nameless };
+    add("console-user-username-wrong", pages.console_user(chrome, &shell, &wrong));
     let faults = [UserField::Groups, UserField::OwnRole];
     add(
         "console-user-own-role",

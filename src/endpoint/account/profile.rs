@@ -10,6 +10,7 @@ use crate::page::{Done, Profile, ProfileField};
 use crate::protocol::audit::AuditKind;
 use crate::protocol::params::Params;
 use crate::protocol::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture};
+use crate::protocol::username::Username;
 
 const PAGE: &str = "/account";
 
@@ -83,6 +84,7 @@ fn show(call: &Call<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileFiel
     let content = Profile {
         csrf: &visitor.csrf(call, PAGE),
         email: visitor.user.email.as_str(),
+        username: visitor.user.username.as_ref().map(Username::as_str),
         name: &typed.name,
         phone_number: &typed.phone_number,
         picture: &typed.picture,

@@ -14,7 +14,7 @@ use crate::page::{AuditField, AuditLog};
 use crate::protocol::audit::{AuditFilter, AuditId, AuditKind};
 use crate::protocol::client::ClientId;
 use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Email, Subject};
+use crate::protocol::user::Subject;
 use crate::store::AuditPage;
 
 /// Events on a page: it stays below 30 KB.
@@ -92,11 +92,10 @@ impl Typed {
         let mut faults = Vec::new();
         let mut filter = AuditFilter::default();
         if !self.person.is_empty() {
-            filter.subject = match (Subject::parse(&self.person), Email::parse(&self.person)) {
+            filter.subject = match Subject::parse(&self.person) {
                 // Somebody who is gone has left a trail too.
-                (Some(subject), _) => Some(subject),
-                (None, Some(email)) => call.sealgate.store.user_by_email(&email).await?.map(|user| user.sub),
-                (None, None) => None,
+                Some(subject) => Some(subject),
+                None => call.sealgate.store.user_by_sign_in_name(&self.person).await?.map(|user| user.sub),
             };
             if filter.subject.is_none() {
                 faults.push(AuditField::Person);

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 
 use super::client::execute;
-use super::users::{groups, new_password, roles, ticked};
+use super::users::{groups, new_password, roles, ticked, username};
 use super::{Worker, last_segment};
 use crate::admin::command::{Command, Person, SessionCommand, UserCommand};
 use crate::endpoint::call::Call;
@@ -17,6 +17,8 @@ use crate::protocol::params::Params;
 use crate::protocol::secret::Secret;
 use crate::protocol::session::SessionId;
 use crate::protocol::user::{Subject, User};
+use crate::protocol::username::Username;
+use crate::store::RenameOutcome;
 
 /// The most sessions that are shown.
 const MOST: usize = 50;
@@ -50,6 +52,10 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
 async fn save(call: &Call<'_>, worker: &Worker, user: &User, form: &Params) -> Result<Response, Failure> {
     let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
     let Some(groups) = groups else { return show(call, worker, user, None, &[UserField::Groups]).await };
+    let username = match username(form.one("username")?.unwrap_or_default().trim()) {
+        Ok(username) => username,
+        Err(fault) => return show(call, worker, user, None, &[fault]).await,
+    };
     let next = User { roles, groups, ..user.clone() };
     let own = user.sub == worker.visitor.user.sub;
     if own && visitor::standing(call, &next) != Some(Standing::Administrator) {
@@ -58,9 +64,22 @@ async fn save(call: &Call<'_>, worker: &Worker, user: &User, form: &Params) -> R
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
         user.groups.clone_from(&next.groups);
+        // Applications know them by it: it is given here, and changed on the command line only.
+        if user.username.is_none() && username.is_some() {
+            user.username.clone_from(&username);
+            user.updated_at = call.now;
+        }
     };
-    call.sealgate.store.change_user(user.sub, change).await?;
-    let event = worker.event(call, AuditKind::UserChanged).of(user.sub).with_detail("groups and roles");
+    match call.sealgate.store.rename_user(user.sub, change).await? {
+        RenameOutcome::Renamed(_) => {}
+        RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
+        RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
+            return show(call, worker, user, None, &[UserField::UsernameTaken]).await;
+        }
+    }
+    let changed =
+        if username.is_some() && user.username.is_none() { "username, groups and roles" } else { "groups and roles" };
+    let event = worker.event(call, AuditKind::UserChanged).of(user.sub).with_detail(changed);
     call.sealgate.audit.note(event);
     Ok(back(call, user, Done::User))
 }
@@ -127,6 +146,7 @@ pub(super) async fn show(
         csrf: &worker.visitor.csrf(call, &call.path(&format!("/console/users/{subject}"))),
         subject: &subject,
         email: user.email.as_str(),
+        username: user.username.as_ref().map(Username::as_str),
         name: &user.name,
         groups: &groups,
         roles: ticked(&user.roles),

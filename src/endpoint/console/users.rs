@@ -16,6 +16,7 @@ use crate::protocol::params::Params;
 use crate::protocol::profile::{LONGEST_NAME, is_group, is_line, is_seen};
 use crate::protocol::secret::Secret;
 use crate::protocol::user::{Email, Role, Subject};
+use crate::protocol::username::Username;
 use crate::store::UsersFound;
 
 const PAGE: usize = 50;
@@ -26,7 +27,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
     let query = call.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &call.sealgate.store;
-    // A whole address has an index, however many people there are.
+    // A whole address has an index, however many people there are. A username may be the beginning of somebody's name.
     let exact = match Email::parse(&wanted) {
         Some(email) => store.user_by_email(&email).await?,
         None => None,
@@ -54,6 +55,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
 #[derive(Default)]
 struct Typed {
     email: String,
+    username: String,
     name: String,
     groups: String,
     roles: BTreeSet<Role>,
@@ -66,13 +68,31 @@ pub(super) async fn add(call: &Call<'_>, worker: &Worker) -> Result<Response, Fa
     }
     let form = worker.form(call)?;
     let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
-    let typed = Typed { email: text("email")?, name: text("name")?, groups: text("groups")?, roles: roles(&form) };
+    let typed = Typed {
+        email: text("email")?,
+        username: text("username")?,
+        name: text("name")?,
+        groups: text("groups")?,
+        roles: roles(&form),
+    };
     let mut faults = Vec::new();
     let email = Email::parse(&typed.email).filter(|email| is_seen(email.as_str()));
     match &email {
         None => faults.push(UserField::Email),
         Some(email) if call.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),
         Some(_) => {}
+    }
+    let username = match username(&typed.username) {
+        Ok(username) => username,
+        Err(fault) => {
+            faults.push(fault);
+            None
+        }
+    };
+    if let Some(username) = &username
+        && call.sealgate.store.user_by_username(username).await?.is_some()
+    {
+        faults.push(UserField::UsernameTaken);
     }
     if !is_line(&typed.name, LONGEST_NAME) {
         faults.push(UserField::Name);
@@ -88,6 +108,7 @@ pub(super) async fn add(call: &Call<'_>, worker: &Worker) -> Result<Response, Fa
     let new = NewUserCommand {
         email: email.clone(),
         email_verified: false,
+        username,
         name: typed.name,
         phone_number: None,
         picture: None,
@@ -103,6 +124,17 @@ pub(super) async fn add(call: &Call<'_>, worker: &Worker) -> Result<Response, Fa
 /// A password that nobody chose: 96 bits.
 pub(super) fn new_password(call: &Call<'_>) -> Secret {
     Secret::from_random(&call.random::<12>())
+}
+
+/// The username of a form; none where the field is empty.
+///
+/// # Errors
+/// When it is not one.
+pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
+    match typed {
+        "" => Ok(None),
+        typed => Username::parse(typed).map(Some).ok_or(UserField::Username),
+    }
 }
 
 /// The roles that a form ticks.
@@ -127,6 +159,7 @@ fn show(call: &Call<'_>, worker: &Worker, typed: &Typed, faults: &[UserField]) -
     let content = NewUser {
         csrf: &worker.csrf(call),
         email: &typed.email,
+        username: &typed.username,
         name: &typed.name,
         groups: &typed.groups,
         roles: ticked(&typed.roles),

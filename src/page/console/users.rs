@@ -33,13 +33,15 @@ pub struct UserLine<'a> {
     pub enabled: bool,
 }
 
-/// The form for a new person. It sends `csrf`, `email`, `name`, `groups` (one a line), `role_developer` and `role_admin`.
+/// The form for a new person. It sends `csrf`, `email`, `username`, `name`, `groups` (one a line), `role_developer` and `role_admin`.
 #[derive(Clone, Copy)]
 pub struct NewUser<'a> {
     /// The form's token against cross-site requests.
     pub csrf: &'a str,
     /// Address.
     pub email: &'a str,
+    /// Username; empty where they shall have none.
+    pub username: &'a str,
     /// Full name.
     pub name: &'a str,
     /// Groups, one a line.
@@ -66,6 +68,10 @@ pub enum UserField {
     Email,
     /// Somebody has the address already.
     EmailTaken,
+    /// The username is none.
+    Username,
+    /// Somebody has the username already.
+    UsernameTaken,
     /// The name.
     Name,
     /// A group.
@@ -74,8 +80,8 @@ pub enum UserField {
     OwnRole,
 }
 
-/// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer` and
-/// `role_admin`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`.
+/// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer`,
+/// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`.
 #[derive(Clone, Copy)]
 pub struct UserPage<'a> {
     /// The forms' token against cross-site requests.
@@ -84,6 +90,8 @@ pub struct UserPage<'a> {
     pub subject: &'a str,
     /// Address.
     pub email: &'a str,
+    /// Username, if they have one.
+    pub username: Option<&'a str>,
     /// Full name.
     pub name: &'a str,
     /// Groups, one a line.
@@ -143,6 +151,10 @@ struct NewUserPage<'a> {
 }
 
 impl NewUserPage<'_> {
+    fn blames_username(&self) -> bool {
+        self.has(UserField::Username) || self.has(UserField::UsernameTaken)
+    }
+
     fn has(&self, field: UserField) -> bool {
         self.page.faults.contains(&field)
     }
@@ -162,6 +174,10 @@ struct OneUserPage<'a> {
 }
 
 impl OneUserPage<'_> {
+    fn blames_username(&self) -> bool {
+        self.has(UserField::Username) || self.has(UserField::UsernameTaken)
+    }
+
     fn has(&self, field: UserField) -> bool {
         self.page.faults.contains(&field)
     }

@@ -27,6 +27,8 @@ messages! {
     plain profile_lead = "profile-lead" ();
     plain profile_email = "profile-email" ();
     plain profile_email_hint = "profile-email-hint" ();
+    plain profile_username = "profile-username" ();
+    plain profile_username_hint = "profile-username-hint" ();
     plain profile_name = "profile-name" ();
     plain profile_phone = "profile-phone" ();
     plain profile_phone_hint = "profile-phone-hint" ();

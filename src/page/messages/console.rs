@@ -120,6 +120,10 @@ messages! {
     plain user_add = "user-add" ();
     plain user_email_wrong = "user-email-wrong" ();
     plain user_email_taken = "user-email-taken" ();
+    plain user_username = "user-username" ();
+    plain user_username_hint = "user-username-hint" ();
+    plain user_username_wrong = "user-username-wrong" ();
+    plain user_username_taken = "user-username-taken" ();
     plain user_groups = "user-groups" ();
     plain user_groups_hint = "user-groups-hint" ();
     plain user_roles = "user-roles" ();

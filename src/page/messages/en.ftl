@@ -15,13 +15,13 @@ language-english = English
 login-title = Sign in
 login-lead = Use your <bdi>{ $operator }</bdi> account.
 login-lead-client = Use your <bdi>{ $operator }</bdi> account to continue to <bdi>{ $client }</bdi>.
-login-email = Email address
+login-email = Email address or username
 login-password = Password
 login-show-password = Show password
 login-caps-lock = Caps Lock is on.
 login-submit = Sign in
 login-wrong-credentials =
-    The email address or the password is not right. Check both and try again. If you forgot your password, ask your
+    The account or the password is not right. Check both and try again. If you forgot your password, ask your
     administrator for a new one.
 login-throttled-seconds =
     { $seconds ->
@@ -206,6 +206,8 @@ profile-title = Your profile
 profile-lead = Applications see these details when you let them.
 profile-email = Email address
 profile-email-hint = You sign in with it. Only your administrator can change it.
+profile-username = Username
+profile-username-hint = You can sign in with it too, and applications may call you by it. Only your administrator can change it.
 profile-name = Full name
 profile-phone = Phone number (optional)
 profile-phone-hint = With the country code, such as +90 555 111 22 33.
@@ -369,7 +371,7 @@ trial-refused = The provider answered with the error <code>{ $error }</code>. Ch
 trial-unknown = This answer belongs to no sign-in that was started here, or it was used before. Start again.
 
 users-title = People
-users-find = Find by email address or name
+users-find = Find by email address, username or name
 users-find-submit = Find
 users-find-hint = The beginning is enough.
 users-none = Nobody was found.
@@ -379,6 +381,10 @@ user-new-title = Add a person
 user-add = Add
 user-email-wrong = Type an address such as name@example.com.
 user-email-taken = Somebody has this address already. Find them in the list instead.
+user-username = Username (optional)
+user-username-hint = The letters a to z, digits, dots, hyphens and underscores, a letter first. It cannot be changed here afterwards: applications know the person by it.
+user-username-wrong = Type 1 to 64 of the letters a to z, digits, dots, hyphens and underscores, a letter first, a letter or a digit last.
+user-username-taken = Somebody has this username already. Choose another.
 user-groups = Groups
 user-groups-hint = One a line, without commas, at most 100 characters each. Applications see them.
 user-roles = In this console
@@ -437,8 +443,8 @@ activity-by-administrator = Done by an administrator
 audit-title = Audit trail
 audit-kind = What
 audit-kind-any = Everything
-audit-person = Person: email address or user ID
-audit-person-wrong = Nobody has this address. Type the whole address or a user ID.
+audit-person = Person: email address, username or user ID
+audit-person-wrong = Nobody is known by this. Type a whole email address, a username or a user ID.
 audit-client = Application: client ID
 audit-from = From
 audit-to = To, that day included

@@ -15,14 +15,14 @@ language-english = English
 login-title = Oturum açın
 login-lead = <bdi>{ $operator }</bdi> hesabınızı kullanın.
 login-lead-client = <bdi>{ $client }</bdi> uygulamasına devam etmek için <bdi>{ $operator }</bdi> hesabınızı kullanın.
-login-email = E-posta adresi
+login-email = E-posta adresi veya kullanıcı adı
 login-password = Parola
 login-show-password = Parolayı göster
 login-caps-lock = Caps Lock açık.
 login-submit = Oturum aç
 login-wrong-credentials =
-    E-posta adresi veya parola hatalı. İkisini de kontrol edip yeniden deneyin. Parolanızı unuttuysanız yöneticinizden
-    yeni bir parola isteyin.
+    Hesap veya parola hatalı. İkisini de kontrol edip yeniden deneyin. Parolanızı unuttuysanız yöneticinizden yeni bir
+    parola isteyin.
 login-throttled-seconds = Çok fazla oturum açma denemesi yapıldı. { $seconds } saniye bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-throttled-minutes = Çok fazla oturum açma denemesi yapıldı. { $minutes } dakika bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
@@ -191,6 +191,8 @@ profile-title = Profiliniz
 profile-lead = Uygulamalar bu bilgileri siz izin verdiğinizde görür.
 profile-email = E-posta adresi
 profile-email-hint = Bu adresle oturum açarsınız. Adresi yalnızca yöneticiniz değiştirebilir.
+profile-username = Kullanıcı adı
+profile-username-hint = Bu adla da oturum açabilirsiniz; uygulamalar sizi bu adla gösterebilir. Adı yalnızca yöneticiniz değiştirebilir.
 profile-name = Ad ve soyad
 profile-phone = Telefon numarası (isteğe bağlı)
 profile-phone-hint = Ülke koduyla birlikte, örneğin +90 555 111 22 33.
@@ -346,7 +348,7 @@ trial-refused = Sağlayıcı <code>{ $error }</code> hatasıyla yanıt verdi. İ
 trial-unknown = Bu yanıt burada başlatılan bir denemeye ait değil veya daha önce kullanılmış. Yeniden başlayın.
 
 users-title = Kişiler
-users-find = E-posta adresi veya adla ara
+users-find = E-posta adresi, kullanıcı adı veya adla ara
 users-find-submit = Ara
 users-find-hint = Baş tarafını yazmanız yeterli.
 users-none = Kimse bulunamadı.
@@ -356,6 +358,10 @@ user-new-title = Yeni kişi
 user-add = Ekle
 user-email-wrong = ad@example.com gibi bir adres yazın.
 user-email-taken = Bu adres başka birine ait. O kişiyi listede arayın.
+user-username = Kullanıcı adı (isteğe bağlı)
+user-username-hint = a–z harfleri, rakam, nokta, tire ve alt çizgi; ilk karakter harf olmalıdır. Uygulamalar kişiyi bu adla tanıdığı için sonradan buradan değiştirilemez.
+user-username-wrong = a–z harfleri, rakam, nokta, tire ve alt çizgiden oluşan 1–64 karakterlik bir ad yazın; ilk karakter harf, son karakter harf veya rakam olmalıdır.
+user-username-taken = Bu kullanıcı adı başka birine ait. Başka bir ad seçin.
 user-groups = Gruplar
 user-groups-hint = Her satıra bir grup; virgülsüz ve en fazla 100 karakter. Uygulamalar bu grupları görür.
 user-roles = Bu konsolda
@@ -406,8 +412,8 @@ activity-by-administrator = Bir yönetici tarafından yapıldı
 audit-title = Denetim kaydı
 audit-kind = Olay
 audit-kind-any = Hepsi
-audit-person = Kişi: e-posta adresi veya kullanıcı kimliği
-audit-person-wrong = Bu adres kimseye ait değil. Adresin tamamını veya kullanıcı kimliğini yazın.
+audit-person = Kişi: e-posta adresi, kullanıcı adı veya kullanıcı kimliği
+audit-person-wrong = Böyle biri bulunamadı. E-posta adresinin tamamını, kullanıcı adını veya kullanıcı kimliğini yazın.
 audit-client = Uygulama: istemci kimliği
 audit-from = Başlangıç tarihi
 audit-to = Bitiş tarihi (bu gün dahil)

@@ -45,6 +45,40 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
 }
 
 #[tokio::test]
+async fn a_username_is_given_once() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let new = async |email: &str, username: &str| {
+        let page = anna.get("/console/users/new").await;
+        anna.submit(&page, &[("email", email), ("username", username), ("name", "X")]).await
+    };
+    let page = new("cem@example.test", "cem").await;
+    assert!(element(&page, "new-password").is_some() && page.text().contains("<bdi>cem</bdi>"), "{page:?}");
+    for (username, told) in [("cem", "has this username already"), ("Cem", "Type 1 to 64"), ("çem", "Type 1 to 64")] {
+        let page = new("deniz@example.test", username).await;
+        assert!(page.text().contains(told) && element(&page, "new-password").is_none(), "{username}: {page:?}");
+    }
+    // Somebody who has none gets one, and keeps it.
+    let path = format!("/console/users/{}", provider.ben.sub);
+    let of_ben = async || provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap().username;
+    let save = async |username: &str| press(&anna, &path, &[("action", "save"), ("username", username)]).await;
+    assert!(save("cem").await.text().contains("has this username already"));
+    assert!(save("b@n").await.text().contains("Type 1 to 64"));
+    assert_eq!(of_ben().await, None);
+    save("ben").await;
+    assert_eq!(of_ben().await.unwrap().as_str(), "ben");
+    let page = anna.get(&path).await;
+    assert!(page.text().contains("<bdi>ben</bdi>") && !page.text().contains("name=\"username\""), "{page:?}");
+    save("other").await;
+    assert_eq!(of_ben().await.unwrap().as_str(), "ben");
+    // The trail is found by it, and Ben sees it on his own page.
+    let trail = anna.get("/console/audit?person=ben").await;
+    assert!(trail.text().contains("username, groups and roles"), "{trail:?}");
+    let account = signed_in(&provider, BEN).await.get("/account").await;
+    assert!(account.text().contains("<bdi>ben</bdi>"), "{account:?}");
+}
+
+#[tokio::test]
 async fn an_administrator_looks_after_somebodys_groups_password_sessions_and_access() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);

@@ -251,6 +251,7 @@ fn person(number: u8, email: &str, name: &str, everything: bool, now: UnixTime) 
     User {
         sub: Subject::from_random([number; 16]),
         email: Email::parse(email).unwrap(),
+        username: None,
         email_verified: everything,
         name: name.into(),
         phone_number: everything.then(|| "+90 212 555 01 01".into()),

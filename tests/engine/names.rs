@@ -1,0 +1,89 @@
+//! What people are found by: an address or a username leads to one person, whoever races for it.
+
+use std::sync::Arc;
+
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::protocol::username::Username;
+use sealgate::store::memory::MemoryEngine;
+use sealgate::store::{AddOutcome, RenameOutcome, Store};
+
+const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+fn person(number: u8, email: &str, username: Option<&str>) -> User {
+    User {
+        sub: Subject::from_random([number; 16]),
+        email: Email::parse(email).unwrap(),
+        username: username.map(|name| Username::parse(name).unwrap()),
+        email_verified: true,
+        name: "Anna".into(),
+        phone_number: None,
+        picture: None,
+        roles: [].into(),
+        groups: [].into(),
+        password: None,
+        state: UserState::Enabled,
+        created_at: NOW,
+        updated_at: NOW,
+    }
+}
+
+async fn empty() -> Store {
+    Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap()
+}
+
+fn call(username: &str) -> impl Fn(&mut User) + Send + use<> {
+    let username = Username::parse(username);
+    move |user: &mut User| user.username.clone_from(&username)
+}
+
+#[tokio::test]
+async fn a_name_leads_to_one_person() {
+    let store = empty().await;
+    let anna = person(1, "anna@example.test", Some("anna"));
+    assert_eq!(store.add_user(&anna).await.unwrap(), AddOutcome::Added);
+    for other in [person(2, "ANNA@example.test", None), person(2, "b@example.test", Some("anna"))] {
+        assert_eq!(store.add_user(&other).await.unwrap(), AddOutcome::Exists);
+        assert_eq!(store.user(other.sub).await.unwrap(), None);
+    }
+    let ben = person(3, "ben@example.test", None);
+    assert_eq!(store.add_user(&ben).await.unwrap(), AddOutcome::Added);
+    assert_eq!(store.rename_user(ben.sub, call("anna")).await.unwrap(), RenameOutcome::UsernameTaken);
+    let to_anna = |user: &mut User| user.email = Email::parse("Anna@example.test").unwrap();
+    assert_eq!(store.rename_user(ben.sub, to_anna).await.unwrap(), RenameOutcome::EmailTaken);
+    assert_eq!(store.user(ben.sub).await.unwrap(), Some(ben.clone()));
+    // The ordinary change of a person leaves both alone.
+    store.change_user(ben.sub, call("ben")).await.unwrap();
+    assert_eq!(store.user_by_username(&Username::parse("ben").unwrap()).await.unwrap(), None);
+    // Another spelling of one's own address is no other address.
+    assert!(matches!(store.rename_user(anna.sub, to_anna).await.unwrap(), RenameOutcome::Renamed(_)));
+    assert_eq!(store.user_by_sign_in_name("anna@example.test").await.unwrap().unwrap().sub, anna.sub);
+    store.delete_user(anna.sub, NOW).await.unwrap();
+    assert_eq!(store.rename_user(anna.sub, call("x")).await.unwrap(), RenameOutcome::Absent);
+    assert!(matches!(store.rename_user(ben.sub, call("anna")).await.unwrap(), RenameOutcome::Renamed(_)));
+}
+
+#[tokio::test]
+async fn of_many_who_want_a_name_at_once_one_gets_it() {
+    let store = Arc::new(empty().await);
+    for number in 0..8 {
+        let user = person(number, &format!("p{number}@example.test"), None);
+        assert_eq!(store.add_user(&user).await.unwrap(), AddOutcome::Added);
+    }
+    let tasks: Vec<_> = (0..8)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            tokio::spawn(
+                async move { store.rename_user(Subject::from_random([number; 16]), call("boss")).await.unwrap() },
+            )
+        })
+        .collect();
+    let mut renamed = Vec::new();
+    for task in tasks {
+        if let RenameOutcome::Renamed(user) = task.await.unwrap() {
+            renamed.push(user.sub);
+        }
+    }
+    assert_eq!(renamed.len(), 1);
+    assert_eq!(store.user_by_sign_in_name("BOSS").await.unwrap().unwrap().sub, renamed[0]);
+}
