@@ -145,7 +145,7 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
         assert_eq!(shown(nobody).await, 0, "{nobody}");
     }
     let page = anna.get("/console/audit?person=nobody@example.test").await;
-    assert!(page.text().contains("id=\"person-wrong\">Nobody has this address."), "{page:?}");
+    assert!(page.text().contains("id=\"person-wrong\">Nobody is known by this."), "{page:?}");
     // Every kind has words of its own.
     for kind in AuditKind::ALL {
         let page = anna.get(&format!("/console/audit?person=ben@example.test&kind={}", kind.as_str())).await;
