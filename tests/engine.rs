@@ -4,6 +4,7 @@
 
 mod engine {
     mod copies;
+    mod damage;
     mod forms;
     mod import;
     mod migration;

@@ -11,8 +11,9 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::Command;
 use crate::ambient::{Clock, SystemClock};
+use crate::config::Store as Settings;
 use crate::store::Store;
-use crate::store::sled::{NewStore, SledEngine};
+use crate::store::sled::{NewStore, OpenError, Options, SledEngine};
 
 /// Where a backup goes.
 #[derive(Debug, Args)]
@@ -28,6 +29,12 @@ pub(super) struct RestoreArguments {
     /// The directory that `backup` made
     #[arg(long, value_name = "DIR")]
     from: PathBuf,
+    /// Only look whether the backup is whole; lays down nothing, and works beside a running server
+    #[arg(long, conflicts_with = "accept_loss")]
+    check: bool,
+    /// Lay down what is left of a store or backup that has lost saved changes
+    #[arg(long)]
+    accept_loss: bool,
 }
 
 pub(super) fn backup(arguments: &BackupArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
@@ -36,16 +43,22 @@ pub(super) fn backup(arguments: &BackupArguments, access: &mut Access, output: &
 }
 
 pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Output) -> Result<(), Failure> {
+    if arguments.check {
+        return check(&arguments.from, access, output);
+    }
     access.refuse_beside_server()?;
     let new = NewStore::copy_of(&arguments.from, &access.config().store).map_err(Failure::line)?;
-    let engine = Arc::new(SledEngine::open(new.settings(), Arc::new(())).map_err(Failure::line)?);
+    let options = Options { accept_loss: arguments.accept_loss, discard: true, ..Options::default() };
+    let engine = Arc::new(open_copy(&arguments.from, &new, options)?);
+    let proven = engine.is_proven();
     let taken = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, access.config().sessions.max_interactions).await?;
         store.take_back_after_restore(SystemClock.now()).await
     });
     engine.close();
     drop(engine);
-    let taken = taken.map_err(Failure::line)?;
+    let taken = taken
+        .map_err(|error| Failure::line(format_args!("{}: {error}; nothing was restored", arguments.from.display())))?;
     new.finish().map_err(Failure::line)?;
     let store = access.config().store.path.as_path();
     let result = json!({
@@ -53,10 +66,50 @@ pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Ou
         "codes_removed": taken.codes,
         "sessions_ended": taken.sessions,
         "grants_ended": taken.grants,
+        "proven_whole": proven,
     });
-    output.result(&result, || said(store, taken.sessions, taken.grants))
+    output.result(&result, || said(store, taken.sessions, taken.grants, proven))
 }
 
-fn said(store: &Path, sessions: usize, grants: usize) -> String {
-    format!("{}: restored; {sessions} sessions and {grants} grants ended, people sign in anew\n", store.display())
+/// Looks through a copy: sled writes to whatever it opens.
+fn check(from: &Path, access: &Access, output: &Output) -> Result<(), Failure> {
+    let store = &access.config().store;
+    let mut name = store.path.file_name().unwrap_or_default().to_owned();
+    name.push(".check");
+    let trial = Settings { path: store.path.with_file_name(name), ..store.clone() };
+    let new = NewStore::copy_of(from, &trial).map_err(Failure::line)?;
+    let engine = open_copy(from, &new, Options { discard: true, ..Options::default() })?;
+    let records = engine.count().map_err(|error| Failure::line(format_args!("{}: {error}", from.display())))?;
+    let proven = engine.is_proven();
+    drop(engine);
+    if !proven {
+        return Err(Failure::Unproven(format!(
+            "{}: {records} records can be read; an older sealgate made it, which kept no digest of them",
+            from.display()
+        )));
+    }
+    output.result(&json!({ "directory": from, "records": records }), || {
+        format!("{}: whole, {records} records\n", from.display())
+    })
+}
+
+/// Opens the copy in the words of who gave the original.
+fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine, Failure> {
+    let from = from.display();
+    SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(|error| match error {
+        OpenError::Lost { loss, .. } => Failure::line(format_args!(
+            "{from} has lost saved changes ({loss}); nothing was restored: use another backup, or lay down what is left with \
+             --accept-loss"
+        )),
+        OpenError::Damaged { cause, .. } => {
+            Failure::line(format_args!("{from} is damaged ({cause}); nothing was restored: use another backup"))
+        }
+        error => Failure::line(error),
+    })
+}
+
+fn said(store: &Path, sessions: usize, grants: usize, proven: bool) -> String {
+    let doubt = if proven { "" } else { "; whether it is whole could not be shown" };
+    let store = store.display();
+    format!("{store}: restored{doubt}; {sessions} sessions and {grants} grants ended, people sign in anew\n")
 }

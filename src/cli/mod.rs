@@ -91,9 +91,9 @@ enum Noun {
     Consent(consent::Verb),
     /// Show the audit trail, the newest event first
     Audit(audit::Arguments),
-    /// Copy the store to a new directory, while a server runs or not; the copy is opened and counted
+    /// Copy the store to a new directory, while a server runs or not; every record of the copy is compared
     Backup(backup::BackupArguments),
-    /// Lay down a backup in place of a store that was lost; sessions and grants end, people sign in anew
+    /// Lay down a backup in place of a store that was lost, or check one; sessions and grants end, people sign in anew
     Restore(backup::RestoreArguments),
     /// Write the store of a server that is stopped, or a backup, as lines of JSON: to move it to another machine or engine
     Export(transfer::ExportArguments),

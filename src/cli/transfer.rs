@@ -117,7 +117,8 @@ pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Outp
     let file = File::open(from).map_err(|error| named(error.into()))?;
     let mut file = BufReader::new(Hashing { file, digest: Sha256::new() });
     let new = NewStore::begin(&access.config().store).map_err(Failure::line)?;
-    let engine = Arc::new(SledEngine::open(new.settings(), Arc::new(())).map_err(Failure::line)?);
+    let options = Options { discard: true, ..Options::default() };
+    let engine = Arc::new(SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(Failure::line)?);
     let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
     let imported = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, usize::MAX).await?;

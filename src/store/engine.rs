@@ -210,7 +210,7 @@ pub trait Engine: Send + Sync {
     async fn ping(&self) -> Result<(), EngineError>;
 
     /// Makes a copy of all records as they stand between two commits, in a new directory on this machine, and yields how
-    /// many there are once the copy has been opened and counted. Commits wait for the copying, reads do not. An engine
+    /// many there are once the copy has been read and compared. Commits wait for the copying, reads do not. An engine
     /// that lives elsewhere has tools of its own for this, and refuses.
     ///
     /// # Errors

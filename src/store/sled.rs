@@ -2,13 +2,15 @@
 //!
 //! sled 0.34.7 keeps what it acknowledges only under rules that the files below hold: the barrier is ours
 //! ([`super::barrier`]); nobody but the writer flushes; no sled transaction is used, since each costs a disk barrier of
-//! its own; no record reaches the size at which sled moves it to a file that it never syncs ([`records`]).
+//! its own; no record reaches the size at which sled moves it to a file that it never syncs ([`records`]). That sled came
+//! back whole is shown at each opening ([`watermark`]).
 
 mod copying;
 mod disk;
 mod opening;
 mod placing;
 mod records;
+mod watermark;
 mod writer;
 
 use std::fs::File;
@@ -22,7 +24,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::disk::Disk;
-pub use self::opening::OpenError;
+pub use self::opening::{Loss, OpenError};
 pub use self::placing::NewStore;
 use self::records::Records;
 use self::writer::{Commit, Copy, Job, Writer};
@@ -43,11 +45,15 @@ pub struct Options {
     pub allow_volatile: bool,
     /// The longest that a commit waits for its answer.
     pub commit_timeout: Duration,
+    /// Takes up a store that has lost saved changes, as it now is.
+    pub accept_loss: bool,
+    /// The store is only being built: a failure of the disk removes it.
+    pub discard: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { allow_volatile: false, commit_timeout: Duration::from_secs(10) }
+        Self { allow_volatile: false, commit_timeout: Duration::from_secs(10), accept_loss: false, discard: false }
     }
 }
 
@@ -60,6 +66,7 @@ pub struct SledEngine {
     observer: Arc<dyn CommitObserver>,
     counters: Arc<Counters>,
     commit_timeout: Duration,
+    is_proven: bool,
     // Last: fields drop in this order, and the lock may only go when the database is closed.
     _lock: File,
 }
@@ -85,16 +92,18 @@ impl SledEngine {
         let opened = opening::open(store, options)?;
         let disk = Arc::new(Disk::new(opened.directory, store.reserve_bytes));
         let (queue, jobs) = async_channel::bounded(store.queue.max(1));
-        let database = opened.database.clone();
         let counters = Arc::<Counters>::default();
-        let writer = Writer::new(
-            store.path.clone(),
-            database,
-            Arc::clone(&disk),
+        let writer = Writer {
+            path: store.path.clone(),
+            database: opened.database.clone(),
+            records: Records::new(&opened.database),
+            progress: opened.progress,
+            disk: Arc::clone(&disk),
             jobs,
-            Arc::clone(&observer),
-            Arc::clone(&counters),
-        );
+            observer: Arc::clone(&observer),
+            counters: Arc::clone(&counters),
+            discard: options.discard,
+        };
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
@@ -107,8 +116,22 @@ impl SledEngine {
             observer,
             counters,
             commit_timeout: options.commit_timeout,
+            is_proven: opened.is_proven,
             _lock: opened.lock,
         })
+    }
+
+    /// Whether it was shown at the opening that the store is whole. One of an older program says nothing about it.
+    pub fn is_proven(&self) -> bool {
+        self.is_proven
+    }
+
+    /// How many records there are. Reads them all.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn count(&self) -> Result<usize, EngineError> {
+        self.records.count()
     }
 
     fn enqueue(&self, job: Job) -> Result<(), EngineError> {

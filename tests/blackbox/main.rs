@@ -13,6 +13,7 @@ mod support;
 mod attestation;
 mod backup;
 mod bodies;
+mod damage;
 mod disk;
 mod flow;
 mod forward_auth;

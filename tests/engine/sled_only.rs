@@ -366,7 +366,7 @@ fn a_failed_write_ends_the_process_and_what_was_acknowledged_is_kept() {
 async fn a_commit_that_is_applied_after_its_time_moves_its_counter() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
-    let options = Options { allow_volatile: true, commit_timeout: Duration::from_micros(200) };
+    let options = Options { allow_volatile: true, commit_timeout: Duration::from_micros(200), ..Options::default() };
     let engine = place.open_with(options, 1024, Arc::new(())).unwrap();
     let mut timed_out = 0;
     for number in 0..400_u32 {

@@ -1,4 +1,5 @@
-//! Copies of a store's files, for backups: made whole or not at all, and opened and counted before anybody relies on them.
+//! Copies of a store's files, for backups: made whole or not at all. Before anybody relies on one, each of its entries is
+//! compared with the digest that the store keeps ([`super::watermark`]), and its records are counted.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

@@ -5,7 +5,6 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,12 +13,16 @@ use sled::Db;
 
 use super::Options;
 use super::disk::{self, Keeping};
-use super::records::OWN;
+use super::records::{Records, own_key};
+use super::watermark::{Digest, Mark, State, Watermark};
+use super::writer::Progress;
 use crate::config;
 use crate::store::barrier;
 
-/// The layout that `records` describes.
-const FORMAT: &[u8] = &[1];
+/// The layout that `records` describes, with what shows that the store is whole.
+const FORMAT: &[u8] = &[2];
+/// The same without that.
+const OLDER_FORMAT: &[u8] = &[1];
 /// How long another process may take to let go of the store.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long sled's threads of a database just closed in this process may hold its file.
@@ -70,6 +73,18 @@ pub enum OpenError {
         /// sled's words.
         cause: String,
     },
+    /// It opens, and has lost what it had saved.
+    #[error(
+        "the store {path} has lost saved changes ({loss}): what was revoked or disabled could be back, so it is not opened; \
+         restore a backup, or to go on with what is left: move the directory away and run \
+         sealgate restore --accept-loss --from MOVED"
+    )]
+    Lost {
+        /// The store's directory.
+        path: PathBuf,
+        /// How it shows.
+        loss: Loss,
+    },
     /// The files are somebody else's, or a newer version's.
     #[error("the store {path} was not written by this version of sealgate or an older one; start the newer version")]
     Foreign {
@@ -99,6 +114,33 @@ pub enum OpenError {
     },
 }
 
+/// How it shows that a store has lost what it had saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    /// The end of sled's log is gone.
+    #[error("its newest change is number {found}, and number {saved} was saved")]
+    Older {
+        /// The newest change in it.
+        found: u64,
+        /// The newest that was acknowledged.
+        saved: u64,
+    },
+    /// Entries are missing, or are others.
+    #[error("{found} entries can be read, and they are not the {saved} that were saved")]
+    Altered {
+        /// Entries in it.
+        found: u64,
+        /// Entries that there should be.
+        saved: u64,
+    },
+    /// What the digest of its entries should be is not to be found.
+    #[error("it does not say what was saved in it")]
+    Stateless,
+    /// The file is gone that says what was acknowledged, or both of its entries are damaged.
+    #[error("its file watermark is missing or damaged")]
+    Unmarked,
+}
+
 fn by(process: Option<u32>) -> String {
     process.map_or_else(String::new, |process| format!(" by process {process}"))
 }
@@ -107,6 +149,9 @@ fn by(process: Option<u32>) -> String {
 pub(super) struct Opened {
     pub(super) database: Db,
     pub(super) directory: File,
+    pub(super) progress: Progress,
+    /// Whether the store was shown to be whole, and did not just begin to say so.
+    pub(super) is_proven: bool,
     /// Held for as long as the database is open.
     pub(super) lock: File,
 }
@@ -124,13 +169,45 @@ pub(super) fn open(store: &config::Store, options: Options) -> Result<Opened, Op
     check_file_system(path, &directory, options)?;
     let lock = take_lock(path)?;
     remove_unfinished_snapshots(path).map_err(fault)?;
-    let database = open_database(path, store.cache_bytes)?;
+    // Some damage makes sled panic where it should report. In a thread of its own: the server ends when its main one panics.
+    let (database, progress, is_proven) = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("store-opening".to_owned());
+        let opening = thread.spawn_scoped(scope, || take_up(path, store.cache_bytes, options.accept_loss));
+        let opening = opening.map_err(|error| OpenError::Thread { error })?;
+        let panicked = |_| OpenError::Damaged { path: path.to_owned(), cause: "sled panicked".to_owned() };
+        opening.join().map_err(panicked)?
+    })?;
+    Ok(Opened { database, directory, progress, is_proven, lock })
+}
+
+/// Opens the database, shows that it is whole, and that a flush reaches the disk. Yields whether it was whole before, and
+/// does not just begin to say so.
+fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Progress, bool), OpenError> {
+    let fault = |error| OpenError::Directory { path: path.to_owned(), error };
+    let mark = Watermark::read(path).map_err(fault)?;
+    let database = open_database(path, cache_bytes)?;
     // sled makes its files without syncing them or their names; without this a power cut in the first minutes leaves a
     // `conf` that refuses to open.
     sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
-    check_format(path, &database)?;
+    let layout = layout(path, &database)?;
+    // Every entry is read: what cannot be read shows here, and not to whoever asks for it first.
+    let found = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
+    let known = state(path, &database)?;
+    let standing = judge(layout, found, known, mark);
+    let sequence = match standing {
+        Ok(sequence) => sequence,
+        Err(_) if accept_loss => beyond(known, mark),
+        Err(loss) => return Err(OpenError::Lost { path: path.to_owned(), loss }),
+    };
+    // The file is there before the tree says that there is one.
+    let watermark = Watermark::open(path, mark).map_err(fault)?;
+    let state = State { sequence, before: found, after: found };
+    let written = database.insert(own_key("state"), state.to_bytes());
+    written.and_then(|_| database.insert(own_key("format"), FORMAT)).map_err(|error| fault_of(path, error))?;
     prove_barrier(path, &database)?;
-    Ok(Opened { database, directory, lock })
+    watermark.raise(sequence).map_err(fault)?;
+    let is_proven = layout == Layout::Current && standing.is_ok();
+    Ok((database, Progress { sequence, digest: found, watermark }, is_proven))
 }
 
 /// Makes the directory and those above it that are missing, and makes their names durable.
@@ -207,12 +284,9 @@ fn remove_unfinished_snapshots(path: &Path) -> io::Result<()> {
 
 fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
     let config = sled::Config::new().path(path).cache_capacity(cache_bytes).flush_every_ms(None);
-    let panicked = || OpenError::Damaged { path: path.to_owned(), cause: "sled panicked".to_owned() };
     let started = Instant::now();
     loop {
-        // Some damage makes sled panic where it should report.
-        let opened = catch_unwind(AssertUnwindSafe(|| config.open())).map_err(|_| panicked())?;
-        match opened {
+        match config.open() {
             Ok(database) => return Ok(database),
             // No other sealgate is here, since the lock is ours: sled's own threads still close an earlier one.
             Err(sled::Error::Io(error)) if error.to_string().contains("could not acquire lock") => {
@@ -226,16 +300,55 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
     }
 }
 
-fn check_format(path: &Path, database: &Db) -> Result<(), OpenError> {
-    let fault = |error| fault_of(path, error);
-    match database.get(own_key("format")).map_err(fault)? {
-        Some(format) if format == FORMAT => Ok(()),
-        None if database.is_empty() => {
-            database.insert(own_key("format"), FORMAT).map_err(fault)?;
-            Ok(())
-        }
+/// What a database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Just made.
+    Empty,
+    /// Of a program that did not show that a store is whole.
+    Older,
+    /// As this program writes it.
+    Current,
+}
+
+fn layout(path: &Path, database: &Db) -> Result<Layout, OpenError> {
+    match database.get(own_key("format")).map_err(|error| fault_of(path, error))? {
+        Some(format) if format == FORMAT => Ok(Layout::Current),
+        Some(format) if format == OLDER_FORMAT => Ok(Layout::Older),
+        // The state of a store that was being made comes first.
+        None if database.iter().keys().all(|key| key.is_ok_and(|key| key == own_key("state"))) => Ok(Layout::Empty),
         _ => Err(OpenError::Foreign { path: path.to_owned() }),
     }
+}
+
+fn state(path: &Path, database: &Db) -> Result<Option<State>, OpenError> {
+    let state = database.get(own_key("state")).map_err(|error| fault_of(path, error))?;
+    Ok(state.and_then(|bytes| State::read(&bytes)))
+}
+
+/// The number of the newest batch, where nothing that was acknowledged is missing.
+fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
+    let sequence = match (layout, state) {
+        (Layout::Empty | Layout::Older, _) if mark == Mark::Absent => return Ok(0),
+        // Killed while it began to keep count, or else everything since is gone.
+        (Layout::Empty | Layout::Older, _) => 0,
+        (Layout::Current, None) => return Err(Loss::Stateless),
+        (Layout::Current, Some(state)) => {
+            let altered = Loss::Altered { found: found.entries(), saved: state.after.entries() };
+            state.sequence_of(found).ok_or(altered)?
+        }
+    };
+    match mark {
+        Mark::Acknowledged(saved) if saved <= sequence => Ok(sequence),
+        Mark::Acknowledged(saved) => Err(Loss::Older { found: sequence, saved }),
+        Mark::Absent | Mark::Unreadable => Err(Loss::Unmarked),
+    }
+}
+
+/// A number that no batch has had.
+fn beyond(state: Option<State>, mark: Mark) -> u64 {
+    let acknowledged = if let Mark::Acknowledged(sequence) = mark { sequence } else { 0 };
+    state.map_or(0, |state| state.sequence).max(acknowledged).saturating_add(1)
 }
 
 /// Writes a record and looks whether the flush reached our barrier. The flush also makes durable what a killed process
@@ -262,10 +375,6 @@ fn fault_of(path: &Path, error: sled::Error) -> OpenError {
     }
 }
 
-fn own_key(name: &str) -> Vec<u8> {
-    [&[OWN], name.as_bytes()].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -273,7 +382,8 @@ mod tests {
     use super::*;
     use crate::config::{Store, StoreEngine};
 
-    const VOLATILE: Options = Options { allow_volatile: true, commit_timeout: Duration::from_secs(10) };
+    const VOLATILE: Options =
+        Options { allow_volatile: true, commit_timeout: Duration::from_secs(10), accept_loss: false, discard: false };
 
     fn open_at(path: &Path) -> Result<Opened, OpenError> {
         let store = Store {
@@ -336,7 +446,7 @@ mod tests {
     fn a_newer_layout_is_refused() {
         let top = tempfile::tempdir().unwrap();
         let opened = open_at(&top.path().join("store")).unwrap();
-        opened.database.insert(own_key("format"), &[2]).unwrap();
+        opened.database.insert(own_key("format"), &[3]).unwrap();
         drop(opened);
         assert!(line(&top.path().join("store")).contains("was not written by this version of sealgate"));
     }

@@ -5,17 +5,20 @@
 //! A longer value is cut into pieces beside the record, named by a hash of key and value: pieces of two versions never
 //! mix, and a reader that finds one missing has met a rewrite and looks again.
 
-use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+
+use sha2::{Digest as _, Sha256};
 use sled::{Batch, Db, IVec, Tree};
 
+use super::watermark::{Digest, State};
 use crate::store::engine::{EngineError, Key, Value};
 
 /// First byte of a record's key in the tree.
 const RECORD: u8 = 0;
 /// First byte of a piece's key in the tree; the hash and the piece's number follow.
 const PIECE: u8 = 1;
-/// First byte of the keys that the engine keeps for itself.
-pub(super) const OWN: u8 = 2;
+/// First byte of the keys that the engine keeps for itself. No other key sorts after them.
+const OWN: u8 = 2;
 
 /// First byte of what a record's key holds: the value follows.
 const WHOLE: u8 = 0;
@@ -133,16 +136,51 @@ impl Records {
         Ok(())
     }
 
-    /// Writes all or nothing, in order; durable only after a flush.
+    /// The digest of all that the tree holds, but for what the engine keeps for itself. Reads everything.
+    ///
+    /// # Errors
+    /// sled's: an entry cannot be read.
+    pub(super) fn digest(&self) -> Result<Digest, sled::Error> {
+        let mut digest = Digest::default();
+        for entry in self.tree.range(..[OWN]) {
+            let (key, value) = entry?;
+            digest.add(&key, &value);
+        }
+        Ok(digest)
+    }
+
+    /// What the digest `before` of the tree becomes with these writes.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub(super) fn digest_after(&self, before: Digest, writes: &Writes) -> Result<Digest, EngineError> {
+        // A piece may be removed and written again: the last word holds.
+        let last: HashMap<&[u8], Option<&Vec<u8>>> =
+            writes.iter().map(|(key, value)| (key.as_slice(), value.as_ref())).collect();
+        let mut digest = before;
+        for (key, value) in last {
+            if let Some(old) = self.tree.get(key).map_err(unreadable)? {
+                digest.remove(key, &old);
+            }
+            if let Some(value) = value {
+                digest.add(key, value);
+            }
+        }
+        Ok(digest)
+    }
+
+    /// Writes all or nothing, in order, and what the tree says about it; durable only after a flush.
     ///
     /// # Errors
     /// `Unavailable`. What the tree then holds is not known.
-    pub(super) fn write(&self, mut writes: Writes) -> Result<(), EngineError> {
+    pub(super) fn write(&self, mut writes: Writes, state: State) -> Result<(), EngineError> {
         let keys: Vec<_> = writes.iter().map(|(key, _)| key.clone()).collect();
         if writes.len() == 1
             && let Some((key, value)) = writes.pop()
         {
-            // One write is atomic by itself, and costs one disk barrier where a batch costs two.
+            // One write is atomic by itself, and costs one disk barrier where a batch costs two. sled's log keeps the order:
+            // a crash that leaves the write leaves the state too, and the state alone says what was before.
+            self.tree.insert(own_key("state"), state.to_bytes()).map_err(unwritable)?;
             match value {
                 Some(value) => self.tree.insert(key, value),
                 None => self.tree.remove(key),
@@ -150,6 +188,7 @@ impl Records {
             .map_err(unwritable)?;
         } else {
             let mut batch = Batch::default();
+            batch.insert(own_key("state"), state.to_bytes());
             for (key, value) in writes {
                 match value {
                     Some(value) => batch.insert(key, value),
@@ -224,6 +263,11 @@ fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
+/// The key of what the engine keeps for itself under this name.
+pub(super) fn own_key(name: &str) -> Vec<u8> {
+    with_first(OWN, name.as_bytes())
+}
+
 fn record_key(key: &[u8]) -> Vec<u8> {
     with_first(RECORD, key)
 }
@@ -252,8 +296,15 @@ mod tests {
 
     fn write(database: &Db, key: &[u8], value: Option<&Value>) {
         let (records, mut writes) = (Records::new(database), Vec::new());
+        let before = records.digest().unwrap();
         records.replace(&mut writes, key, value).unwrap();
-        records.write(writes).unwrap();
+        let after = records.digest_after(before, &writes).unwrap();
+        records.write(writes, State { sequence: 1, before, after }).unwrap();
+        assert_eq!(records.digest().unwrap(), after);
+    }
+
+    fn entries(database: &Db) -> usize {
+        database.range(..[OWN]).count()
     }
 
     fn database() -> (tempfile::TempDir, Db) {
@@ -270,13 +321,13 @@ mod tests {
             write(&database, b"k", Some(&value));
             assert_eq!(records.get(b"k").unwrap().unwrap(), value);
             assert_eq!(
-                database.len(),
+                entries(&database),
                 if value.len() <= PIECE_BYTES { 1 } else { 1 + value.len().div_ceil(PIECE_BYTES) }
             );
         }
         write(&database, b"k", Some(&vec![5; 10_000]));
         write(&database, b"k", None);
-        assert!(database.is_empty());
+        assert_eq!(entries(&database), 0);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! is shared. A refusal waits for the flush too, since it may rest on a change that is not yet durable.
 
 use std::collections::HashMap;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ use tokio::sync::oneshot;
 use super::copying;
 use super::disk::Disk;
 use super::records::Records;
+use super::watermark::{Digest, State, Watermark};
 use crate::log;
 use crate::store::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
 
@@ -47,29 +49,31 @@ pub(super) enum Job {
 
 /// The writer thread's belongings.
 pub(super) struct Writer {
-    path: PathBuf,
-    database: Db,
-    records: Records,
-    disk: Arc<Disk>,
-    jobs: Receiver<Job>,
-    observer: Arc<dyn CommitObserver>,
-    counters: Arc<Counters>,
+    pub(super) path: PathBuf,
+    pub(super) database: Db,
+    pub(super) records: Records,
+    pub(super) progress: Progress,
+    pub(super) disk: Arc<Disk>,
+    pub(super) jobs: Receiver<Job>,
+    pub(super) observer: Arc<dyn CommitObserver>,
+    pub(super) counters: Arc<Counters>,
+    /// Whether a failure removes the files: of a store that is only being built.
+    pub(super) discard: bool,
+}
+
+/// Where the store stands, and what says so.
+pub(super) struct Progress {
+    /// Of the newest batch.
+    pub(super) sequence: u64,
+    /// Of all entries.
+    pub(super) digest: Digest,
+    pub(super) watermark: Watermark,
 }
 
 impl Writer {
-    pub(super) fn new(
-        path: PathBuf,
-        database: Db,
-        disk: Arc<Disk>,
-        jobs: Receiver<Job>,
-        observer: Arc<dyn CommitObserver>,
-        counters: Arc<Counters>,
-    ) -> Self {
-        Self { records: Records::new(&database), path, database, disk, jobs, observer, counters }
-    }
-
     /// Works until the queue is closed and empty.
-    pub(super) fn run(self) {
+    pub(super) fn run(mut self) {
+        let (path, discard) = (self.path.clone(), self.discard);
         let work = AssertUnwindSafe(|| {
             while let Ok(first) = self.jobs.recv_blocking() {
                 let mut next = Some(first);
@@ -87,8 +91,13 @@ impl Writer {
             }
         });
         if catch_unwind(work).is_err() {
-            stop("the store's writer met a fault");
+            stop("the store's writer met a fault", discard.then_some(path.as_path()));
         }
+    }
+
+    /// Ends the process.
+    fn fail(&self, cause: &str) -> ! {
+        stop(cause, self.discard.then_some(self.path.as_path()))
     }
 
     /// `first` and what else has queued up, within one batch's bounds; and a job of another kind that ended the batch.
@@ -121,7 +130,7 @@ impl Writer {
             return;
         }
         if let Err(error) = self.database.flush() {
-            stop(&format!("the store cannot be flushed: {error}"));
+            self.fail(&format!("the store cannot be flushed: {error}"));
         }
         let copied = self.records.count().and_then(|records| {
             copying::copy(&self.path, &copy.directory, self.disk.reserve_bytes())
@@ -131,7 +140,7 @@ impl Writer {
         let _ = copy.reply.send(copied);
     }
 
-    fn write(&self, commits: Vec<Commit>) {
+    fn write(&mut self, commits: Vec<Commit>) {
         if commits.is_empty() {
             return;
         }
@@ -144,11 +153,12 @@ impl Writer {
         }
         let mut step = Step { records: &self.records, overlay: HashMap::new(), moves: Vec::new() };
         let answers: Vec<_> = commits.into_iter().map(|commit| (commit.reply, step.decide(commit.changes))).collect();
+        let Step { overlay, moves, .. } = step;
         // Without a change there is nothing to flush: the tree was durable when the step began.
-        if !step.overlay.is_empty()
-            && let Err(error) = self.apply(&step.overlay, &step.moves)
+        if !overlay.is_empty()
+            && let Err(error) = self.apply(&overlay, &moves)
         {
-            stop(&error.to_string());
+            self.fail(&error.to_string());
         }
         let operations = answers.len();
         for (reply, answer) in answers {
@@ -157,16 +167,22 @@ impl Writer {
         self.observer.committed(operations, started.elapsed().as_secs_f64());
     }
 
-    fn apply(&self, overlay: &HashMap<Key, Option<Value>>, moves: &[Counter]) -> Result<(), EngineError> {
+    fn apply(&mut self, overlay: &HashMap<Key, Option<Value>>, moves: &[Counter]) -> Result<(), EngineError> {
         let mut writes = Vec::new();
         for (key, value) in overlay {
             self.records.replace(&mut writes, key, value.as_ref())?;
         }
-        self.records.write(writes)?;
+        let (before, sequence) = (self.progress.digest, self.progress.sequence + 1);
+        let after = self.records.digest_after(before, &writes)?;
+        self.records.write(writes, State { sequence, before, after })?;
         // From here on readers see the changes, whoever still waits for an answer. Not before: a reader that took the new sum
         // and the old records would keep them. Not after the flush: a disk that hangs would keep what was taken away.
         self.counters.advance(moves);
         self.database.flush().map_err(|error| EngineError::Unavailable(format!("it cannot be flushed: {error}")))?;
+        // Not before: the tree must never be older than what this says.
+        let raised = self.progress.watermark.raise(sequence);
+        raised.map_err(|error| EngineError::Unavailable(format!("its watermark cannot be written: {error}")))?;
+        (self.progress.sequence, self.progress.digest) = (sequence, after);
         Ok(())
     }
 }
@@ -209,8 +225,12 @@ fn weight(changes: &Changes) -> (usize, usize) {
 }
 
 /// Ends the process. After a failed write or flush nobody knows what the disk holds: the kernel may have dropped the
-/// bytes and would report a second flush as done. Only opening the files anew tells.
-fn stop(cause: &str) -> ! {
+/// bytes and would report a second flush as done. Only opening the files anew tells. What was only being built is removed.
+fn stop(cause: &str, discarded: Option<&Path>) -> ! {
+    if let Some(path) = discarded {
+        let _ = fs::remove_dir_all(path);
+        log::fail(EXIT_DISK_FAILED, format_args!("{cause}; nothing was laid down: check the disk of store.path"));
+    }
     log::fail(
         EXIT_DISK_FAILED,
         format_args!("{cause}; sealgate cannot go on: check the disk of store.path, then start sealgate again"),

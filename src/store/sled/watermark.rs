@@ -1,0 +1,255 @@
+//! What shows that the store is whole.
+//!
+//! sled takes damage to its log for the end of what a crash left: it opens in an earlier state, or leaves out a part, and
+//! says nothing. Then a revoked token works again. So the writer numbers its batches and keeps a digest of all entries:
+//!
+//! - in the tree, [`State`]: the number of the batch, and the digest before and after it. It goes to the log ahead of the
+//!   batch or within it, so that whatever a crash cuts off, the entries have one of the two digests;
+//! - beside sled's files, [`Watermark`]: the number of the newest batch that may have been acknowledged. It is written after
+//!   the flush and before the answers.
+//!
+//! An opening reads every entry: a digest that is neither of the two means that entries are missing or altered, a number
+//! below the watermark that acknowledged changes are gone.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use super::opening::sync;
+
+/// The file's name, in the store's directory.
+const FILE: &str = "watermark";
+/// Of an entry of the file, bytes: what a disk writes whole or not at all.
+const SLOT_BYTES: usize = 512;
+/// Between the two entries, bytes: each has a page of its own.
+const SLOT_DISTANCE: u64 = 4096;
+/// What an entry begins with.
+const TITLE: &str = "sealgate watermark 1";
+
+/// The number of entries and the sum of their hashes: whatever the order in which they came and went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Digest {
+    entries: u64,
+    sum: u128,
+}
+
+impl Digest {
+    /// With this entry.
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.entries = self.entries.wrapping_add(1);
+        self.sum = self.sum.wrapping_add(hash(key, value));
+    }
+
+    /// Without this entry, which it has.
+    pub(super) fn remove(&mut self, key: &[u8], value: &[u8]) {
+        self.entries = self.entries.wrapping_sub(1);
+        self.sum = self.sum.wrapping_sub(hash(key, value));
+    }
+
+    /// How many entries it has.
+    pub(super) fn entries(self) -> u64 {
+        self.entries
+    }
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.entries.to_be_bytes());
+        bytes.extend_from_slice(&self.sum.to_be_bytes());
+    }
+
+    /// The digest at the start of these bytes, and the bytes after it.
+    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (entries, rest) = bytes.split_first_chunk()?;
+        let (sum, rest) = rest.split_first_chunk()?;
+        Some((Self { entries: u64::from_be_bytes(*entries), sum: u128::from_be_bytes(*sum) }, rest))
+    }
+}
+
+fn hash(key: &[u8], value: &[u8]) -> u128 {
+    let mut hash = Sha256::new();
+    hash.update(key.len().to_be_bytes());
+    hash.update(key);
+    hash.update(value);
+    hash.finalize().first_chunk().map_or(0, |half| u128::from_be_bytes(*half))
+}
+
+/// What the tree says about its newest batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    /// The batch's number.
+    pub(super) sequence: u64,
+    /// Of the entries before it.
+    pub(super) before: Digest,
+    /// Of the entries after it.
+    pub(super) after: Digest,
+}
+
+impl State {
+    /// As it lies in the tree.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.sequence.to_be_bytes().to_vec();
+        self.before.write(&mut bytes);
+        self.after.write(&mut bytes);
+        bytes
+    }
+
+    /// Reads what [`State::to_bytes`] wrote.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let (sequence, rest) = bytes.split_first_chunk()?;
+        let (before, rest) = Digest::read(rest)?;
+        let (after, rest) = Digest::read(rest)?;
+        rest.is_empty().then_some(Self { sequence: u64::from_be_bytes(*sequence), before, after })
+    }
+
+    /// The number of the batch after which the entries are those of `found`; `None` when they never were.
+    pub(super) fn sequence_of(&self, found: Digest) -> Option<u64> {
+        if found == self.after {
+            return Some(self.sequence);
+        }
+        (found == self.before).then(|| self.sequence.saturating_sub(1))
+    }
+}
+
+/// What the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// There is no such file.
+    Absent,
+    /// Neither entry can be read.
+    Unreadable,
+    /// The newest batch that may have been acknowledged.
+    Acknowledged(u64),
+}
+
+/// The file beside sled's own. Two entries, written in turn: a write that is cut off spoils the older one only.
+#[derive(Debug)]
+pub(super) struct Watermark(File);
+
+impl Watermark {
+    /// What the store in this directory says.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn read(directory: &Path) -> io::Result<Mark> {
+        let file = match File::open(directory.join(FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Mark::Absent),
+            Err(error) => return Err(error),
+        };
+        let mut slots = [None; 2];
+        for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
+            let mut bytes = [0; SLOT_BYTES];
+            *slot = match file.read_exact_at(&mut bytes, at) {
+                Ok(()) => parse(&bytes),
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => None,
+                Err(error) => return Err(error),
+            };
+        }
+        if slots.contains(&None) {
+            tracing::warn!(
+                "half of {FILE} in the store's directory cannot be read; a write was cut off, or the disk errs"
+            );
+        }
+        Ok(slots.into_iter().flatten().max().map_or(Mark::Unreadable, Mark::Acknowledged))
+    }
+
+    /// Opens it to be written, and makes it if it is absent: whole or not at all.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open(directory: &Path, mark: Mark) -> io::Result<Self> {
+        let path = directory.join(FILE);
+        if !matches!(mark, Mark::Acknowledged(_)) {
+            let new = directory.join("watermark.new");
+            let made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            for at in [0, SLOT_DISTANCE] {
+                made.write_all_at(&line(0), at)?;
+            }
+            made.sync_all()?;
+            fs::rename(&new, &path)?;
+            sync(directory)?;
+        }
+        Ok(Self(OpenOptions::new().write(true).open(path)?))
+    }
+
+    /// Says that this batch may be acknowledged. Durable when it returns.
+    ///
+    /// # Errors
+    /// The kernel's; what the file then holds is not known.
+    pub(super) fn raise(&self, sequence: u64) -> io::Result<()> {
+        let at = if sequence.is_multiple_of(2) { 0 } else { SLOT_DISTANCE };
+        self.0.write_all_at(&line(sequence), at)?;
+        // The file keeps its length: nothing but this page goes to the disk.
+        self.0.sync_data()
+    }
+}
+
+fn line(sequence: u64) -> Vec<u8> {
+    let said = format!("{TITLE}\nsequence {sequence}\n");
+    let mut line = format!("{said}check {:032x}\n", hash(TITLE.as_bytes(), said.as_bytes())).into_bytes();
+    line.resize(SLOT_BYTES, b'\n');
+    line
+}
+
+fn parse(bytes: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let sequence = text.strip_prefix(TITLE)?.strip_prefix("\nsequence ")?.split('\n').next()?.parse().ok()?;
+    (line(sequence) == bytes).then_some(sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flip(file: &Path, byte: u64) {
+        let file = OpenOptions::new().read(true).write(true).open(file).unwrap();
+        let mut one = [0];
+        file.read_exact_at(&mut one, byte).unwrap();
+        file.write_all_at(&[one[0] ^ 4], byte).unwrap();
+    }
+
+    #[test]
+    fn it_says_the_newest_number_and_one_damaged_entry_leaves_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(FILE);
+        assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
+        let watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
+        assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(0));
+        for sequence in 1..=3 {
+            watermark.raise(sequence).unwrap();
+            assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(sequence));
+        }
+        flip(&file, SLOT_DISTANCE + 31);
+        assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(2));
+        flip(&file, 500);
+        assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Unreadable);
+    }
+
+    #[test]
+    fn what_the_tree_says_is_read_back() {
+        let mut after = Digest::default();
+        after.add(b"key", b"value");
+        let state = State { sequence: 7, before: Digest::default(), after };
+        assert_eq!(State::read(&state.to_bytes()), Some(state));
+        assert_eq!(State::read(&state.to_bytes()[1..]), None);
+        assert_eq!(state.sequence_of(after), Some(7));
+        assert_eq!(state.sequence_of(Digest::default()), Some(6));
+        after.add(b"key2", b"value");
+        assert_eq!(state.sequence_of(after), None);
+    }
+
+    #[test]
+    fn a_digest_knows_no_order_and_tells_keys_from_values() {
+        let (mut one, mut other) = (Digest::default(), Digest::default());
+        one.add(b"a", b"1");
+        one.add(b"b", b"2");
+        one.remove(b"a", b"1");
+        other.add(b"b", b"2");
+        assert_eq!(one, other);
+        let mut shifted = Digest::default();
+        shifted.add(b"b2", b"");
+        assert_ne!(shifted, other);
+    }
+}
