@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::protocol::claims::{AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims};
+use crate::protocol::claims::{
+    AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims, groups_in_token,
+};
 use crate::protocol::jwt::{self, Unverified};
 use crate::protocol::time::UnixTime;
 use crate::protocol::token::Authorization;
@@ -55,7 +57,7 @@ impl Issuer {
         let kid = keys.active().kid();
         let write = |error: serde_json::Error| SignError::Bug(format!("claims cannot be written: {error}"));
         let mut inputs = vec![
-            jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, jti, now))
+            jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, user, jti, now))
                 .map_err(write)?,
         ];
         if authorization.has_id_token() {
@@ -70,7 +72,13 @@ impl Issuer {
         Ok(Tokens { access_token, id_token: tokens.next(), lifetime: self.access_token })
     }
 
-    fn access_claims(&self, authorization: &Authorization, jti: String, now: UnixTime) -> AccessTokenClaims {
+    fn access_claims(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        jti: String,
+        now: UnixTime,
+    ) -> AccessTokenClaims {
         AccessTokenClaims {
             iss: self.name.clone(),
             sub: authorization.subject.to_string(),
@@ -85,6 +93,7 @@ impl Issuer {
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
             grant_id: authorization.grant.to_string(),
+            groups: groups_in_token(user, authorization.scope),
         }
     }
 
@@ -99,7 +108,7 @@ impl Issuer {
             nonce: authorization.nonce.clone(),
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
-            claims: UserClaims::of(user, authorization.scope),
+            claims: UserClaims::in_token(user, authorization.scope),
         }
     }
 

@@ -5,6 +5,7 @@
 //! A password is taken as the bytes that were typed; no Unicode normalisation.
 
 mod queue;
+mod rules;
 
 use std::io;
 use std::net::IpAddr;
@@ -23,6 +24,8 @@ use zeroize::Zeroizing;
 use crate::config;
 use crate::protocol::profile::LONGEST_PASSWORD;
 use crate::protocol::user::PasswordHash;
+
+pub use rules::{Owner, PasswordFault, SHORTEST_PASSWORD, check_password};
 
 /// The longest password, bytes. A longer one is never anybody's.
 pub const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;

@@ -215,8 +215,22 @@ impl Sealgate {
         match id.as_str().strip_prefix(INTERNAL_CLIENT) {
             Some(_) if id.as_str() == OWN_CLIENT => Ok(self.own_client()),
             Some(name) => Ok(self.config.apps.iter().find(|app| app.name == name).and_then(|app| self.of_app(app))),
-            None => self.store.client(id).await,
+            None => self.registered_client(id).await,
         }
+    }
+
+    /// The client that was registered under this id, with the scope that it may have as this server is configured.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        let client = self.store.client(id).await?;
+        Ok(client.map(|client| {
+            if self.config.tokens.groups_scope {
+                return client;
+            }
+            Client { scope: client.scope.without(ScopeValue::Groups), ..client }
+        }))
     }
 
     /// The client of our own pages. It never gets a code: the browser's session is all that they need.

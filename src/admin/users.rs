@@ -7,9 +7,10 @@ use super::command::{NewUser, Person, UserChanges, UserCommand};
 use super::execute::{CommandError, Directory, PAGE};
 use super::view;
 use crate::ambient::random;
+use crate::password::{Owner, check_password};
 use crate::protocol::audit::AuditKind;
 use crate::protocol::grant::EndReason;
-use crate::protocol::profile::{LONGEST_NAME, check_password, is_group, is_line, is_phone_number, is_picture, is_seen};
+use crate::protocol::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
 use crate::protocol::secret::Secret;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Subject, User, UserState};
@@ -38,8 +39,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
 }
 
 async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandError> {
+    let owner = Owner { email: &new.email, username: new.username.as_ref(), name: &new.name };
     let mut faults: Vec<String> =
-        check_password(&new.password).err().map(|fault| fault.to_string()).into_iter().collect();
+        check_password(&new.password, &owner).err().map(|fault| fault.to_string()).into_iter().collect();
     faults.extend(Known::new(&new).faults());
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
@@ -249,8 +251,10 @@ fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
 }
 
 async fn set_password(directory: &Directory<'_>, person: &Person, password: &Secret) -> Result<Answer, CommandError> {
-    check_password(password).map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    let sub = find(directory, person).await?.sub;
+    let user = find(directory, person).await?;
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    check_password(password, &owner).map_err(|fault| CommandError::invalid(fault.to_string()))?;
+    let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
     let changed = directory.store.change_user(sub, |user| user.password = Some(hash.clone())).await?;
     let user = changed.ok_or_else(|| absent(person))?;

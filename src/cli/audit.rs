@@ -1,8 +1,14 @@
 //! `sealgate audit`.
 
-use chrono::{DateTime, NaiveDate, NaiveTime};
-use clap::Args;
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
 
 use super::access::Access;
 use super::arguments;
@@ -14,7 +20,38 @@ use crate::protocol::client::ClientId;
 use crate::protocol::time::UnixTime;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Events at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    limit: usize,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Write all events of a time, the newest first, for another program
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+struct Export {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// How they are written
+    #[arg(long, value_enum, default_value_t = Format::Ndjson)]
+    format: Format,
+    /// A new file, or - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-")]
+    to: PathBuf,
+}
+
+/// Which events are wanted.
+#[derive(Debug, Args)]
+struct Wanted {
     /// About this person
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
@@ -30,9 +67,21 @@ pub(super) struct Arguments {
     /// Before this day or instant
     #[arg(long, value_name = "TIME", value_parser = instant)]
     until: Option<UnixTime>,
-    /// Events at most
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    limit: usize,
+}
+
+impl Wanted {
+    /// The command for what comes after an event.
+    fn page(&self, after: Option<AuditId>, limit: usize) -> Command {
+        Command::Audit(Box::new(AuditCommand {
+            person: self.user.clone(),
+            client: self.client.clone(),
+            kinds: self.kind.clone(),
+            since: self.since,
+            until: self.until,
+            after,
+            limit,
+        }))
+    }
 }
 
 fn kind(text: &str) -> Result<AuditKind, String> {
@@ -51,26 +100,143 @@ fn instant(text: &str) -> Result<UnixTime, &'static str> {
 }
 
 pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    if let Some(Verb::Export(export)) = &arguments.verb {
+        return export.run(access, output);
+    }
     let (mut events, mut after) = (Vec::new(), None);
     while events.len() < arguments.limit {
-        let command = AuditCommand {
-            person: arguments.user.clone(),
-            client: arguments.client.clone(),
-            kinds: arguments.kind.clone(),
-            since: arguments.since,
-            until: arguments.until,
-            after,
-            limit: arguments.limit - events.len(),
-        };
-        let mut page = access.ask(&Command::Audit(Box::new(command)))?;
-        if let Some(Value::Array(more)) = page.take("events") {
-            events.extend(more);
-        }
-        after = page.take("next").and_then(|next| AuditId::parse(next.as_str()?));
+        let (more, next) = page(access, &arguments.wanted.page(after, arguments.limit - events.len()))?;
+        events.extend(more);
+        after = next;
         if after.is_none() {
             break;
         }
     }
     let columns = ["happened_at", "kind", "actor", "sub", "client_id", "app", "address", "count", "detail"];
     output.list("events", &events, &columns)
+}
+
+/// A page of events, and after which event to go on.
+fn page(access: &mut Access, command: &Command) -> Result<(Vec<Value>, Option<AuditId>), Failure> {
+    let mut page = access.ask(command)?;
+    let events = match page.take("events") {
+        Some(Value::Array(events)) => events,
+        _ => Vec::new(),
+    };
+    Ok((events, page.take("next").and_then(|next| AuditId::parse(next.as_str()?))))
+}
+
+impl Export {
+    /// Page by page, so that a long trail needs no more memory than a short one.
+    fn run(&self, access: &mut Access, output: &Output) -> Result<(), Failure> {
+        if self.to == Path::new("-") {
+            self.write(access, BufWriter::new(io::stdout().lock()))?;
+            return Ok(());
+        }
+        let to = &self.to;
+        let named = |error: io::Error| Failure::line(format_args!("{}: {error}", to.display()));
+        // It says who did what from where.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
+        let written = self.write(access, BufWriter::new(&file)).and_then(|events| {
+            file.sync_all().map_err(named)?;
+            Ok(events)
+        });
+        if written.is_err() {
+            // Made above; part of a trail is none.
+            let _ = fs::remove_file(to);
+        }
+        let events = written?;
+        output.result(&json!({ "file": to, "events": events }), || format!("{}: {events} events\n", to.display()))
+    }
+
+    fn write(&self, access: &mut Access, mut to: impl Write) -> Result<usize, Failure> {
+        let failed = |error: io::Error| Failure::line(format_args!("the events cannot be written: {error}"));
+        if self.format == Format::Csv {
+            write_row(&mut to, COLUMNS.into_iter().map(Cow::Borrowed)).map_err(failed)?;
+        }
+        let (mut written, mut after) = (0, None);
+        loop {
+            let (events, next) = page(access, &self.wanted.page(after, usize::MAX))?;
+            for event in &events {
+                match self.format {
+                    Format::Ndjson => writeln!(to, "{event}"),
+                    Format::Csv => write_row(&mut to, COLUMNS.into_iter().map(|column| cell(column, event))),
+                }
+                .map_err(failed)?;
+            }
+            written += events.len();
+            after = next;
+            if after.is_none() {
+                to.flush().map_err(failed)?;
+                return Ok(written);
+            }
+        }
+    }
+}
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One JSON object a line
+    Ndjson,
+    /// Comma-separated values with a header (RFC 4180)
+    Csv,
+}
+
+const COLUMNS: [&str; 13] = [
+    "id",
+    "happened_at",
+    "kind",
+    "actor",
+    "sub",
+    "client_id",
+    "app",
+    "sid",
+    "grant",
+    "address",
+    "request_id",
+    "detail",
+    "count",
+];
+
+fn cell<'e>(column: &str, event: &'e Value) -> Cow<'e, str> {
+    match event.get(column) {
+        None | Some(Value::Null) => Cow::Borrowed(""),
+        Some(Value::String(text)) => Cow::Borrowed(text),
+        Some(Value::Number(seconds)) if column == "happened_at" => {
+            let instant = seconds.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+            Cow::Owned(instant.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true)))
+        }
+        Some(other) => Cow::Owned(other.to_string()),
+    }
+}
+
+/// A row of quoted fields. A field that a spreadsheet would take for a formula gets an apostrophe before it: clients choose
+/// their ids themselves (OWASP, "CSV Injection").
+fn write_row<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
+    for (number, field) in fields.enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        let guard = if field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };
+        write!(to, "{comma}\"{guard}{}\"", field.replace('"', "\"\""))?;
+    }
+    to.write_all(b"\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_field_is_a_formula_or_ends_its_row() {
+        let row = |fields: &[&str]| {
+            let mut row = Vec::new();
+            write_row(&mut row, fields.iter().map(|field| Cow::Borrowed(*field))).unwrap();
+            String::from_utf8(row).unwrap()
+        };
+        assert_eq!(row(&["a", "", "say \"hi\", you", "x\r\ny"]), "\"a\",\"\",\"say \"\"hi\"\", you\",\"x\r\ny\"\r\n");
+        assert_eq!(
+            row(&["=1+1", "+1", "-1", "@a", "\t=1", "\r=1"]),
+            "\"'=1+1\",\"'+1\",\"'-1\",\"'@a\",\"'\t=1\",\"'\r=1\"\r\n"
+        );
+    }
 }

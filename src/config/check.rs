@@ -256,6 +256,7 @@ fn tokens(mut section: Section<'_, '_>) -> Tokens {
         authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
         refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=LONGEST_REFRESH_RETRY),
+        groups_scope: section.flag("groups_scope", false),
     }
 }
 

@@ -78,6 +78,7 @@ impl Config {
             authorization_code: "authorization_code_seconds" Live,
             refresh_token: "refresh_token_seconds" Live,
             refresh_retry: "refresh_retry_seconds" Live,
+            groups_scope: "groups_scope" Live,
         });
         compare!(found, "keys", self.keys, keys, Keys {
             rotate: "rotate_seconds" Restart,

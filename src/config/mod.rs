@@ -296,6 +296,8 @@ pub struct Tokens {
     pub refresh_token: Duration,
     /// How long the parent of an unused refresh token is good for the same child, for clients that say nothing else.
     pub refresh_retry: Duration,
+    /// Whether clients that were given the scope `groups` may ask for it.
+    pub groups_scope: bool,
 }
 
 /// `[keys]`: how signing keys follow one another.

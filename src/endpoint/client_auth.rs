@@ -64,7 +64,7 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
     };
     let id = credentials.id.as_ref().map(|id| id.as_str().as_bytes()).unwrap_or_default();
     let client = match &credentials.id {
-        Some(id) => call.sealgate.store.client(id).await?,
+        Some(id) => call.sealgate.registered_client(id).await?,
         None => None,
     };
     // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.

@@ -78,6 +78,7 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
         }
         ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
         ScopeValue::Phone => vec![user.phone_number.clone()],
+        ScopeValue::Groups => user.groups.iter().cloned().map(Some).collect(),
     };
     values.into_iter().flatten().filter(|value| !value.is_empty()).collect()
 }

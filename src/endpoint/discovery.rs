@@ -10,5 +10,7 @@ const SECONDS: u32 = 3600;
 
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
 pub(super) fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    Ok(Response::public_json(&ProviderMetadata::of(call.sealgate.config.issuer.as_str()), SECONDS))
+    let config = &call.sealgate.config;
+    let document = ProviderMetadata::of(config.issuer.as_str(), config.tokens.groups_scope);
+    Ok(Response::public_json(&document, SECONDS))
 }

@@ -168,7 +168,7 @@ async fn standing(call: &Call<'_>, client: &Client, code: &Code) -> Result<User,
     require_session(call, code).await?;
     require_consent(call, client, code).await?;
     let known = client.incarnation;
-    let client = call.sealgate.store.client(&client.id).await?;
+    let client = call.sealgate.registered_client(&client.id).await?;
     let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == known) else {
         return Err(Refusal::invalid_grant("The client is no longer active.").into());
     };

@@ -302,6 +302,7 @@ mod tests {
                 acr: "1".into(),
                 amr: vec![],
                 grant_id: "g".into(),
+                groups: None,
             },
             scope: Scope::parse(scope).unwrap(),
             user: Arc::new(anna()),

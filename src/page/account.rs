@@ -61,6 +61,10 @@ pub enum PasswordProblem {
     TooShort,
     /// The new one is too long.
     TooLong,
+    /// The new one contains what the person is called.
+    Personal,
+    /// The new one is one of those that are tried first.
+    Common,
     /// The new one is the current one.
     Unchanged,
     /// The new one was not typed twice alike.
@@ -192,8 +196,8 @@ struct PasswordPage<'a> {
 
 impl PasswordPage<'_> {
     fn blames_new(&self) -> bool {
-        use PasswordProblem::{Different, TooLong, TooShort, Unchanged};
-        matches!(self.page.problem, Some(TooShort | TooLong | Unchanged | Different))
+        use PasswordProblem::{Common, Different, Personal, TooLong, TooShort, Unchanged};
+        matches!(self.page.problem, Some(TooShort | TooLong | Personal | Common | Unchanged | Different))
     }
 
     fn blames_current(&self) -> bool {
@@ -216,6 +220,8 @@ fn password_problem(t: &Messages, problem: PasswordProblem) -> String {
         PasswordProblem::WrongCurrent => t.password_wrong_current(),
         PasswordProblem::TooShort => t.password_too_short(),
         PasswordProblem::TooLong => t.password_too_long(),
+        PasswordProblem::Personal => t.password_personal(),
+        PasswordProblem::Common => t.password_common(),
         PasswordProblem::Unchanged => t.password_unchanged(),
         PasswordProblem::Different => t.password_different(),
         PasswordProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {

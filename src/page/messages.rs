@@ -75,6 +75,7 @@ messages! {
     rich consent_scope_profile = "consent-scope-profile" ();
     rich consent_scope_email = "consent-scope-email" ();
     rich consent_scope_phone = "consent-scope-phone" ();
+    rich consent_scope_groups = "consent-scope-groups" ();
     rich consent_scope_offline_access = "consent-scope-offline-access" ();
     rich consent_scope_other = "consent-scope-other" (scope);
     plain consent_nothing_stored = "consent-nothing-stored" ();

@@ -83,7 +83,7 @@ pub(super) struct ConsentLine<'a> {
 
 impl<'a> ConsentLine<'a> {
     pub(super) fn new(t: &Messages, line: &ScopeLine<'a>) -> Self {
-        let personal = matches!(line.scope, "openid" | "profile" | "email" | "phone");
+        let personal = matches!(line.scope, "openid" | "profile" | "email" | "phone" | "groups");
         Self { title: scope_title(t, line.scope), values: line.values, personal }
     }
 
@@ -99,6 +99,7 @@ pub(super) fn scope_title(t: &Messages, scope: &str) -> Markup {
         "profile" => t.consent_scope_profile(),
         "email" => t.consent_scope_email(),
         "phone" => t.consent_scope_phone(),
+        "groups" => t.consent_scope_groups(),
         "offline_access" => t.consent_scope_offline_access(),
         other => t.consent_scope_other(other),
     }

@@ -1,5 +1,7 @@
 //! What tokens and UserInfo say (OpenID Connect Core §2, §5; RFC 9068 §2.2).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::scope::{Scope, ScopeValue};
@@ -31,9 +33,24 @@ pub struct UserClaims {
     /// Number: `phone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
+    /// The groups that the person is in, none of them left out: `groups`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<BTreeSet<String>>,
 }
 
+/// The longest list of groups in a token, bytes of JSON: a token travels in a header, and most servers take 8 KiB for all
+/// of them.
+const LONGEST_GROUPS: usize = 4096;
+
 impl UserClaims {
+    /// The same for a token. More groups than fit are left out, all of them: part of them would quietly change what the person
+    /// may do. Who finds no `groups` in a token asks UserInfo.
+    pub fn in_token(user: &User, scope: Scope) -> Self {
+        let mut claims = Self::of(user, scope);
+        claims.groups = groups_in_token(user, scope);
+        claims
+    }
+
     /// The claims of this person that the scope covers.
     pub fn of(user: &User, scope: Scope) -> Self {
         let mut claims = Self::default();
@@ -50,8 +67,18 @@ impl UserClaims {
         if scope.contains(ScopeValue::Phone) {
             claims.phone_number.clone_from(&user.phone_number);
         }
+        if scope.contains(ScopeValue::Groups) {
+            claims.groups = Some(user.groups.clone());
+        }
         claims
     }
+}
+
+/// The groups of a person, where the scope covers them and a token has room for all.
+pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
+    // Quotes and a comma; what JSON escapes in them is rare, and invisible characters are refused.
+    let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
+    (scope.contains(ScopeValue::Groups) && size <= LONGEST_GROUPS).then(|| user.groups.clone())
 }
 
 /// The UserInfo response (OpenID Connect Core §5.3.2).
@@ -121,6 +148,9 @@ pub struct AccessTokenClaims {
     pub amr: Vec<String>,
     /// The grant that it belongs to: our own claim, so that ending the grant ends the token.
     pub grant_id: String,
+    /// The person's groups (§2.2.3.1), where the scope covers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<BTreeSet<String>>,
 }
 
 /// The claims of an assertion, which tells an application who sent a request.

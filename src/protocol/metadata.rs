@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::protocol::scope::ScopeValue;
+use crate::protocol::scope::{Scope, ScopeValue};
 
 /// The discovery document.
 #[derive(Debug, Serialize)]
@@ -29,7 +29,7 @@ pub struct ProviderMetadata {
     pub prompt_values_supported: [&'static str; 4],
     pub acr_values_supported: [&'static str; 1],
     pub ui_locales_supported: [&'static str; 2],
-    pub claims_supported: [&'static str; 15],
+    pub claims_supported: Vec<&'static str>,
     pub claims_parameter_supported: bool,
     pub request_parameter_supported: bool,
     pub request_uri_parameter_supported: bool,
@@ -38,9 +38,10 @@ pub struct ProviderMetadata {
 
 impl ProviderMetadata {
     /// The document of this issuer. The registration endpoint is always named, as the specification lists it; whether it
-    /// takes requests is the operator's choice.
-    pub fn of(issuer: &str) -> Self {
+    /// takes requests is the operator's choice. The scope `groups` and its claim are named where the operator switched them on.
+    pub fn of(issuer: &str, groups: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
+        let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
         let at = |path: &str| format!("{issuer}{path}");
         Self {
             issuer: issuer.to_owned(),
@@ -51,7 +52,7 @@ impl ProviderMetadata {
             registration_endpoint: at("/oauth/register"),
             revocation_endpoint: at("/oauth/revoke"),
             end_session_endpoint: at("/oauth/logout"),
-            scopes_supported: ScopeValue::ALL.into_iter().map(ScopeValue::as_str).collect(),
+            scopes_supported: scopes.values().map(ScopeValue::as_str).collect(),
             response_types_supported: ["code"],
             response_modes_supported: ["query", "fragment"],
             grant_types_supported: ["authorization_code", "refresh_token"],
@@ -79,7 +80,10 @@ impl ProviderMetadata {
                 "nonce",
                 "acr",
                 "amr",
-            ],
+            ]
+            .into_iter()
+            .chain(groups.then_some("groups"))
+            .collect(),
             claims_parameter_supported: false,
             request_parameter_supported: false,
             request_uri_parameter_supported: false,

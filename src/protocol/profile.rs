@@ -1,12 +1,8 @@
-//! What a person may be called, and what a password may be: the same rules wherever they are typed, on the account page,
-//! in the console or on the command line.
+//! What a person may be called: the same rules wherever it is typed, on the account page, in the console or on the command
+//! line.
 
 use url::Url;
 
-use crate::protocol::secret::Secret;
-
-/// The shortest password, characters (NIST SP 800-63B §5.1.1.2).
-pub const SHORTEST_PASSWORD: usize = 8;
 /// The longest password, bytes. A longer one is never anybody's.
 pub const LONGEST_PASSWORD: usize = 1024;
 /// The longest name, characters.
@@ -82,32 +78,6 @@ pub fn is_group(text: &str) -> bool {
     is_line(text, LONGEST_GROUP) && !text.contains(',') && text.trim() == text
 }
 
-/// Why a text cannot be a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PasswordFault {
-    /// Fewer than [`SHORTEST_PASSWORD`] characters.
-    #[error("a password has at least {SHORTEST_PASSWORD} characters")]
-    TooShort,
-    /// More than [`LONGEST_PASSWORD`] bytes.
-    #[error("a password has at most {LONGEST_PASSWORD} bytes")]
-    TooLong,
-}
-
-/// Whether a text can be a password.
-///
-/// # Errors
-/// The rule that it breaks.
-pub fn check_password(password: &Secret) -> Result<(), PasswordFault> {
-    let password = password.expose();
-    if password.chars().count() < SHORTEST_PASSWORD {
-        return Err(PasswordFault::TooShort);
-    }
-    if password.len() > LONGEST_PASSWORD {
-        return Err(PasswordFault::TooLong);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,15 +104,6 @@ mod tests {
             assert!(!is_line(&format!("Wi{letter}ki"), LONGEST_NAME), "{}", letter.escape_unicode());
         }
         assert!(UNSEEN.is_sorted() && UNSEEN.iter().all(|(first, last)| first <= last));
-    }
-
-    #[test]
-    fn a_password_is_measured_in_characters_below_and_bytes_above() {
-        let check = |text: &str| check_password(&Secret::new(text)).is_ok();
-        assert!(check("şifreleri"));
-        assert!(!check("şşşşşşş"));
-        assert!(check(&"x".repeat(1024)));
-        assert!(!check(&"x".repeat(1025)));
     }
 
     #[test]

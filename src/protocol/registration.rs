@@ -61,7 +61,11 @@ impl ClientMetadata {
         };
         let grant_types = grant_types(&members)?;
         let scope = match text(&members, "scope")? {
-            Some(list) => Scope::parse(list).map_err(|_| invalid("The scope names an unknown value."))?,
+            // What only an operator gives is as unknown to strangers as what there is not.
+            Some(list) => Scope::parse(list)
+                .ok()
+                .filter(|scope| scope.is_subset_of(Scope::all()))
+                .ok_or(invalid("The scope names an unknown value."))?,
             None => Scope::all(),
         };
         Ok(Self {

@@ -1,4 +1,5 @@
-//! Scopes (RFC 6749 §3.3): the five that the provider knows, as a set.
+//! Scopes (RFC 6749 §3.3) that the provider knows, as a set: the specification's five, and `groups`, which an operator
+//! switches on and gives to clients one by one.
 
 use std::fmt;
 
@@ -17,11 +18,14 @@ pub enum ScopeValue {
     Phone,
     /// A refresh token may be issued.
     OfflineAccess,
+    /// `groups`.
+    Groups,
 }
 
 impl ScopeValue {
     /// Every value, in the order of the discovery document.
-    pub const ALL: [Self; 5] = [Self::OpenId, Self::Profile, Self::Email, Self::Phone, Self::OfflineAccess];
+    pub const ALL: [Self; 6] =
+        [Self::OpenId, Self::Profile, Self::Email, Self::Phone, Self::OfflineAccess, Self::Groups];
 
     /// The value on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -31,6 +35,7 @@ impl ScopeValue {
             Self::Email => "email",
             Self::Phone => "phone",
             Self::OfflineAccess => "offline_access",
+            Self::Groups => "groups",
         }
     }
 
@@ -47,9 +52,9 @@ impl Scope {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// Every value that the provider knows.
+    /// The specification's values: what a client may ask for where nobody says otherwise. `groups` is not among them.
     pub fn all() -> Self {
-        ScopeValue::ALL.into_iter().collect()
+        Self(!ScopeValue::Groups.bit()).intersection(ScopeValue::ALL.into_iter().collect())
     }
 
     /// Reads a space-separated list (RFC 6749 §3.3). Repeated values count once.
@@ -110,7 +115,7 @@ impl Scope {
 
 /// A scope list names a value that the provider does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the scopes are openid, profile, email, phone and offline_access")]
+#[error("the scopes are openid, profile, email, phone, offline_access and groups")]
 pub struct UnknownScope;
 
 impl FromIterator<ScopeValue> for Scope {
@@ -163,6 +168,12 @@ mod tests {
     fn an_unknown_value_is_refused() {
         assert_eq!(Scope::parse("openid foo:bar"), Err(UnknownScope));
         assert_eq!(Scope::parse("OpenID"), Err(UnknownScope));
+    }
+
+    #[test]
+    fn groups_are_not_given_by_default() {
+        assert_eq!(Scope::all().to_string(), "openid profile email phone offline_access");
+        assert_eq!(Scope::parse("groups openid").unwrap().to_string(), "openid groups");
     }
 
     #[test]

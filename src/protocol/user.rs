@@ -181,7 +181,7 @@ impl User {
 }
 
 /// Small letters without the marks that Turkish writes on them, for people who type without them.
-fn plain_letters(text: &str) -> String {
+pub fn plain_letters(text: &str) -> String {
     let plain = |letter| match letter {
         'ç' => 'c',
         'ğ' => 'g',

@@ -105,7 +105,7 @@ export const STATES = [
   {
     name: "account-password-wrong", as: "first",
     show: (page) => post(page, `${ISSUER}/account/password`,
-      { "#current": "x", "#new": "one two three", "#again": "three two one" }, "#password-submit"),
+      { "#current": "x", "#new": "one two three four", "#again": "four three two one" }, "#password-submit"),
   },
   { name: "account-sessions", as: "first", show: at(`${ISSUER}/account/sessions`) },
   { name: "account-applications", as: "first", show: at(`${ISSUER}/account/applications`) },

@@ -113,7 +113,7 @@ fn every_fault_of_a_new_client_is_told_at_once() {
              127.0.0.1 or [::1]",
             "the redirect URI \"https://wiki.example.test/#f\" is refused: a redirect URI has no fragment",
             "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
-            "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone and offline_access",
+            "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone, offline_access and groups",
             "a public client has no secret, so its authentication method is none, not client_secret_basic",
         ]
     );

@@ -181,8 +181,30 @@ fn a_password_comes_from_standard_input_only() {
     assert_eq!(output.status.code(), Some(2));
     let with_stdin = [&arguments[..], &["--password-stdin"]].concat();
     assert_eq!(site.errors(&with_stdin, ""), ["standard input holds no password"]);
-    assert_eq!(site.errors(&with_stdin, "short\n"), ["a password has at least 8 characters"]);
+    assert_eq!(site.errors(&with_stdin, "short\n"), ["a password has at least 15 characters; a few words are enough"]);
     assert_eq!(site.errors(&with_stdin, &"x".repeat(1025)), ["a password has at most 1024 bytes"]);
+}
+
+#[test]
+fn a_password_that_is_tried_first_is_refused() {
+    let site = Site::new();
+    let add = ["user", "add", "--email", "anna.oz@example.test", "--name", "Anna Öz", "--username", "annao"];
+    let add = [&add[..], &["--password-stdin"]].concat();
+    for (password, told) in [
+        ("password", "at least 15 characters"),
+        ("passwordpassword", "easy to guess"),
+        ("ANNA likes mountains", "name, username or address"),
+        ("x anna.oz@example.test", "name, username or address"),
+        ("the annao of the north", "name, username or address"),
+    ] {
+        let errors = site.errors(&add, password);
+        assert!(errors.len() == 1 && errors[0].contains(told), "{password}: {errors:?}");
+    }
+    site.json_with(&add, PASSWORD);
+    let set = ["user", "set-password", "annao", "--password-stdin"];
+    assert!(site.errors(&set, "qwertyuiopasdfgh")[0].contains("easy to guess"));
+    assert!(site.errors(&set, "anna anna anna anna")[0].contains("name, username or address"));
+    site.json_with(&set, OTHER_PASSWORD);
 }
 
 #[test]
@@ -229,4 +251,34 @@ fn no_answer_about_a_person_holds_a_hash() {
         assert!(!printed.contains("argon2") && !printed.contains("password"), "{printed}");
     }
     assert!(!names(&site.json(&["user", "show", &sub])).contains(&"password"));
+}
+
+#[test]
+fn the_audit_trail_is_exported_for_other_programs() {
+    let site = Site::new();
+    let sub = site.add_user("anna@example.test");
+    // More than a page.
+    for number in 0..120 {
+        site.json(&["user", "set", &sub, "--name", &format!("Anna {number}")]);
+    }
+    let lines = site.text(&["audit", "export"]);
+    let events: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 121);
+    assert_eq!((&events[0]["kind"], &events[120]["kind"]), (&json!("user_changed"), &json!("user_created")));
+    let ids: std::collections::BTreeSet<&str> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 121);
+    assert_eq!(site.text(&["audit", "export", "--until", "2001-01-01"]), "");
+    // A file of its own, that nobody else reads.
+    let file = site.store_directory().with_file_name("trail.csv");
+    let to = ["audit", "export", "--kind", "user_created", "--format", "csv", "--to", file.to_str().unwrap()];
+    assert_eq!(site.json(&to)["events"], 1);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let rows: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert!(rows.len() == 2 && rows[0].starts_with("\"id\",\"happened_at\",\"kind\""), "{text}");
+    assert!(rows[1].contains("Z\",\"user_created\",\"operator\"") && rows[1].contains(&sub), "{text}");
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions()) & 0o777,
+        0o600
+    );
+    assert!(site.errors(&to, "")[0].contains("trail.csv"), "an old file is not written over");
 }

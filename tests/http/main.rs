@@ -24,6 +24,7 @@ mod console;
 mod contention;
 mod discovery;
 mod flood;
+mod groups;
 mod interaction;
 mod jwks;
 mod jwt;

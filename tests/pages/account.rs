@@ -39,6 +39,8 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
     for (name, problem) in [
         ("current", PasswordProblem::WrongCurrent),
         ("short", PasswordProblem::TooShort),
+        ("personal", PasswordProblem::Personal),
+        ("common", PasswordProblem::Common),
         ("long", PasswordProblem::TooLong),
         ("unchanged", PasswordProblem::Unchanged),
         ("different", PasswordProblem::Different),

@@ -113,6 +113,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         ScopeLine { scope: "profile", values: &sample.values },
         ScopeLine { scope: "email", values: &email },
         ScopeLine { scope: "phone", values: &[] },
+        ScopeLine { scope: "groups", values: &sample.values },
         ScopeLine { scope: client, values: &[] },
     ];
     let consent = Consent {

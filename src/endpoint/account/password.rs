@@ -12,11 +12,10 @@ use crate::endpoint::known_browser;
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor::{self, Visitor};
 use crate::page::{Done, PasswordChange, PasswordProblem};
-use crate::password::Line;
+use crate::password::{Line, Owner, PasswordFault, check_password};
 use crate::protocol::audit::AuditKind;
 use crate::protocol::grant::EndReason;
 use crate::protocol::params::Params;
-use crate::protocol::profile::{PasswordFault, check_password};
 use crate::protocol::secret::Secret;
 use crate::protocol::session::{Session, SignIn, Step};
 use crate::protocol::user::User;
@@ -29,7 +28,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         return Ok(show(call, &visitor, StatusCode::OK, None));
     }
     let form = visitor.form(call, PAGE)?;
-    let (current, new) = match typed(&form)? {
+    let (current, new) = match typed(&form, &visitor.user)? {
         Ok(passwords) => passwords,
         Err(problem) => return Ok(show(call, &visitor, StatusCode::OK, Some(problem))),
     };
@@ -62,13 +61,16 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
 }
 
 /// The current password and the new one, or what is wrong with the new one.
-fn typed(form: &Params) -> Result<Result<(Secret, Secret), PasswordProblem>, Failure> {
+fn typed(form: &Params, user: &User) -> Result<Result<(Secret, Secret), PasswordProblem>, Failure> {
     let field = |name| -> Result<Secret, Failure> { Ok(Secret::new(form.one(name)?.unwrap_or_default())) };
     let (current, new, again) = (field("current")?, field("new")?, field("again")?);
-    if let Err(fault) = check_password(&new) {
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    if let Err(fault) = check_password(&new, &owner) {
         return Ok(Err(match fault {
             PasswordFault::TooShort => PasswordProblem::TooShort,
             PasswordFault::TooLong => PasswordProblem::TooLong,
+            PasswordFault::Personal => PasswordProblem::Personal,
+            PasswordFault::Common => PasswordProblem::Common,
         }));
     }
     if new != again {

@@ -69,7 +69,7 @@ impl Typed {
     /// What was sent. `client_type` is that of a client that is there already: it does not change.
     pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
-        let ticked = ScopeValue::ALL.into_iter().filter(|value| form.has(&format!("scope_{}", value.as_str())));
+        let ticked = Scope::all().values().filter(|value| form.has(&format!("scope_{}", value.as_str())));
         let public = match client_type {
             Some(known) => known == ClientType::Public,
             None => form.one("type")? == Some("public"),
@@ -152,7 +152,9 @@ impl Sound {
         client.auth_method = self.auth_method;
         client.redirect_uris = self.redirect_uris.iter().cloned().chain(trial).collect();
         client.post_logout_redirect_uris.clone_from(&self.post_logout_redirect_uris);
-        client.scope = self.scope;
+        // Only an operator gives and takes it.
+        let groups: Scope = [ScopeValue::Groups].into_iter().collect();
+        client.scope = self.scope.union(client.scope.intersection(groups));
     }
 
     /// Both grants, or the one where no refresh token can be asked for.

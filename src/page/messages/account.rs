@@ -51,6 +51,8 @@ messages! {
     plain password_wrong_current = "password-wrong-current" ();
     plain password_too_short = "password-too-short" ();
     plain password_too_long = "password-too-long" ();
+    plain password_personal = "password-personal" ();
+    plain password_common = "password-common" ();
     plain password_unchanged = "password-unchanged" ();
     plain password_different = "password-different" ();
     plain password_throttled_seconds = "password-throttled-seconds" (seconds);

@@ -1,0 +1,138 @@
+//! What a password may be, by NIST SP 800-63B-4 §3.1.1.2: long, none of those that are tried first, and nothing that says
+//! whose it is. No rules about digits and signs, which make passwords weaker.
+
+use crate::protocol::profile::LONGEST_PASSWORD;
+use crate::protocol::secret::Secret;
+use crate::protocol::user::{Email, plain_letters};
+use crate::protocol::username::Username;
+
+/// The shortest password, characters: what NIST asks where it is the only factor of a sign-in, as it is here.
+pub const SHORTEST_PASSWORD: usize = 15;
+
+/// The shortest name that a password must not contain, characters: with less, too many good ones would be refused.
+const SHORTEST_NAME: usize = 4;
+
+/// Guesses below which a password falls to whoever tries the likely ones first (zxcvbn's score 3).
+const FEWEST_GUESSES_LOG10: f64 = 8.0;
+
+/// Why a text cannot be a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordFault {
+    /// Fewer than [`SHORTEST_PASSWORD`] characters.
+    #[error("a password has at least {SHORTEST_PASSWORD} characters; a few words are enough")]
+    TooShort,
+    /// More than [`LONGEST_PASSWORD`] bytes.
+    #[error("a password has at most {LONGEST_PASSWORD} bytes")]
+    TooLong,
+    /// It contains what the person is called.
+    #[error("the password contains the person's name, username or address, which are tried first; take another")]
+    Personal,
+    /// It is one of those that are tried first.
+    #[error(
+        "the password is easy to guess: a common one, a row of keys or a repetition; take a few words that do not belong \
+         together"
+    )]
+    Common,
+}
+
+/// Whose password it is to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner<'a> {
+    /// Their address.
+    pub email: &'a Email,
+    /// Their username.
+    pub username: Option<&'a Username>,
+    /// Their full name.
+    pub name: &'a str,
+}
+
+/// Whether a text can be this person's password.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn check_password(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
+    let password = password.expose();
+    if password.chars().count() < SHORTEST_PASSWORD {
+        return Err(PasswordFault::TooShort);
+    }
+    if password.len() > LONGEST_PASSWORD {
+        return Err(PasswordFault::TooLong);
+    }
+    let plain = plain_letters(password);
+    if owner.called().iter().any(|name| plain.contains(name)) {
+        return Err(PasswordFault::Personal);
+    }
+    // It looks at the first hundred characters only.
+    if zxcvbn::zxcvbn(password, &[]).guesses_log10() < FEWEST_GUESSES_LOG10 {
+        return Err(PasswordFault::Common);
+    }
+    Ok(())
+}
+
+impl Owner<'_> {
+    /// What they are called, in small letters without marks: the address, what stands before its @, the username, the name and
+    /// its words.
+    fn called(&self) -> Vec<String> {
+        let address = self.email.as_str();
+        let local = address.split('@').next().unwrap_or_default();
+        let joined: String = self.name.split_whitespace().collect();
+        let names = [address, local, self.name.trim(), &joined].into_iter();
+        let names = names.chain(self.username.map(Username::as_str)).chain(self.name.split_whitespace());
+        names.map(plain_letters).filter(|name| name.chars().count() >= SHORTEST_NAME).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(password: &str) -> Result<(), PasswordFault> {
+        let email = Email::parse("ayse.isik@example.test").unwrap();
+        let username = Username::parse("aisik34").unwrap();
+        let owner = Owner { email: &email, username: Some(&username), name: "Ayşe Nur Işıkoğlu" };
+        check_password(&Secret::new(password), &owner)
+    }
+
+    #[test]
+    fn a_password_is_measured_in_characters_below_and_bytes_above() {
+        assert_eq!(check("şifreleri sakla"), Ok(()));
+        assert_eq!(check("şşşşşşşşşşşşşş"), Err(PasswordFault::TooShort));
+        let words = "at zımba pil doğru ".repeat(60);
+        assert_eq!(check(words.get(..64).unwrap()), Ok(()), "64 and more are taken (NIST)");
+        assert_eq!(check(&format!("zürafa kalem {}", "x".repeat(1025))), Err(PasswordFault::TooLong));
+    }
+
+    #[test]
+    fn what_is_tried_first_is_refused() {
+        for common in [
+            "passwordpassword",
+            "123456789012345",
+            "qwertyuiopasdfghjkl",
+            "aaaaaaaaaaaaaaaaaaaa",
+            "Password12345678",
+            "abcabcabcabcabcabc",
+            "111111111111111111",
+        ] {
+            assert_eq!(check(common), Err(PasswordFault::Common), "{common}");
+        }
+        for good in ["correct horse battery staple", "doğru at pil zımba", "kkQ3-x9_aZ71-Lm0w"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn whose_it_is_does_not_stand_in_it() {
+        for personal in [
+            "benim adim ayse simdi",
+            "BENİM ADIM AYŞE ŞİMDİ",
+            "xx ISIKOGLU 1985 yaz",
+            "ayse.isik@example.test!",
+            "my name is aisik34, yes",
+            "aysenurisikoglu2026",
+        ] {
+            assert_eq!(check(personal), Err(PasswordFault::Personal), "{personal}");
+        }
+        // A name of three letters is in too many words.
+        assert_eq!(check("nurtopu gibi bir sabah"), Ok(()));
+    }
+}

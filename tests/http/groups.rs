@@ -1,0 +1,86 @@
+//! The scope `groups`: for clients that an operator gave it, where it is switched on.
+
+use std::collections::BTreeSet;
+
+use sealgate::protocol::client::{Client, ClientId};
+use sealgate::protocol::scope::{Scope, ScopeValue};
+use serde_json::{Value, json};
+
+use crate::support::{Provider, Tokens, jwt_claims};
+
+const ON: &str = "[tokens]\ngroups_scope = true";
+
+async fn may_ask(provider: &Provider, client: &str) {
+    let scope = Scope::all().union([ScopeValue::Groups].into_iter().collect());
+    let change = |client: &mut Client| client.scope = scope;
+    provider.sealgate.store.change_client(&ClientId::parse(client).unwrap(), change).await.unwrap().unwrap();
+}
+
+async fn put_anna_into(provider: &Provider, groups: impl IntoIterator<Item = String>) {
+    let groups: BTreeSet<String> = groups.into_iter().collect();
+    let change = |user: &mut sealgate::protocol::user::User| user.groups.clone_from(&groups);
+    provider.sealgate.store.change_user(provider.anna.sub, change).await.unwrap().unwrap();
+}
+
+/// The claim in the ID token, the access token and UserInfo.
+async fn told(provider: &Provider, tokens: &Tokens) -> [Value; 3] {
+    let info = provider.userinfo(&tokens.access).await.json();
+    [jwt_claims(&tokens.id)["groups"].clone(), jwt_claims(&tokens.access)["groups"].clone(), info["groups"].clone()]
+}
+
+async fn document(provider: &Provider) -> Value {
+    provider.get("/.well-known/openid-configuration").await.json()
+}
+
+#[tokio::test]
+async fn a_client_that_may_ask_learns_the_groups() {
+    let provider = Provider::with(ON).await;
+    may_ask(&provider, "c1").await;
+    put_anna_into(&provider, ["staff".to_owned(), "Muhasebe Ekibi".to_owned()]).await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[("scope", "openid groups")])).await;
+    let consent = browser.sign_in(&page, "anna@example.test").await;
+    assert!(consent.text().contains("groups that you are in") && consent.text().contains("Muhasebe Ekibi"));
+    let tokens = provider.c1().tokens("openid groups offline_access").await;
+    assert_eq!(told(&provider, &tokens).await, [(); 3].map(|()| json!(["Muhasebe Ekibi", "staff"])));
+    assert_eq!(told(&provider, &provider.c1().tokens("openid profile").await).await, [(); 3].map(|()| Value::Null));
+    // None is said as none, and a refresh says what is so by then.
+    put_anna_into(&provider, []).await;
+    let refreshed = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
+    assert_eq!(told(&provider, &refreshed).await, [(); 3].map(|()| json!([])));
+    let document = document(&provider).await;
+    assert!(document["scopes_supported"].as_array().unwrap().contains(&json!("groups")));
+    assert!(document["claims_supported"].as_array().unwrap().contains(&json!("groups")));
+}
+
+#[tokio::test]
+async fn nobody_else_gets_it() {
+    let provider = Provider::with(ON).await;
+    let refused = provider.browser().open(&provider.c1().authorize(&[("scope", "openid groups")])).await;
+    assert_eq!(refused.returned("error").as_deref(), Some("invalid_scope"));
+    // Switched off, it is as unknown as ever, whoever was given it.
+    let provider = Provider::new().await;
+    may_ask(&provider, "c1").await;
+    let refused = provider.browser().open(&provider.c1().authorize(&[("scope", "openid groups")])).await;
+    assert_eq!(refused.returned("error").as_deref(), Some("invalid_scope"));
+    assert!(!document(&provider).await.to_string().contains("groups"));
+}
+
+#[tokio::test]
+async fn more_groups_than_a_token_holds_stand_at_userinfo() {
+    let provider = Provider::with(ON).await;
+    may_ask(&provider, "c1").await;
+    let many: Vec<String> = (0..100).map(|number| format!("{number:03}{}", "x".repeat(97))).collect();
+    put_anna_into(&provider, many.clone()).await;
+    let tokens = provider.c1().tokens("openid groups").await;
+    assert_eq!(told(&provider, &tokens).await, [Value::Null, Value::Null, json!(many)]);
+    assert!(tokens.access.len() < 2048 && tokens.id.len() < 2048);
+}
+
+#[tokio::test]
+async fn a_client_that_registers_itself_cannot_take_it() {
+    let provider = Provider::with(&format!("[registration]\nmode = \"open\"\n{ON}")).await;
+    let body = json!({"redirect_uris": ["https://rp.test/cb"], "scope": "openid groups"}).to_string();
+    let json = [("content-type", "application/json")];
+    provider.request("POST", "/oauth/register", &json, &body).await.assert_error(400, "invalid_client_metadata");
+}
