@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::content::Chrome;
 use super::messages::{Markup, Messages};
-use super::moment::moment;
+use super::moment::{moment, moment_with_seconds};
 use super::shell::{Inside, Place, Shell};
 use super::{Pages, rendered};
 
@@ -144,6 +144,10 @@ struct EventWords<'a> {
     /// Said to the person whom it is about, where it was not they.
     others_doing: Option<String>,
     at: Markup,
+    /// The same to the second.
+    exactly_at: Markup,
+    /// More, in the words of the page's language.
+    detail: Option<Detail<'a>>,
     /// Said where it stands for several.
     count: Option<String>,
 }
@@ -161,7 +165,16 @@ impl<'a> EventWords<'a> {
         let of_others = matches!(line.actor, AuditActor::Administrator(_) | AuditActor::Operator);
         let others_doing = of_others.then(|| t.activity_by_administrator());
         let count = (line.count > 1).then(|| t.event_count(line.count));
-        Self { line, title: kind_words(t, line.kind), actor, others_doing, at: moment(t, line.at), count }
+        Self {
+            line,
+            title: kind_words(t, line.kind),
+            actor,
+            others_doing,
+            at: moment(t, line.at),
+            exactly_at: moment_with_seconds(t, line.at),
+            detail: line.detail.map(|detail| Detail::new(t, detail)),
+            count,
+        }
     }
 
     /// What the client or application is called, as long as it is there: its id says nothing to people.
@@ -209,6 +222,62 @@ fn kind_words(t: &Messages, kind: &str) -> String {
     }
 }
 
+/// What the trail says beside an event.
+enum Detail<'a> {
+    Words(String),
+    /// Names of scopes, keys or settings, or the words of a newer program.
+    Code(&'a str),
+}
+
+impl<'a> Detail<'a> {
+    fn new(t: &Messages, detail: &'a str) -> Self {
+        let counts = || ended_words(t, detail);
+        let words = detail.split(", ").map(|part| part_words(t, part)).collect::<Option<Vec<_>>>().or_else(counts);
+        words.map_or(Self::Code(detail), |words| Self::Words(words.join(", ")))
+    }
+}
+
+fn part_words(t: &Messages, part: &str) -> Option<String> {
+    Some(match part {
+        "wrong" => t.detail_wrong_password(),
+        "throttled" => t.detail_throttled(),
+        "at the password change" => t.detail_at_password_change(),
+        "of many accounts or addresses" => t.detail_of_many(),
+        "groups and roles" => t.detail_groups_and_roles(),
+        "name" => t.detail_name(),
+        "phone number" => t.detail_phone_number(),
+        "picture" => t.detail_picture(),
+        "all others" => t.detail_all_others(),
+        "refresh token" => t.detail_refresh_token(),
+        "access token" => t.detail_access_token(),
+        "code" => t.detail_code(),
+        "never used" => t.detail_never_used(),
+        "settings" => t.detail_settings(),
+        "approval lost" => t.detail_approval_lost(),
+        "disable" => t.detail_disabled(),
+        "enable" => t.detail_enabled(),
+        "approve" => t.detail_approved(),
+        "withdraw approval" => t.detail_approval_withdrawn(),
+        "trials on" => t.detail_trials_on(),
+        "trials off" => t.detail_trials_off(),
+        "nothing has changed" => t.detail_nothing_changed(),
+        part if part.starts_with("session ") => t.detail_one_session(),
+        part if part.starts_with("rotate_secret ") => t.detail_new_secret(),
+        _ => return None,
+    })
+}
+
+/// What has ended, and how much of it: `sessions 2 grants 1`, or one of the two.
+fn ended_words(t: &Messages, detail: &str) -> Option<Vec<String>> {
+    let words: Vec<&str> = detail.split(' ').collect();
+    let pair = |pair: &[&str]| match *pair {
+        ["sessions", count] => count.parse::<u64>().ok().map(|count| t.detail_sessions(count)),
+        ["grants", count] => count.parse::<u64>().ok().map(|count| t.detail_grants(count)),
+        _ => None,
+    };
+    words.chunks(2).map(pair).collect()
+}
+
 #[derive(Template)]
 #[template(path = "account/activity.html")]
 struct ActivityPage<'a> {
@@ -233,5 +302,29 @@ impl AuditPage<'_> {
 
     fn is_first(&self, field: AuditField) -> bool {
         self.page.faults.first() == Some(&field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Language;
+
+    #[test]
+    fn what_the_program_says_beside_an_event_is_in_the_readers_language() {
+        let t = Messages::load(Language::Turkish).unwrap();
+        for (said, words) in [
+            ("wrong", "Hatalı parola"),
+            ("wrong, at the password change", "Hatalı parola, parola değiştirilirken"),
+            ("name, picture", "Ad, Profil fotoğrafı"),
+            ("sessions 2 grants 1", "Sonlandırılan oturum: 2, Sonlandırılan erişim: 1"),
+            ("grants 3", "Sonlandırılan erişim: 3"),
+            ("session 0G", "Bir oturum"),
+        ] {
+            assert!(matches!(Detail::new(&t, said), Detail::Words(found) if found == words), "{said}");
+        }
+        for code in ["openid email", "sessions many", "sessions", "login.window_seconds", "", "name, x"] {
+            assert!(matches!(Detail::new(&t, code), Detail::Code(found) if found == code), "{code}");
+        }
     }
 }

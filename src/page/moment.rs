@@ -1,17 +1,50 @@
-//! When something was, in words. The server knows no reader's time zone, so it writes UTC; the script of the pages turns
-//! it into the reader's own.
+//! When something was, in words, in the order in which the reader's language writes a date. The server knows no reader's
+//! time zone, so it writes UTC; the script of the pages turns it into the reader's own.
+
+use std::fmt::Write as _;
 
 use askama::filters::Safe;
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Utc};
 
 use super::messages::{Markup, Messages};
 
-/// A `time` element for so many seconds since 1970.
+/// A `time` element for so many seconds since 1970, to the minute.
 pub(super) fn moment(t: &Messages, seconds: u64) -> Markup {
+    element(seconds, &t.moment_pattern(), "")
+}
+
+/// The same to the second, for what is compared with a log.
+pub(super) fn moment_with_seconds(t: &Messages, seconds: u64) -> Markup {
+    element(seconds, &t.moment_pattern_seconds(), " data-seconds")
+}
+
+fn element(seconds: u64, pattern: &str, attribute: &str) -> Markup {
     let at = i64::try_from(seconds).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
     let at = at.unwrap_or_default();
-    let (day, month) = (u64::from(at.day()), u64::from(at.month()));
-    let words = t.moment(day, month, at.format("%Y").to_string(), at.format("%H:%M").to_string());
-    // The words are our own; what stands in them is digits.
-    Safe(format!("<time datetime=\"{}\">{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
+    let mut words = String::new();
+    // A pattern of ours that chrono does not know leaves the time out; the test below sees that none does.
+    let _ = write!(words, "{}", at.format(pattern));
+    // The words are our own; what stands in them is digits and the names of months.
+    Safe(format!("<time datetime=\"{}\"{attribute}>{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Language;
+
+    #[test]
+    fn a_date_is_written_in_the_order_of_its_language() {
+        // 22 November 2026, 14:05:09 UTC.
+        let at = 1_795_356_309;
+        for (language, minutes, seconds) in [
+            (Language::English, "22 Nov 2026, 14:05 UTC", "22 Nov 2026, 14:05:09 UTC"),
+            (Language::Turkish, "22.11.2026 14:05 UTC", "22.11.2026 14:05:09 UTC"),
+        ] {
+            let t = Messages::load(language).unwrap();
+            let element = |attribute, words| format!("<time datetime=\"2026-11-22T14:05:09Z\"{attribute}>{words}</time>");
+            assert_eq!(moment(&t, at).0, element("", minutes));
+            assert_eq!(moment_with_seconds(&t, at).0, element(" data-seconds", seconds));
+        }
+    }
 }

@@ -31,12 +31,16 @@ for (const hint of document.querySelectorAll("[data-caps-of]")) {
 }
 
 // Times in the reader's own zone. The server writes them in UTC, since it knows no other.
+// The order of a date is that of the page's language.
 const language = document.documentElement.lang;
 for (const element of document.querySelectorAll("time[datetime]")) {
   const at = new Date(element.dateTime);
   if (Number.isNaN(at.getTime())) continue;
   element.title = element.textContent;
-  element.textContent = at.toLocaleString(language, { dateStyle: "medium", timeStyle: "short" });
+  const month = language === "tr" ? "2-digit" : "short";
+  const second = "seconds" in element.dataset ? "2-digit" : undefined;
+  element.textContent = at.toLocaleString(language === "tr" ? "tr" : "en-GB",
+    { day: language === "tr" ? "2-digit" : "numeric", month, year: "numeric", hour: "2-digit", minute: "2-digit", second });
 }
 
 // Days that are asked for are the reader's own, like the times.

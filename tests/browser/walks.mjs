@@ -238,7 +238,7 @@ export const WALKS = [
       await page.waitForURL(`${APP}/report?month=11`);
       assert.match(await page.textContent("body"), new RegExp(first(LANE)));
       await page.goto(`${APP}/staff/`);
-      assert.equal(await heading(page), words({ en: "No access", tr: "Erişim izniniz yok" }));
+      assert.equal(await heading(page), words({ en: "You do not have access", tr: "Erişim yetkiniz yok" }));
       await press(page, "a.button");
       await page.waitForSelector("#login-submit, .account");
     },

@@ -197,7 +197,7 @@ async fn a_new_password_that_will_not_do_is_refused_before_the_current_one_is_ch
     let browser = with_anna(&provider).await;
     for (new, again, told) in [
         ("short", "short", "too short"),
-        (NEW, "another password", "not the same"),
+        (NEW, "another password", "do not match"),
         ("", "", "too short"),
         ("passwordpassword", "passwordpassword", "easy to guess"),
         ("anna goes to the sea", "anna goes to the sea", "contains your name"),
@@ -209,7 +209,7 @@ async fn a_new_password_that_will_not_do_is_refused_before_the_current_one_is_ch
         assert!(!page.text().contains(&format!("value=\"{new}\"")) || new.is_empty(), "a password comes back");
     }
     // None of it was a guess.
-    assert!(change_password(&browser, "wrong", NEW, NEW).await.text().contains("current password is not right"));
+    assert!(change_password(&browser, "wrong", NEW, NEW).await.text().contains("current password is incorrect"));
     assert!(change_password(&browser, PASSWORD, NEW, NEW).await.text().contains("was changed"));
 }
 
@@ -219,7 +219,7 @@ async fn guesses_at_the_current_password_count_with_those_at_the_sign_in_of_the_
     let browser = with_anna(&provider).await;
     for _ in 0..3 {
         let page = change_password(&browser, "wrong", NEW, NEW).await;
-        assert!(page.status == 200 && page.text().contains("current password is not right"), "{page:?}");
+        assert!(page.status == 200 && page.text().contains("current password is incorrect"), "{page:?}");
     }
     let page = change_password(&browser, PASSWORD, NEW, NEW).await;
     assert_eq!(page.status, 429);
@@ -254,11 +254,11 @@ async fn sessions_are_shown_and_ended_one_by_one_or_all_others_at_once() {
     let silent = provider.c1().authorize(&[("prompt", "none")]);
     assert_code(&phone.open(&silent).await);
     let page = browser.submit(&page, &[("session", &id)]).await;
-    assert!(page.text().contains("The session has ended."), "{page:?}");
+    assert!(page.text().contains("The session was ended."), "{page:?}");
     phone.open(&silent).await.assert_error_redirect("login_required");
     assert_code(&tablet.open(&silent).await);
     let page = browser.submit(&page, &[("others", "yes")]).await;
-    assert!(page.text().contains("You are signed in nowhere else."), "{page:?}");
+    assert!(page.text().contains("You are not signed in anywhere else."), "{page:?}");
     tablet.open(&silent).await.assert_error_redirect("login_required");
     assert_code(&browser.open(&silent).await);
 }
@@ -289,12 +289,12 @@ async fn applications_with_access_are_shown_in_plain_words_and_can_be_put_out() 
     let tokens = Tokens::of(&provider.c1().redeem(&code).await);
     let page = browser.get("/account/applications").await;
     let html = page.text();
-    for words in ["Client c1", "Your email address", "Access while you are away", "Since "] {
+    for words in ["Client c1", "Your email address", "Access while you are away", "Allowed: "] {
         assert!(html.contains(words), "{words}: {html}");
     }
     assert!(!html.contains("Your phone number") && !html.contains("Client c2"));
     let page = browser.submit(&page, &[("client", "c1")]).await;
-    assert!(page.text().contains("The access was withdrawn.") && page.text().contains("not given any application"));
+    assert!(page.text().contains("access was removed.") && page.text().contains("not given any application"));
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
     provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     let asked = browser.open(&provider.c1().authorize(&[])).await;
@@ -310,7 +310,7 @@ async fn the_page_speaks_to_the_person_in_use_and_offers_the_others() {
     let switch = page.text().split("href=\"").find(|part| part.contains("select_account")).unwrap();
     let switch = switch.split('"').next().unwrap().replace("&#38;", "&");
     let chooser = browser.open(&switch).await;
-    assert!(chooser.text().contains("Which account do you want to manage?"), "{chooser:?}");
+    assert!(chooser.text().contains("Choose the account that you want to manage."), "{chooser:?}");
     let account = browser.submit(&chooser, &[("account", &provider.anna.sub.to_string())]).await;
     assert!(account.text().contains("<bdi>anna@example.test</bdi>"), "{account:?}");
 
@@ -349,10 +349,10 @@ async fn recent_activity_shows_a_persons_own_events_and_nobody_elses() {
     change_password(&browser, PASSWORD, NEW, NEW).await;
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     let page = browser.get("/account/activity").await;
-    for words in ["Signed in", "A sign-in failed", "Access was allowed", "Client c1", "The password was changed"] {
+    for words in ["Signed in", "Sign-in failed", "Access allowed", "Client c1", "Password changed"] {
         assert!(page.text().contains(words), "{words}: {page:?}");
     }
     let of_ben = ben.get("/account/activity").await;
-    assert!(of_ben.text().contains("Signed in") && !of_ben.text().contains("A sign-in failed"), "{of_ben:?}");
+    assert!(of_ben.text().contains("Signed in") && !of_ben.text().contains("Sign-in failed"), "{of_ben:?}");
     assert_eq!(ben.get("/account/activity?after=x").await.status, 200);
 }

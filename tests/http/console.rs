@@ -160,7 +160,7 @@ async fn a_sign_in_that_is_too_old_is_asked_for_again_and_comes_back() {
     let login = anna.open("/console/users").await;
     assert_login(&login);
     let page = anna.sign_in(&login, ANNA).await;
-    assert!(page.status == 200 && page.text().contains("users-find") || page.text().contains("Find by email"));
+    assert!(page.status == 200 && page.text().contains("users-find") || page.text().contains("Search by email"));
     // The account page does not mind.
     provider.wait(3600);
     assert_eq!(anna.get("/account").await.status, 200);
@@ -216,16 +216,16 @@ async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
     let many = (0..21).map(|number| format!("https://rp.test/{number}")).collect::<Vec<_>>().join("\n");
     for (field, uris, told) in [
         ("redirect_uris", "", "at least one redirect URI"),
-        ("redirect_uris", many.as_str(), "at most 20"),
-        ("redirect_uris", "https://rp.test/cb\nhttp://rp.test/cb", "Line 2: write https"),
-        ("redirect_uris", "https://*.rp.test/", "Line 1: a redirect URI has no wildcard"),
-        ("redirect_uris", "\n\nhttps://rp.test/#x", "Line 1: a redirect URI has no fragment"),
-        ("redirect_uris", "https://rp.test/\n\nhttps://u@rp.test/", "Line 3: a redirect URI has no user name"),
-        ("redirect_uris", "https://rp test/", "no spaces"),
-        ("redirect_uris", "rp.test/cb", "write the whole address"),
+        ("redirect_uris", many.as_str(), "no more than 20"),
+        ("redirect_uris", "https://rp.test/cb\nhttp://rp.test/cb", "Line 2: use https"),
+        ("redirect_uris", "https://*.rp.test/", "Line 1: wildcards are not allowed"),
+        ("redirect_uris", "\n\nhttps://rp.test/#x", "Line 1: fragments are not allowed"),
+        ("redirect_uris", "https://rp.test/\n\nhttps://u@rp.test/", "Line 3: user names are not allowed"),
+        ("redirect_uris", "https://rp test/", "cannot contain spaces"),
+        ("redirect_uris", "rp.test/cb", "enter the full address"),
         ("redirect_uris", "https:///cb", "Line 1"),
-        ("redirect_uris", "javascript:alert(1)", "Line 1: write https"),
-        ("post_logout_redirect_uris", "com.example:/", "Line 1: write https"),
+        ("redirect_uris", "javascript:alert(1)", "Line 1: use https"),
+        ("post_logout_redirect_uris", "com.example:/", "Line 1: use https"),
     ] {
         let page = register(&ben, &[(field, uris)]).await;
         assert!(page.status == 200 && element(&page, "new-secret").is_none(), "{uris}");
@@ -242,7 +242,7 @@ async fn redirect_uris_are_judged_by_the_rules_of_the_registration_endpoint() {
     ] {
         assert!(register(&ben, &[(field, wrong)]).await.text().contains("aria-invalid"), "{field}");
     }
-    assert!(ben.get("/console").await.text().contains("There is no client yet."));
+    assert!(ben.get("/console").await.text().contains("There are no clients yet."));
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn a_new_secret_overlaps_with_the_one_before_as_long_as_was_chosen() {
     let page = press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "3600")]).await;
     let new = element(&page, "new-secret").unwrap();
     assert_ne!(old, new);
-    assert!(page.text().contains("works until"), "{page:?}");
+    assert!(page.text().contains("valid until"), "{page:?}");
     let works = async |secret: &str| {
         let header = support::basic(&id, secret);
         let reply = provider.post("/oauth/token", &[("authorization", &header)], &[("grant_type", "x")]).await;
@@ -415,7 +415,7 @@ async fn a_trial_shows_what_the_client_would_receive_and_keeps_nothing() {
     let kept = GrantFilter { subject: Some(provider.ben.sub), ..GrantFilter::default() };
     assert_eq!(provider.sealgate.store.grants(&kept, None, 10).await.unwrap().grants, []);
     // Once.
-    assert!(ben.get(&back).await.text().contains("belongs to no sign-in that was started here"));
+    assert!(ben.get(&back).await.text().contains("does not belong to a test that was started here"));
     // Settings and trials do not get in each other's way.
     let fields: Vec<(&str, &str)> = form(&[]).into_iter().chain([("action", "save")]).collect();
     press(&ben, &format!("/console/clients/{id}"), &fields).await;
@@ -435,13 +435,13 @@ async fn a_code_of_another_browser_gives_no_claims_in_the_console() {
     // Anna may see the client too; Ben sends her the end of his own trial.
     let of_ben = trial(&ben, &id).await;
     let page = anna.get(&of_ben).await;
-    assert!(page.text().contains("belongs to no sign-in") && !page.text().contains("ben@example.test&#34;"));
+    assert!(page.text().contains("does not belong to a test") && !page.text().contains("ben@example.test&#34;"));
     // What a client's own request gave comes without the console's verifier.
     let own = "https://id.test/console/callback";
     let client = support::Client::confidential(&provider, &id);
     let reply = ben.open(&client.authorize(&[("redirect_uri", own), ("state", &format!("x.{id}"))])).await;
     let location = reply.location().strip_prefix(ISSUER).unwrap().to_owned();
-    assert!(ben.get(&location).await.text().contains("belongs to no sign-in"));
+    assert!(ben.get(&location).await.text().contains("does not belong to a test"));
     let denied = format!("/console/callback?state=x.{id}&error=access_denied%3Cscript%3E");
     let page = ben.get(&denied).await;
     assert!(page.text().contains("access_denied&#60;script&#62;"), "{page:?}");

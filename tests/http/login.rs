@@ -27,14 +27,14 @@ fn text(page: &Reply) -> String {
 #[track_caller]
 fn assert_wrong(browser: &Browser<'_>, page: &Reply) {
     assert_login(page);
-    assert!(page.text().contains("id=\"login-problem\"") && page.text().contains("is not right"));
+    assert!(page.text().contains("id=\"login-problem\"") && page.text().contains("Incorrect email address or password"));
     assert_eq!(browser.cookie(SESSION), None);
 }
 
 #[track_caller]
 fn assert_throttled(page: &Reply) {
     assert_eq!(page.status, 429, "{page:?}");
-    assert!(page.text().contains("Too many attempts"));
+    assert!(page.text().contains("Too many sign-in attempts"));
     assert!(page.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
 }

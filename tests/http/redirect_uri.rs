@@ -56,7 +56,7 @@ async fn auth_07_the_redirect_uri_is_required_even_when_one_alone_is_registered(
     for value in ["-", ""] {
         let page = provider.get(&provider.c1().authorize(&[("redirect_uri", value)])).await;
         page.assert_error_page();
-        assert!(page.text().contains("The return address is missing"), "{page:?}");
+        assert!(page.text().contains("Redirect address missing"), "{page:?}");
     }
 }
 

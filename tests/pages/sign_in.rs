@@ -56,7 +56,7 @@ fn consent_shows_the_very_values_and_says_where_there_are_none() {
     {
         assert!(shown.contains(value), "{value} is not in: {shown}");
     }
-    assert!(shown.contains("Your phone number Nothing is stored here at present."), "{shown}");
+    assert!(shown.contains("Your phone number Nothing is stored here yet."), "{shown}");
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn a_refused_sign_in_is_announced_and_bound_to_its_fields() {
 
 #[test]
 fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
-    assert!(text(&page("login-throttled.en")).contains("Wait 30 seconds, then try again."));
-    assert!(text(&page("login-throttled-minutes.en")).contains("Wait 15 minutes, then try again."));
+    assert!(text(&page("login-throttled.en")).contains("Wait 30 seconds and try again."));
+    assert!(text(&page("login-throttled-minutes.en")).contains("Wait 15 minutes and try again."));
     assert!(text(&page("login-throttled-minutes.tr")).contains("15 dakika bekleyip yeniden deneyin."));
     assert!(text(&page("error-too-many-requests-one.tr")).contains("1 saniye bekleyip bu sayfayı yenileyin."));
     let pages = pages("Acme", Language::English);

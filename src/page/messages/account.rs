@@ -5,7 +5,8 @@ use super::{Argument, Declared, Markup, Messages, Safe};
 messages! {
     ACCOUNT;
     plain skip_to_content = "skip-to-content" ();
-    plain moment = "moment" (day, month, year, time);
+    plain moment_pattern = "moment-pattern" ();
+    plain moment_pattern_seconds = "moment-pattern-seconds" ();
     plain device = "device" (browser, system);
     plain device_unknown = "device-unknown" ();
 

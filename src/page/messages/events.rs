@@ -62,4 +62,31 @@ messages! {
     plain event_password_changed = "event-password-changed" ();
     plain event_keys_changed = "event-keys-changed" ();
     plain event_configuration_reloaded = "event-configuration-reloaded" ();
+
+    plain detail_wrong_password = "detail-wrong-password" ();
+    plain detail_throttled = "detail-throttled" ();
+    plain detail_at_password_change = "detail-at-password-change" ();
+    plain detail_of_many = "detail-of-many" ();
+    plain detail_groups_and_roles = "detail-groups-and-roles" ();
+    plain detail_name = "detail-name" ();
+    plain detail_phone_number = "detail-phone-number" ();
+    plain detail_picture = "detail-picture" ();
+    plain detail_all_others = "detail-all-others" ();
+    plain detail_one_session = "detail-one-session" ();
+    plain detail_sessions = "detail-sessions" (count);
+    plain detail_grants = "detail-grants" (count);
+    plain detail_refresh_token = "detail-refresh-token" ();
+    plain detail_access_token = "detail-access-token" ();
+    plain detail_code = "detail-code" ();
+    plain detail_never_used = "detail-never-used" ();
+    plain detail_settings = "detail-settings" ();
+    plain detail_approval_lost = "detail-approval-lost" ();
+    plain detail_new_secret = "detail-new-secret" ();
+    plain detail_disabled = "detail-disabled" ();
+    plain detail_enabled = "detail-enabled" ();
+    plain detail_approved = "detail-approved" ();
+    plain detail_approval_withdrawn = "detail-approval-withdrawn" ();
+    plain detail_trials_on = "detail-trials-on" ();
+    plain detail_trials_off = "detail-trials-off" ();
+    plain detail_nothing_changed = "detail-nothing-changed" ();
 }

@@ -1,4 +1,4 @@
-# Kişilerin okuduğu bütün sözler, Türkçe. Aynı kimlikler en.ftl dosyasında ve ../messages.rs içinde de bulunur.
+# Kullanıcıların okuduğu bütün sözler, Türkçe. Aynı kimlikler en.ftl dosyasında ve ../messages.rs içinde de bulunur.
 # Adlar cümleye bütün olarak, <bdi> içinde girer ve hiçbir ada ek getirilmez: ek, "uygulama" veya "hesap" gibi bir
 # sözcüğe gelir. `plain` bildirilen iletilerde biçimleme bulunmaz.
 
@@ -14,7 +14,7 @@ language-english = English
 
 login-title = Oturum açın
 login-lead = <bdi>{ $operator }</bdi> hesabınızı kullanın.
-login-lead-client = <bdi>{ $client }</bdi> uygulamasına devam etmek için <bdi>{ $operator }</bdi> hesabınızı kullanın.
+login-lead-client = <bdi>{ $client }</bdi> uygulamasına geçmek için <bdi>{ $operator }</bdi> hesabınızı kullanın.
 login-email = E-posta adresi veya kullanıcı adı
 login-password = Parola
 login-show-password = Parolayı göster
@@ -33,8 +33,8 @@ consent-title = Erişim izni
 consent-heading = <bdi>{ $client }</bdi> uygulaması <bdi>{ $operator }</bdi> hesabınıza erişmek istiyor
 consent-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
 consent-self-registered =
-    <bdi>{ $client }</bdi> uygulaması, adını da kendi seçerek buraya kendiliğinden kaydoldu. <bdi>{ $operator }</bdi> hizmetini
-    yönetenler bu uygulamayı denetlemedi. Yalnızca bu uygulamayı tanıyorsanız ve işlemi az önce kendiniz başlattıysanız izin verin.
+    <bdi>{ $client }</bdi> uygulaması buraya kendi seçtiği adla, kendiliğinden kaydoldu. <bdi>{ $operator }</bdi> yöneticileri
+    bu uygulamayı incelemedi. Yalnızca uygulamayı tanıyorsanız ve işlemi az önce kendiniz başlattıysanız izin verin.
 consent-shares = İzin verirseniz <bdi>{ $client }</bdi> uygulamasına şunlar iletilecek:
 consent-scope-openid = Kullanıcı kimliğiniz
 consent-scope-profile = Profil bilgileriniz
@@ -43,11 +43,11 @@ consent-scope-phone = Telefon numaranız
 consent-scope-groups = Üyesi olduğunuz gruplar
 consent-scope-offline-access = Siz yokken de erişim
 consent-scope-other = <bdi>{ $scope }</bdi> izni
-consent-nothing-stored = Şu anda kayıtlı bir bilgi yok.
-consent-offline = Ben yokken de erişimi sürsün
+consent-nothing-stored = Kayıtlı bilgi yok.
+consent-offline = Ben yokken de erişmeye devam etsin
 consent-offline-hint =
-    Böylece <bdi>{ $client }</bdi> uygulaması, siz yeniden oturum açmadan hesabınızı kullanmayı sürdürebilir. İşareti
-    kaldırıp yalnızca diğerlerine izin verebilirsiniz.
+    Böylece <bdi>{ $client }</bdi> uygulaması, siz yeniden oturum açmadan hesabınızı kullanmayı sürdürebilir. Bu kutunun
+    işaretini kaldırıp diğerlerine yine de izin verebilirsiniz.
 consent-return = Yanıtınızdan sonra <bdi>{ $host }</bdi> adresine döneceksiniz.
 consent-remembered = İzin verirseniz aynı erişim için bir daha sorulmaz.
 consent-allow = İzin ver
@@ -65,72 +65,72 @@ chooser-other = Başka bir hesap kullan
 logout-title = Oturum kapatılsın mı?
 logout-asked-by = <bdi>{ $client }</bdi> uygulaması oturumunuzun kapatılmasını istiyor.
 logout-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
-logout-effect = Bu işlem, <bdi>{ $operator }</bdi> hizmetindeki oturumunuzu bu tarayıcıda sonlandırır.
+logout-effect = Bu işlem, bu tarayıcıdaki <bdi>{ $operator }</bdi> oturumunuzu sonlandırır.
 logout-confirm = Oturumu kapat
 logout-stay = Oturumunuzun açık kalmasını istiyorsanız bu sayfayı kapatmanız yeterli.
 signed-out-title = Oturumunuz kapatıldı
 signed-out-close = Bu sayfayı kapatabilirsiniz.
 signed-out-close-client = Bu sayfayı kapatabilir veya <bdi>{ $client }</bdi> uygulamasına dönebilirsiniz.
-signed-out-others = Uygulamaların kendi oturumları, siz onları da kapatana kadar açık kalabilir.
+signed-out-others = Bazı uygulamalarda oturumunuz, oradan da çıkış yapana kadar açık kalabilir.
 
 ## Uygulamaya erişim yok
 
-forbidden-title = Erişim izniniz yok
-forbidden-text = <bdi>{ $account }</bdi> hesabının <bdi>{ $app }</bdi> uygulamasına erişim izni yok.
-forbidden-advice = Yöneticinizden erişim izni isteyin veya izni olan bir hesapla oturum açın.
+forbidden-title = Erişim yetkiniz yok
+forbidden-text = <bdi>{ $account }</bdi> hesabının <bdi>{ $app }</bdi> uygulamasına erişim yetkisi yok.
+forbidden-advice = Yöneticinizden erişim yetkisi isteyin veya yetkisi olan bir hesapla oturum açın.
 forbidden-switch = Başka bir hesap kullan
 
 ## Oturum açılırken saklanan form
 
 send-again-title = Form şimdi gönderilsin mi?
 send-again-text =
-    <bdi>{ $app }</bdi> uygulamasına bir form gönderdiğinizde oturumunuz sona ermişti. Yazdıklarınız saklandı, henüz
-    gönderilmedi.
-send-again-account = Form <bdi>{ $account }</bdi> hesabıyla gönderilecek.
+    <bdi>{ $app }</bdi> uygulamasına bir form gönderdiğinizde oturumunuz sona ermişti. Yazdıklarınız saklandı, ancak
+    henüz gönderilmedi.
+send-again-account = Form, <bdi>{ $account }</bdi> hesabıyla gönderilecek.
 send-again-submit = Formu gönder
-send-again-instead = Gönderme
-send-again-once = Bu sayfa yalnızca bir kez gösterilir. Sayfadan ayrılırsanız form silinmiş olur.
+send-again-instead = Göndermeden devam et
+send-again-once = Bu sayfa yalnızca bir kez gösterilir. Sayfadan ayrılırsanız yazdıklarınız silinir.
 
 ## Hatalar: ne oldu ve ne yapmalı
 
 error-unknown-client-title = Bu uygulama kayıtlı değil
 error-unknown-client-text =
-    Sizi buraya gönderen uygulama <bdi>{ $operator }</bdi> hizmetinde kayıtlı değil veya kullanıma kapatılmış.
+    Sizi buraya gönderen uygulama <bdi>{ $operator }</bdi> hizmetinde kayıtlı değil veya devre dışı bırakılmış.
     Uygulamaya geri dönün ve durumu uygulamayı yönetenlere bildirin.
-error-redirect-uri-title = Dönüş adresine izin verilmiyor
+error-redirect-uri-title = Yönlendirme adresine izin verilmiyor
 error-redirect-uri-text =
-    Uygulama, sizi kayıtlı olmayan bir adrese geri göndermemizi istedi; güvenliğiniz için işlemi durdurduk.
-    Uygulamayı yönetenlerin, gönderilen <code>redirect_uri</code> değerini aynen kaydetmesi gerekir.
-error-no-redirect-uri-title = Dönüş adresi eksik
+    Uygulama sizi kayıtlı olmayan bir adrese göndermemizi istedi; güvenliğiniz için işlemi durdurduk. Uygulamayı
+    yönetenlerin, gönderilen <code>redirect_uri</code> değerini aynen kaydetmesi gerekir.
+error-no-redirect-uri-title = Yönlendirme adresi eksik
 error-no-redirect-uri-text =
-    Uygulama, sizi hangi adrese geri göndereceğimizi belirtmedi; bu yüzden işlemi sürdüremiyoruz. Uygulamayı
-    yönetenlerin, kaydettikleri <code>redirect_uri</code> değerini her istekte göndermesi gerekir.
-error-logout-redirect-uri-title = Dönüş adresine izin verilmiyor
+    Uygulama sizi hangi adrese geri göndereceğimizi belirtmediği için devam edemiyoruz. Uygulamayı yönetenlerin,
+    kaydettikleri <code>redirect_uri</code> değerini her istekte göndermesi gerekir.
+error-logout-redirect-uri-title = Yönlendirme adresine izin verilmiyor
 error-logout-redirect-uri-text =
     Uygulama, oturum kapatıldıktan sonra sizi kayıtlı olmayan bir adrese göndermemizi istedi; bu yüzden işlemi durdurduk.
     Uygulamayı yönetenlerin, gönderilen <code>post_logout_redirect_uri</code> değerini aynen kaydetmesi gerekir.
-error-invalid-request-title = İstek geçerli değil
+error-invalid-request-title = Geçersiz istek
 error-invalid-request-text =
     İsteğin bir bölümü eksik veya hatalı. Uygulamaya geri dönüp yeniden başlayın. Sorun sürerse uygulamayı yönetenlere
     bildirin.
 error-expired-form-title = Bu sayfanın süresi doldu
 error-expired-form-text =
-    Sayfa çok uzun süre açık kaldı veya başka bir tarayıcıya ait. Hiçbir şey değiştirilmedi. Uygulamaya geri dönüp
+    Sayfa çok uzun süre açık kaldı veya başka bir tarayıcıda açıldı. Hiçbir şey değiştirilmedi. Uygulamaya geri dönüp
     yeniden başlayın.
-error-cookie-missing-title = Gerekli çerez bulunamadı
+error-cookie-missing-title = Oturum açmak için çerez gerekiyor
 error-cookie-missing-text =
-    Oturum açmak için bir çerez gerekiyor, ancak tarayıcınız bu çerezi göndermedi. Bu site için çerezlere izin verin,
-    ardından uygulamaya geri dönüp yeniden başlayın.
+    Tarayıcınız oturum açmak için gereken çerezi göndermedi. Bu site için çerezlere izin verin, ardından uygulamaya geri
+    dönüp yeniden başlayın.
 error-nothing-to-do-title = Uygulamadan başlayın
 error-nothing-to-do-text =
-    Bu tarayıcıda süren bir oturum açma işlemi yok. Kullanmak istediğiniz uygulamayı açın; gerektiğinde sizi buraya
-    getirecektir.
+    Bu tarayıcıda devam eden bir oturum açma işlemi yok. Kullanmak istediğiniz uygulamayı açın; oturum açmanız gerektiğinde
+    sizi buraya yönlendirir.
 error-not-found-title = Sayfa bulunamadı
-error-not-found-text = Bu adreste bir sayfa yok. Adresi kontrol edin veya geldiğiniz yere geri dönün.
+error-not-found-text = Bu adreste bir sayfa yok. Adresi doğru yazdığınızdan emin olun.
 error-too-many-requests-title = Çok fazla istek
 error-too-many-requests-seconds = Ağınızdan çok fazla istek geldi. { $seconds } saniye bekleyip bu sayfayı yenileyin.
 error-too-many-requests-minutes = Ağınızdan çok fazla istek geldi. { $minutes } dakika bekleyip bu sayfayı yenileyin.
-error-sign-in-loop-title = Oturum açma tamamlanamıyor
+error-sign-in-loop-title = Oturum açma tamamlanamadı
 error-sign-in-loop-text =
     Kısa sürede birkaç kez ileri geri yönlendirildiğiniz için işlemi durdurduk. Bu site ve uygulama için çerezlere izin verip
     uygulamayı yeniden açın. Sorun sürerse yöneticinize bildirin.
@@ -142,36 +142,24 @@ error-unavailable-text =
     Sizden kaynaklanan bir sorun yok: hizmet şu anda çok yoğun veya bakımda. Biraz sonra yeniden deneyin.
 error-form-of-another-title = Bu form başka bir hesaba ait
 error-form-of-another-text =
-    Bu tarayıcıdan gönderilen form, şu anda oturum açtığınız hesaba değil, başka bir hesaba ait. Form silindi ve hiçbir şey
+    Bu tarayıcıdan gönderilen form, şu anda oturum açtığınız hesaba değil, başka bir hesaba ait. Form silindi, hiçbir şey
     gönderilmedi.
-error-form-not-kept-title = Form artık burada değil
+error-form-not-kept-title = Form artık yok
 error-form-not-kept-text =
     Bir form 15 dakika saklanır ve bir kez gösterilir. Buradan hiçbir şey gönderilmedi. Uygulamaya geri dönüp formu yeniden
     doldurun.
 error-internal-title = Bir sorun oluştu
 error-internal-text =
-    Sorun sizden değil, bizden kaynaklanıyor. Yeniden deneyin; tekrarlanırsa yöneticinize bildirin.
+    Sorun sizden değil, bizden kaynaklanıyor. Yeniden deneyin; sorun sürerse yöneticinize bildirin.
 error-reference = Yardım isterken şu başvuru kodunu verin:
 
 ## Hesap sayfaları
 
 skip-to-content = İçeriğe geç
-moment =
-    { $month ->
-        [1] { $day } Ocak { $year } { $time } (UTC)
-        [2] { $day } Şubat { $year } { $time } (UTC)
-        [3] { $day } Mart { $year } { $time } (UTC)
-        [4] { $day } Nisan { $year } { $time } (UTC)
-        [5] { $day } Mayıs { $year } { $time } (UTC)
-        [6] { $day } Haziran { $year } { $time } (UTC)
-        [7] { $day } Temmuz { $year } { $time } (UTC)
-        [8] { $day } Ağustos { $year } { $time } (UTC)
-        [9] { $day } Eylül { $year } { $time } (UTC)
-        [10] { $day } Ekim { $year } { $time } (UTC)
-        [11] { $day } Kasım { $year } { $time } (UTC)
-       *[12] { $day } Aralık { $year } { $time } (UTC)
-    }
-device = { $system } üzerinde { $browser }
+# Bir zamanın yazılışı, strftime işaretleriyle.
+moment-pattern = %d.%m.%Y %H:%M UTC
+moment-pattern-seconds = %d.%m.%Y %H:%M:%S UTC
+device = { $browser }, { $system }
 device-unknown = Bilinmeyen tarayıcı
 
 menu-account = Hesabınız
@@ -183,10 +171,10 @@ menu-sign-out = Oturumu kapat
 menu-switch = Başka bir hesap kullan
 
 done-profile = Profiliniz kaydedildi.
-done-password = Parolanız değiştirildi. Diğer bütün oturumlarınız sonlandırıldı; uygulamalar yeniden oturum açmanızı isteyecek.
-done-session = Oturum sonlandırıldı.
-done-other-sessions = Diğer bütün oturumlar sonlandırıldı.
-done-withdrawn = Erişim izni geri alındı.
+done-password = Parolanız değiştirildi. Diğer bütün oturumlarınız kapatıldı; uygulamalar yeniden oturum açmanızı isteyecek.
+done-session = Oturum kapatıldı.
+done-other-sessions = Diğer bütün oturumlar kapatıldı.
+done-withdrawn = Uygulamanın erişimi kaldırıldı.
 
 profile-title = Profiliniz
 profile-lead = Uygulamalar bu bilgileri siz izin verdiğinizde görür.
@@ -196,58 +184,58 @@ profile-username = Kullanıcı adı
 profile-username-hint = Bu adla da oturum açabilirsiniz; uygulamalar sizi bu adla gösterebilir. Adı yalnızca yöneticiniz değiştirebilir.
 profile-name = Ad ve soyad
 profile-phone = Telefon numarası (isteğe bağlı)
-profile-phone-hint = Ülke koduyla birlikte, örneğin +90 555 111 22 33.
-profile-picture = Resim (isteğe bağlı)
-profile-picture-hint = Bir resmin https:// ile başlayan adresi.
+profile-phone-hint = Ülke koduyla birlikte yazın; örneğin +90 555 111 22 33.
+profile-picture = Profil fotoğrafı (isteğe bağlı)
+profile-picture-hint = Fotoğrafın https:// ile başlayan adresi.
 profile-save = Kaydet
 profile-updated = Son değişiklik: { $moment }
 profile-problem = Hiçbir şey kaydedilmedi. İşaretli alanları düzeltip yeniden kaydedin.
-profile-name-wrong = 1–200 karakterlik bir ad yazın.
-profile-phone-wrong = Numarayı artı işareti ve ülke koduyla yazın, örneğin +90 555 111 22 33; isterseniz alanı boş bırakın.
-profile-picture-wrong = https:// ile başlayan bir adres yazın; isterseniz alanı boş bırakın.
+profile-name-wrong = 1 ile 200 karakter arasında bir ad yazın.
+profile-phone-wrong = Numarayı artı işareti ve ülke koduyla yazın (örneğin +90 555 111 22 33) veya alanı boş bırakın.
+profile-picture-wrong = https:// ile başlayan bir adres yazın veya alanı boş bırakın.
 
-password-title = Parolanızı değiştirin
-password-lead = Burada oturumunuz açık kalır. Diğer bütün oturumlarınız sonlanır; uygulamalar yeniden oturum açmanızı ister.
-password-current = Geçerli parola
+password-title = Parola değiştirme
+password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.
+password-current = Mevcut parola
 password-new = Yeni parola
 password-new-hint = En az 15 karakter. Yalnızca sizin yan yana getireceğiniz birkaç sözcük hem akılda kalır hem de zor tahmin edilir.
 password-again = Yeni parola (tekrar)
 password-submit = Parolayı değiştir
-password-wrong-current = Geçerli parola hatalı. Kontrol edip yeniden deneyin. Parolanız değiştirilmedi.
+password-wrong-current = Mevcut parola hatalı. Kontrol edip yeniden deneyin. Parolanız değiştirilmedi.
 password-too-short = Yeni parola çok kısa. En az 15 karakterlik bir parola seçin: birkaç sözcük yeterlidir.
 password-too-long = Yeni parola çok uzun. Daha kısa bir parola seçin.
 password-personal = Yeni parolada adınız, kullanıcı adınız veya e-posta adresiniz geçiyor. Parolanızı tahmin etmek isteyen biri önce bunları dener. Başka bir parola seçin.
 password-common = Yeni parola kolay tahmin edilir: yaygın bir parola, klavyede yan yana tuşlar veya bir yineleme. Birbiriyle ilgisiz birkaç sözcük seçin.
-password-unchanged = Yeni parola, geçerli parolayla aynı. Başka bir parola seçin.
-password-different = Yazdığınız iki yeni parola aynı değil. İkisini de yeniden yazın.
+password-unchanged = Yeni parola mevcut parolayla aynı. Başka bir parola seçin.
+password-different = Yazdığınız yeni parolalar eşleşmiyor. İkisini de yeniden yazın.
 password-throttled-seconds = Çok fazla hatalı parola girildi. { $seconds } saniye bekleyip yeniden deneyin.
 password-throttled-minutes = Çok fazla hatalı parola girildi. { $minutes } dakika bekleyip yeniden deneyin.
 password-busy = Şu anda çok sayıda kişi oturum açtığı için hiçbir şey değiştirilmedi. Birkaç saniye bekleyip yeniden deneyin.
 
-sessions-title = Oturumunuzun açık olduğu yerler
-sessions-lead = Tanımadığınız bir oturum varsa onu sonlandırın ve parolanızı değiştirin.
+sessions-title = Oturum açtığınız cihazlar
+sessions-lead = Tanımadığınız bir oturum varsa onu kapatın ve parolanızı değiştirin.
 sessions-this = Bu tarayıcı
 sessions-signed-in = Oturum açılışı: { $moment }, <bdi>{ $address }</bdi> adresinden
 sessions-last-seen = Son kullanım: { $moment }
-sessions-end = Sonlandır
-sessions-end-named = Oturumu sonlandır: { $device }, { $address }
-sessions-end-others = Diğer bütün oturumları sonlandır
+sessions-end = Oturumu kapat
+sessions-end-named = Oturumu kapat: { $device }, { $address }
+sessions-end-others = Diğer bütün oturumları kapat
 sessions-only = Başka hiçbir yerde oturumunuz açık değil.
 
 applications-title = Erişim izni olan uygulamalar
-applications-lead = Bu uygulamaların kim olduğunuzu öğrenmesine izin verdiniz.
+applications-lead = Bu uygulamaların hesabınıza erişmesine izin verdiniz.
 applications-none = Henüz hiçbir uygulamaya erişim izni vermediniz.
 applications-since = İzin tarihi: { $moment }
 applications-sees = Görebildikleri:
-applications-withdraw = İzni geri al
-applications-withdraw-named = İzni geri al: { $client }
-applications-effect = İzni olmayan bir uygulama size yeniden sormak zorundadır. Daha önce kaydettiği bilgiler kendisinde kalır.
+applications-withdraw = Erişimi kaldır
+applications-withdraw-named = Erişimi kaldır: { $client }
+applications-effect = Erişimini kaldırdığınız uygulama sizden yeniden izin istemek zorundadır. Daha önce kaydettiği bilgiler kendisinde kalır.
 
 ## Konsol
 
 menu-console = Konsol
 menu-clients = İstemciler
-menu-users = Kişiler
+menu-users = Kullanıcılar
 menu-keys = İmza anahtarları
 menu-limits = Sınırlar
 copy = Kopyala
@@ -256,72 +244,72 @@ next-page = Sonraki sayfa
 state-disabled = Devre dışı
 state-unapproved = Onaylanmamış
 form-problem = Hiçbir şey kaydedilmedi. İşaretli alanları düzeltip formu yeniden gönderin.
-error-console-title = Konsola erişim izniniz yok
+error-console-title = Konsola erişim yetkiniz yok
 error-console-text = Hesabınızın konsolun bu bölümünü kullanma yetkisi yok. Yöneticinize danışın veya başka bir hesapla oturum açın.
 
 done-client = İstemci kaydedildi.
-done-client-deleted = İstemci silindi; elindeki bütün izinler sonlandırıldı.
-done-client-state = İstemcinin durumu değiştirildi.
+done-client-deleted = İstemci silindi; bütün erişimi sonlandırıldı.
+done-client-state = İstemci güncellendi.
 done-user = Değişiklikler kaydedildi.
-done-user-revoked = Bu kişinin bütün oturumları ve belirteçleri sonlandırıldı.
+done-user-revoked = Bu kullanıcının bütün oturumları ve belirteçleri sonlandırıldı.
 
 clients-title = İstemciler
-clients-lead = İstemci, kişilerin buradan oturum açtığı bir uygulamadır.
+clients-lead = İstemciler, kullanıcıların buradan oturum açtığı uygulamalardır.
 clients-none = Henüz kayıtlı bir istemci yok.
 client-new = İstemci kaydet
 client-new-title = Yeni istemci
 client-register = Kaydet
 client-name = Ad
-client-name-hint = Kişiler bu adı oturum açarken ve izin verirken görür.
-client-name-wrong = 1–200 karakterlik bir ad yazın; görünmeyen karakter kullanmayın.
-client-description = Kısa açıklama (isteğe bağlı)
+client-name-hint = Kullanıcılar bu adı oturum açarken ve izin verirken görür.
+client-name-wrong = 1 ile 200 karakter arasında bir ad yazın; görünmeyen karakter kullanmayın.
+client-description = Açıklama (isteğe bağlı)
 client-description-wrong = Tek satırda en fazla 500 karakter yazın; görünmeyen karakter kullanmayın.
 client-type = Tür
-client-type-confidential = Gizli istemci
-client-type-confidential-hint = Bir sunucuda çalışır ve gizli anahtarını saklayabilir.
-client-type-public = Açık istemci
-client-type-public-hint = Tarayıcıda veya kişilerin cihazlarında çalışır. Gizli anahtarı yoktur, PKCE kullanır.
+client-type-confidential = Gizli anahtarlı (confidential)
+client-type-confidential-hint = Sunucuda çalışır ve gizli anahtarını saklayabilir.
+client-type-public = Gizli anahtarsız (public)
+client-type-public-hint = Tarayıcıda veya kullanıcıların cihazlarında çalışır. Gizli anahtarı yoktur, PKCE kullanır.
 client-redirect-uris = Yönlendirme adresleri
-client-redirect-uris-hint = Her satıra bir adres, istemcinin gönderdiği biçimiyle: https veya localhost, 127.0.0.1, [::1] üzerinde http.
-client-logout-uris = Oturum kapatıldıktan sonraki yönlendirme adresleri (isteğe bağlı)
+client-redirect-uris-hint = Her satıra bir adres yazın, istemcinin gönderdiğiyle birebir aynı olsun: https veya localhost, 127.0.0.1, [::1] üzerinde http.
+client-logout-uris = Oturum kapatma sonrası yönlendirme adresleri (isteğe bağlı)
 client-logout-uris-hint = Her satıra bir adres; aynı kurallar geçerlidir.
 client-uris-wrong = En az 1, en fazla 20 yönlendirme adresi yazın.
-client-scopes = openid dışında isteyebileceği kapsamlar
-scope-profile = Ad ve resim
+client-scopes = openid dışında isteyebileceği kapsamlar (scope)
+scope-profile = Ad ve profil fotoğrafı
 scope-email = E-posta adresi
 scope-phone = Telefon numarası
-scope-offline-access = Kişiler yokken de çalışmak için yenileme belirteci
-client-auth-method = Gizli anahtarını nasıl gönderir
+scope-offline-access = Kullanıcı yokken de erişim için yenileme belirteci
+client-auth-method = İstemci kimlik doğrulama yöntemi
 client-auth-basic = HTTP Basic (client_secret_basic)
-client-auth-post = Form içinde (client_secret_post)
-client-auth-hint = Açık istemcinin gizli anahtarı yoktur.
+client-auth-post = İstek gövdesinde (client_secret_post)
+client-auth-hint = Gizli anahtarsız istemcilerde kullanılmaz.
 uri-long = Satır { $line }: yönlendirme adresi en fazla 2000 karakter olabilir.
-uri-characters = Satır { $line }: yönlendirme adresinde boşluk, tırnak, ters eğik çizgi ve ASCII dışı harf bulunamaz.
+uri-characters = Satır { $line }: yönlendirme adresinde boşluk, tırnak, ters eğik çizgi ve ASCII dışı karakter bulunamaz.
 uri-absolute = Satır { $line }: adresin tamamını yazın, örneğin https://app.example.com/callback.
 uri-wildcard = Satır { $line }: yönlendirme adresinde joker karakter bulunamaz. Her adresi ayrı bir satıra yazın.
 uri-fragment = Satır { $line }: yönlendirme adresinde # bulunamaz. # işaretini ve sonrasını silin.
-uri-user = Satır { $line }: yönlendirme adresinde kullanıcı adı bulunamaz. @ işaretini ve öncesini silin.
-uri-scheme = Satır { $line }: https yazın; http yalnızca localhost, 127.0.0.1 ve [::1] için kullanılabilir.
+uri-user = Satır { $line }: yönlendirme adresinde kullanıcı adı bulunamaz. @ işaretini ve öncesindekini silin.
+uri-scheme = Satır { $line }: https kullanın; http yalnızca localhost, 127.0.0.1 ve [::1] için kullanılabilir.
 uri-host = Satır { $line }: sunucu adı geçerli değil. Yalnızca harf, rakam, nokta ve tire kullanın.
 
-client-id = İstemci kimliği
-client-issuer = Sağlayıcı adresi
+client-id = İstemci kimliği (client ID)
+client-issuer = Sağlayıcı adresi (issuer)
 client-since = Kayıt tarihi
 client-settings = Ayarlar
-client-secret-once = İstemcinin gizli anahtarı budur. Şimdi kopyalayın; bir daha gösterilmeyecek.
+client-secret-once = İstemcinin gizli anahtarı. Şimdi kopyalayın; bir daha gösterilmeyecek.
 client-secrets = Gizli anahtarlar
-client-secret-since = Oluşturma: { $made }
-client-secret-until = Oluşturma: { $made }; geçerlilik sonu: { $end }
-client-overlap = Yeni anahtar oluşturulduğunda önceki anahtar
-client-overlap-none = hemen geçersiz olsun
-client-overlap-hour = bir saat daha geçerli olsun
-client-overlap-day = bir gün daha geçerli olsun
-client-overlap-week = bir hafta daha geçerli olsun
+client-secret-since = Oluşturulma: { $made }
+client-secret-until = Oluşturulma: { $made }; geçerlilik sonu: { $end }
+client-overlap = Yeni gizli anahtar oluşturulduğunda öncekinin durumu
+client-overlap-none = hemen geçersiz olur
+client-overlap-hour = bir saat daha geçerli kalır
+client-overlap-day = bir gün daha geçerli kalır
+client-overlap-week = bir hafta daha geçerli kalır
 client-rotate = Yeni gizli anahtar oluştur
 client-approval = Onay
-client-approved = Onaylı: belirteçleri, istemci listesi olmayan bütün uygulamaları açar.
-client-unapproved = Onaylanmamış: belirteçleri yalnızca bu istemciyi listesine alan uygulamaları açar.
-client-approval-hint = Geliştirici veya istemcinin kendisi adı değiştirirse, yeni bir yönlendirme adresi ya da kapsam eklerse veya istemciyi açık istemciye dönüştürürse onay kalkar.
+client-approved = Onaylı: istemci listesi olmayan bütün uygulamalar belirteçlerini kabul eder.
+client-unapproved = Onaylanmamış: belirteçlerini yalnızca bu istemciyi listeleyen uygulamalar kabul eder.
+client-approval-hint = Geliştirici veya istemcinin kendisi adı değiştirir, yönlendirme adresi ya da kapsam ekler veya istemciyi gizli anahtarsız yaparsa onay geri alınır.
 client-approve = Onayla
 client-withdraw-approval = Onayı geri al
 client-disabled-by-administrator = Bu istemciyi bir yönetici devre dışı bıraktı. Yalnızca bir yönetici yeniden etkinleştirebilir.
@@ -330,13 +318,13 @@ client-end-hint = Devre dışı bırakılan istemci her yerde reddedilir ve beli
 client-disable = Devre dışı bırak
 client-enable = Etkinleştir
 client-delete = Sil
-client-delete-sure = Evet, bu istemciyi sil ve elindeki bütün izinleri sonlandır.
+client-delete-sure = Evet, bu istemciyi sil ve bütün erişimini sonlandır.
 client-delete-wrong = Hiçbir şey silinmedi. Önce bu kutuyu işaretleyin: silinen istemci geri getirilemez.
-client-snippets = Hazır kod örnekleri
+client-snippets = Kullanıma hazır kod
 
-trial-title = Deneme
-trial-link = Bu istemciyi dene
-trial-lead = <bdi>{ $client }</bdi> istemcisiyle bir oturum açın ve hakkınızda neler öğreneceğini görün.
+trial-title = Oturum açmayı dene
+trial-link = Oturum açmayı dene
+trial-lead = <bdi>{ $client }</bdi> istemcisiyle oturum açın ve hakkınızda neler öğreneceğini görün.
 trial-off = Oturum açma işlemi konsola geri döner; bunun için istemciye bir yönlendirme adresi daha gerekir: <code>{ $uri }</code>. Denerken açın, gerçek kullanımda kapatın.
 trial-on = İstemcide <code>{ $uri }</code> yönlendirme adresi kayıtlı. İşiniz bitince kapatın.
 trial-switch-on = Aç
@@ -348,118 +336,146 @@ trial-id-token = Kimlik belirteci (ID token)
 trial-access-token = Erişim belirteci (access token)
 trial-userinfo = UserInfo
 trial-refused = Sağlayıcı <code>{ $error }</code> hatasıyla yanıt verdi. İstemcinin ayarlarını değiştirin veya yeniden deneyip erişime izin verin.
-trial-unknown = Bu yanıt burada başlatılan bir denemeye ait değil veya daha önce kullanılmış. Yeniden başlayın.
+trial-unknown = Bu yanıt buradan başlatılan bir denemeye ait değil veya daha önce kullanılmış. Yeniden başlayın.
 
-users-title = Kişiler
+users-title = Kullanıcılar
 users-find = E-posta adresi, kullanıcı adı veya adla ara
 users-find-submit = Ara
-users-find-hint = Baş tarafını yazmanız yeterli.
-users-none = Kimse bulunamadı.
-users-none-yet = Şimdiye kadar kimse bulunamadı. Bakılacak başka kişiler var; sonraki sayfaya geçin.
-user-new = Kişi ekle
-user-new-title = Yeni kişi
+users-find-hint = İlk birkaç harfi yazmanız yeterli.
+users-none = Kullanıcı bulunamadı.
+users-none-yet = Şimdiye kadar kullanıcı bulunamadı. Bakılacak başka kullanıcılar var; sonraki sayfaya geçin.
+user-new = Kullanıcı ekle
+user-new-title = Yeni kullanıcı
 user-add = Ekle
 user-email-wrong = ad@example.com gibi bir adres yazın.
-user-email-taken = Bu adres başka birine ait. O kişiyi listede arayın.
+user-email-taken = Bu adres başka bir kullanıcıya ait. Kullanıcıyı listede arayın.
 user-username = Kullanıcı adı (isteğe bağlı)
-user-username-hint = a–z harfleri, rakam, nokta, tire ve alt çizgi; ilk karakter harf olmalıdır. Uygulamalar kişiyi bu adla tanıdığı için sonradan buradan değiştirilemez.
+user-username-hint = a–z harfleri, rakam, nokta, tire ve alt çizgi; ilk karakter harf olmalıdır. Uygulamalar kullanıcıyı bu adla tanıdığı için sonradan buradan değiştirilemez.
 user-username-wrong = a–z harfleri, rakam, nokta, tire ve alt çizgiden oluşan 1–64 karakterlik bir ad yazın; ilk karakter harf, son karakter harf veya rakam olmalıdır.
-user-username-taken = Bu kullanıcı adı başka birine ait. Başka bir ad seçin.
+user-username-taken = Bu kullanıcı adı başka bir kullanıcıya ait. Başka bir ad seçin.
 user-groups = Gruplar
-user-groups-hint = Her satıra bir grup; virgülsüz ve en fazla 100 karakter. Uygulamalar bu grupları görür.
-user-roles = Bu konsolda
+user-groups-hint = Her satıra bir grup yazın; virgülsüz ve en fazla 100 karakter. Uygulamalar bu grupları görür.
+user-roles = Konsol yetkisi
 user-role-developer = Geliştirici: istemci kaydeder
 user-role-admin = Yönetici: her şeyi görür ve değiştirir
-user-own-role = Bu yetkiyi kendinizden alamazsınız. Başka bir yöneticiye başvurun.
-user-password-made = Kişi için bir parola oluşturulur. Parolayı bir sonraki sayfada, yalnızca bir kez görürsünüz.
-user-password-once = Yeni parola budur. Kişiye şimdi iletin; bir daha gösterilmeyecek. Kişi parolayı hesap sayfasında değiştirebilir.
+user-own-role = Bu yetkiyi kendinizden kaldıramazsınız. Başka bir yöneticiye başvurun.
+user-password-made = Kullanıcı için bir parola oluşturulur. Parola, sonraki sayfada yalnızca bir kez gösterilir.
+user-password-once = Yeni parola budur. Kullanıcıya şimdi iletin; bir daha gösterilmeyecek. Kullanıcı parolayı hesap sayfasında değiştirebilir.
 user-subject = Kullanıcı kimliği
-user-since = Ekleme tarihi
-user-sessions = Bu kişinin oturumunun açık olduğu yerler
+user-since = Eklenme tarihi
+user-sessions = Kullanıcının oturum açtığı cihazlar
 user-sessions-none = Açık oturumu yok.
 user-access = Erişim
-user-access-hint = Her şeyi sonlandırmak, kişinin bütün tarayıcı ve uygulamalardaki oturumlarını hemen kapatır. Devre dışı bırakılan kişi oturum açamaz.
-user-revoke = Her şeyi sonlandır
+user-access-hint = Tüm oturumları ve erişimleri sonlandırmak, kullanıcının bütün tarayıcı ve uygulamalardaki oturumlarını hemen kapatır. Devre dışı bırakılan kullanıcı oturum açamaz.
+user-revoke = Tüm oturumları ve erişimleri sonlandır
 user-reset-password = Yeni parola oluştur
 
 keys-title = İmza anahtarları
-keys-lead = Anahtarlar güvenlik cihazından dışarı çıkmaz. Anahtarları komut satırından yenileyin.
-keys-next-change = Bir sonraki durum değişikliği: { $moment }
+keys-lead = Özel anahtarlar güvenlik cihazının dışına çıkmaz. Anahtarları komut satırından yenileyin.
+keys-next-change = Sonraki değişiklik: { $moment }
 keys-no-change = Planlanmış bir değişiklik yok.
 key-pre-published = Yayımlandı, henüz imzalamıyor
 key-active = İmzalıyor
-key-retired = Emekli: imzaladıkları hâlâ doğrulanır
+key-retired = Kullanımdan kalktı: imzaladıkları hâlâ kabul edilir
 key-removed = Kaldırıldı: imzaladıkları reddedilir
 key-published-at = Yayımlanma: { $moment }
 key-activate-at = İmzalamaya başlama: { $moment }
-key-retire-at = Yerini başka bir anahtara bırakma: { $moment }
+key-retire-at = Yerini başka bir anahtarın alması: { $moment }
 key-remove-at = Kaldırılma: { $moment }
 
-limits-title = Geçerli sınırlar
-limits-lead = Sınırları yapılandırma dosyası belirler. Sınırı aşan istekler 429 yanıtı alır; yanıtta ne kadar beklemek gerektiği yazar.
-limits-sign-ins = Uygulamalarda başlatılan oturum açma işlemleri
+limits-title = İstek sınırları
+limits-lead = Sınırlar yapılandırma dosyasında belirlenir. Sınırı aşan istekler, ne kadar beklemek gerektiğini bildiren bir 429 yanıtı alır.
+limits-sign-ins = Uygulamaların başlattığı oturum açma işlemleri
 limits-pages = Sayfalar ve diğer bütün adresler
-limits-by-address = Bir adresten dakikada { $limit } istek
-limits-by-credential = Bir istemci veya belirteç için dakikada { $limit } istek
+limits-by-address = Adres başına dakikada { $limit } istek
+limits-by-credential = İstemci veya belirteç başına dakikada { $limit } istek
 limits-passwords = Hatalı parolalar
-limits-failures = { $minutes } dakika içinde bir hesap için en fazla { $account }, bir adresten en fazla { $address }
+limits-failures = { $minutes } dakikada hesap başına en fazla { $account }, adres başına en fazla { $address }
 
 ## Denetim kaydı
 
 menu-activity = Etkinlik
 menu-audit = Denetim kaydı
 activity-title = Son etkinlikler
-activity-lead = Hesabınızla ilgili olaylar. Tanımadığınız bir şey görürseniz parolanızı değiştirin.
-activity-none = Henüz bir kayıt yok.
-activity-by-administrator = Bir yönetici tarafından yapıldı
+activity-lead = Hesabınızla ilgili son olaylar. Tanımadığınız bir şey görürseniz parolanızı değiştirin.
+activity-none = Henüz kayıt yok.
+activity-by-administrator = Bir yönetici yaptı
 audit-title = Denetim kaydı
 audit-kind = Olay
-audit-kind-any = Hepsi
-audit-person = Kişi: e-posta adresi, kullanıcı adı veya kullanıcı kimliği
-audit-person-wrong = Böyle biri bulunamadı. E-posta adresinin tamamını, kullanıcı adını veya kullanıcı kimliğini yazın.
-audit-client = Uygulama: istemci kimliği
+audit-kind-any = Bütün olaylar
+audit-person = Kullanıcı (e-posta adresi, kullanıcı adı veya kullanıcı kimliği)
+audit-person-wrong = Böyle bir kullanıcı bulunamadı. E-posta adresinin tamamını, kullanıcı adını veya kullanıcı kimliğini yazın.
+audit-client = Uygulama (istemci kimliği)
 audit-from = Başlangıç tarihi
-audit-to = Bitiş tarihi (bu gün dahil)
+audit-to = Bitiş tarihi (dahil)
 audit-day-wrong = 2026-11-21 gibi bir tarih yazın.
 audit-show = Göster
-audit-none = Burada bir kayıt bulunamadı.
-audit-of-person = Bu kişinin denetim kaydı
+audit-none = Kayıt bulunamadı.
+audit-of-person = Bu kullanıcının denetim kaydı
 audit-of-client = Bu istemcinin denetim kaydı
-event-subject = Kişi
-event-actor = Yapan
+event-subject = Kullanıcı
+event-actor = İşlemi yapan
 event-party = Uygulama
-event-address = Adres
-event-detail = Ayrıntı
-event-request = İstek
+event-address = IP adresi
+event-detail = Ayrıntılar
+event-request = İstek kimliği
 event-from = <bdi>{ $address }</bdi> adresinden
 event-with = Uygulama: <bdi>{ $party }</bdi>
 event-count = { $count } kez
 actor-stranger = Oturum açmamış biri
-actor-person = Kişinin kendisi
+actor-person = Kullanıcının kendisi
 actor-client = İstemcinin kendisi
-actor-operator = Komut satırını kullanan biri
-actor-server = Sunucu, kendiliğinden
+actor-operator = Komut satırından bir yönetici
+actor-server = Sunucu
 event-signed-in = Oturum açıldı
 event-sign-in-failed = Oturum açma denemesi başarısız oldu
 event-app-signed-in = Korunan bir uygulamada oturum açıldı
 event-signed-out = Oturum kapatıldı
 event-consent-given = Erişim izni verildi
-event-consent-withdrawn = Erişim izni geri alındı
-event-tokens-issued = Belirteç verildi
-event-tokens-refreshed = Belirteç yenilendi
-event-reuse-detected = Kullanılmış bir kod veya belirteç yeniden kullanılmak istendi; erişim sonlandırıldı
+event-consent-withdrawn = Erişim kaldırıldı
+event-tokens-issued = Belirteçler verildi
+event-tokens-refreshed = Belirteçler yenilendi
+event-reuse-detected = Kullanılmış kod veya belirteç yeniden kullanılmak istendi; erişim sonlandırıldı
 event-token-revoked = Belirteç iptal edildi
 event-grants-ended = Uygulamaların erişimi sonlandırıldı
 event-sessions-ended = Oturumlar sonlandırıldı
-event-person-revoked = Bütün oturumlar ve erişim izinleri sonlandırıldı
+event-person-revoked = Bütün oturumlar ve erişimler sonlandırıldı
 event-client-registered = İstemci kaydedildi
 event-client-changed = İstemci değiştirildi
 event-client-deleted = İstemci silindi
-event-user-created = Kişi eklendi
+event-user-created = Kullanıcı eklendi
 event-user-changed = Hesap bilgileri değiştirildi
 event-user-disabled = Hesap devre dışı bırakıldı
 event-user-enabled = Hesap etkinleştirildi
-event-user-deleted = Kişi silindi
+event-user-deleted = Kullanıcı silindi
 event-password-changed = Parola değiştirildi
-event-keys-changed = İmza anahtarlarının zamanları değiştirildi
+event-keys-changed = İmza anahtarı takvimi değiştirildi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
+
+# Olayın yanında duran ayrıntılar.
+detail-wrong-password = Hatalı parola
+detail-throttled = Çok fazla deneme
+detail-at-password-change = parola değiştirilirken
+detail-of-many = Birden çok hesap veya adres, birlikte
+detail-groups-and-roles = Gruplar ve yetkiler
+detail-name = Ad
+detail-phone-number = Telefon numarası
+detail-picture = Profil fotoğrafı
+detail-all-others = Diğer bütün oturumlar
+detail-one-session = Bir oturum
+detail-sessions = Sonlandırılan oturum: { $count }
+detail-grants = Sonlandırılan erişim: { $count }
+detail-refresh-token = Yenileme belirteci
+detail-access-token = Erişim belirteci
+detail-code = Yetkilendirme kodu
+detail-never-used = Hiç kullanılmamıştı
+detail-settings = Ayarlar
+detail-approval-lost = değişiklik nedeniyle onay kalktı
+detail-new-secret = Yeni gizli anahtar
+detail-disabled = Devre dışı bırakıldı
+detail-enabled = Etkinleştirildi
+detail-approved = Onaylandı
+detail-approval-withdrawn = Onay geri alındı
+detail-trials-on = Deneme açıldı
+detail-trials-off = Deneme kapatıldı
+detail-nothing-changed = Hiçbir ayar değişmedi

@@ -27,11 +27,11 @@ async fn a_person_is_added_with_a_password_that_is_shown_once() {
     let fresh = provider.browser();
     let login = fresh.open("/console").await;
     let page = fresh.submit(&login, &[("email", "çağrı@example.test"), ("password", &password)]).await;
-    assert!(page.status == 200 && page.text().contains("There is no client yet."), "{page:?}");
+    assert!(page.status == 200 && page.text().contains("There are no clients yet."), "{page:?}");
 
     for (email, name, groups, told) in [
-        ("çağrı@example.test", "X", "", "has this address already"),
-        ("ANNA@example.test", "X", "", "has this address already"),
+        ("çağrı@example.test", "X", "", "already has this address"),
+        ("ANNA@example.test", "X", "", "already has this address"),
         ("nobody", "X", "", "such as name@example.com"),
         ("x@example.test", " ", "", "1 to 200 characters"),
         ("x@example.test", "\u{202e}annA", "", "1 to 200 characters"),
@@ -124,7 +124,7 @@ async fn administrators_do_not_shut_themselves_out() {
     let anna = signed_in(&provider, ANNA).await;
     let path = format!("/console/users/{}", provider.anna.sub);
     let page = press(&anna, &path, &[("action", "save"), ("groups", ""), ("role_developer", "yes")]).await;
-    assert!(page.text().contains("cannot take this role away from yourself"), "{page:?}");
+    assert!(page.text().contains("cannot remove this role from yourself"), "{page:?}");
     for action in ["disable", "reset-password"] {
         press(&anna, &path, &[("action", action)]).await.assert_error_page();
     }
@@ -148,8 +148,8 @@ async fn keys_and_limits_are_shown_as_they_are() {
     let anna = signed_in(&provider, ANNA).await;
     let kid = provider.get("/oauth/jwks").await.json()["keys"][0]["kid"].as_str().unwrap().to_owned();
     let page = anna.get("/console/keys").await;
-    assert!(page.text().contains(&kid) && page.text().contains("No change is planned."), "{page:?}");
-    assert!(anna.get("/console/limits").await.text().contains("77 requests a minute by a client or token"));
+    assert!(page.text().contains(&kid) && page.text().contains("No change is scheduled."), "{page:?}");
+    assert!(anna.get("/console/limits").await.text().contains("77 requests per minute per client or token"));
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
         assert_eq!(store.add_user(&user).await.unwrap(), AddOutcome::Added);
     }
     let page = anna.get("/console/users?find=zeynep").await;
-    assert!(page.text().contains("Nobody was found so far."), "{page:?}");
+    assert!(page.text().contains("No one was found so far."), "{page:?}");
     let next = page.text().split("href=\"").find(|part| part.contains("after=")).unwrap();
     let page = anna.get(&next.split('"').next().unwrap().replace("&#38;", "&")).await;
     assert!(page.text().contains("n4200@example.test") && !page.text().contains("Next page"), "{page:?}");

@@ -47,8 +47,8 @@ async fn what_is_done_in_the_console_is_taken_down_with_who_did_it() {
     let page = anna.get("/console/audit").await;
     let link = |sub: Subject, email: &str| format!("<a href=\"/console/users/{sub}\"><bdi>{email}</bdi></a>");
     for words in [
-        "A client was registered",
-        "The account was disabled",
+        "Client registered",
+        "Account disabled",
         "request-1",
         "192.0.2.1",
         &link(provider.anna.sub, ANNA),
@@ -97,11 +97,11 @@ async fn the_trail_is_filtered_by_days_of_the_readers_own() {
         titles.collect::<Vec<_>>().join(" · ")
     };
     let [added, changed, disabled, enabled, deleted] = [
-        "A person was added",
-        "Account details were changed",
-        "The account was disabled",
-        "The account was enabled",
-        "A person was deleted",
+        "Person added",
+        "Account details changed",
+        "Account disabled",
+        "Account enabled",
+        "Person deleted",
     ];
     for (query, expected) in [
         ("from=2001-03-05&to=2001-03-05", vec![enabled, disabled]),
@@ -114,7 +114,7 @@ async fn the_trail_is_filtered_by_days_of_the_readers_own() {
     }
     for (query, field) in [("from=5.3.2001", "from"), ("to=2001-02-30", "to"), ("to=0001-01-01", "to")] {
         let page = anna.get(&format!("/console/audit?{query}")).await;
-        let told = format!("id=\"{field}-wrong\">Type a day such as 2026-11-21.");
+        let told = format!("id=\"{field}-wrong\">Enter a date such as 2026-11-21.");
         assert!(page.text().contains(&told), "{query}: {page:?}");
     }
 }
@@ -145,7 +145,7 @@ async fn the_audit_trail_is_filtered_by_kind_person_and_client() {
         assert_eq!(shown(nobody).await, 0, "{nobody}");
     }
     let page = anna.get("/console/audit?person=nobody@example.test").await;
-    assert!(page.text().contains("id=\"person-wrong\">Nobody is known by this."), "{page:?}");
+    assert!(page.text().contains("id=\"person-wrong\">No one was found."), "{page:?}");
     // Every kind has words of its own.
     for kind in AuditKind::ALL {
         let page = anna.get(&format!("/console/audit?person=ben@example.test&kind={}", kind.as_str())).await;
