@@ -214,8 +214,7 @@ impl Front for House {
         if endpoint::is_public_document(config, path) {
             return Verdict::Local { body_limit: 0 };
         }
-        let refusal = Refusal::invalid_request("This host is not served here.");
-        Verdict::Answer(endpoint::refuse(&self.sealgate, head, StatusCode::MISDIRECTED_REQUEST, refusal))
+        Verdict::Answer(endpoint::misdirected(&self.sealgate, head))
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {

@@ -50,6 +50,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let id = ReturnTo::client_id(&params).map_err(no_way_back)?;
     let client = call.sealgate.client(&id).await?.filter(Client::is_enabled);
     let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+    call.concern(Some(&client));
     let return_to = ReturnTo::resolve(&params, &client).map_err(no_way_back)?;
 
     let begun = begin(call, &params, &client, return_to.clone()).await;
@@ -96,7 +97,7 @@ async fn begin(
     };
     call.charge_site(Bucket::of_request(client.id.as_str()))?;
     call.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
-    let response = Response::see_other(&interaction::address(call, page, id.expose()));
+    let response = Response::see_other(&interaction::address(call, page, id.expose(), &client.id));
     Ok(match new_cookie {
         Some(cookie) => response.with_cookie(cookie),
         None => response,
@@ -120,7 +121,7 @@ fn unbound(id: &str) -> SecretHash {
 /// the address of any authorization request is: whoever opens it begins a sign-in of their own.
 async fn bind(call: &Call<'_>) -> Result<Option<Response>, Failure> {
     let query = call.query()?;
-    let Some(id) = query.one(interaction::PARAMETER)? else { return Ok(None) };
+    let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
     let store = &call.sealgate.store;
     let found = store.interaction(&unbound(id), &SecretHash::of(id.as_bytes())).await?;
     let Some(found) = found.filter(|found| call.now < found.value.expires_at) else { return Ok(None) };
@@ -131,7 +132,7 @@ async fn bind(call: &Call<'_>) -> Result<Option<Response>, Failure> {
     let bound = Interaction { browser: SecretHash::of(browser.as_bytes()), ..found.value };
     let id = Secret::from_random(&call.random::<16>());
     store.begin_interaction(&id.hash(), &bound).await?;
-    let response = Response::see_other(&interaction::address(call, RESUME, id.expose()));
+    let response = Response::see_other(&interaction::address(call, RESUME, id.expose(), &bound.request.client));
     Ok(Some(new_cookie.into_iter().fold(response, Response::with_cookie)))
 }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 
 use crate::ambient;
@@ -16,12 +16,13 @@ use crate::limiter::{Key, Reading, Rule};
 use crate::origin::Origin;
 use crate::page::{Chrome, LanguageSwitch, language_from_tag, language_tag};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
+use crate::protocol::client::Client;
 use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
-use crate::sealgate::{INTERNAL_CLIENT, Sealgate};
+use crate::sealgate::{INTERNAL_CLIENT, OWN_CLIENT, Sealgate};
 use crate::store::{Loaded, StoreError};
 
 /// How long a browser remembers the language that a person chose, seconds: a year.
@@ -117,6 +118,15 @@ impl Bucket {
     }
 }
 
+/// The application that a request is about, as its pages name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Party {
+    /// What people call it.
+    pub name: String,
+    /// Its first page.
+    pub address: String,
+}
+
 /// A request on its way.
 pub struct Call<'a> {
     /// The capabilities.
@@ -132,6 +142,7 @@ pub struct Call<'a> {
     /// The names of our cookies.
     pub cookies: cookie::Names,
     charged: OnceLock<Reading>,
+    party: OnceLock<Party>,
     ui_locales: OnceLock<String>,
 }
 
@@ -147,6 +158,7 @@ impl<'a> Call<'a> {
             style,
             cookies: cookie::Names::of(&sealgate.config.issuer),
             charged: OnceLock::new(),
+            party: OnceLock::new(),
             ui_locales: OnceLock::new(),
         }
     }
@@ -324,6 +336,29 @@ impl<'a> Call<'a> {
         let bytes = self.request.headers().get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
         let text = String::from_utf8_lossy(bytes.get(..LONGEST_USER_AGENT).unwrap_or(bytes));
         text.chars().take(200).collect()
+    }
+
+    /// Whether a person opens this address in a browser: those name text/html, programs ask for anything.
+    pub fn is_opened_by_person(&self) -> bool {
+        let names_html = |value: &HeaderValue| memchr::memmem::find(value.as_bytes(), b"text/html").is_some();
+        let opens = matches!(*self.request.method(), Method::GET | Method::HEAD);
+        opens && self.request.headers().get_all(ACCEPT).iter().any(names_html)
+    }
+
+    /// Notes the client that the request is about, so that a page which goes wrong can lead back to it. Our own pages are
+    /// none; nor does a page of ours lead to a client that nobody vouches for.
+    pub fn concern(&self, client: Option<&Client>) {
+        let Some(client) = client.filter(|client| client.id.as_str() != OWN_CLIENT) else { return };
+        let vouched = client.id.as_str().starts_with(INTERNAL_CLIENT) || client.is_vouched_for();
+        if let Some(address) = client.home().filter(|_| vouched) {
+            // The first word stands: a request is about one client.
+            let _ = self.party.set(Party { name: client.name.clone(), address });
+        }
+    }
+
+    /// The application that the request is about, where that is known.
+    pub fn party(&self) -> Option<&Party> {
+        self.party.get()
     }
 
     /// Notes the languages that the client asked the pages to speak (`ui_locales`).

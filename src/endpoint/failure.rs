@@ -12,7 +12,7 @@ use crate::endpoint::Style;
 use crate::endpoint::call::{Call, status_of};
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor;
-use crate::page::{ErrorPage, Problem};
+use crate::page::{ErrorPage, Problem, Way, WayTo};
 use crate::password::PasswordError;
 use crate::protocol::authorize::ReturnTo;
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -100,8 +100,17 @@ impl Failure {
             ),
             Self::Method(methods) => {
                 let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-                let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
-                error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, &names.join(", "))
+                let response = if call.is_opened_by_person() {
+                    page(call, StatusCode::METHOD_NOT_ALLOWED, Problem::ForPrograms)
+                } else {
+                    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
+                    error(StatusCode::METHOD_NOT_ALLOWED, &refusal)
+                };
+                response.with(ALLOW, &names.join(", "))
+            }
+            Self::RateLimited(seconds) if call.is_opened_by_person() => {
+                page(call, StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
+                    .with(RETRY_AFTER, &seconds.to_string())
             }
             Self::RateLimited(seconds) => rate_limited(seconds),
             Self::Unavailable => {
@@ -128,7 +137,7 @@ fn error(status: StatusCode, refusal: &Refusal) -> Response {
     Response::json(status, &ErrorBody { error: refusal.code.as_str(), error_description: refusal.description })
 }
 
-/// The specification's 429: JSON wherever it happens, with the seconds in words too.
+/// The specification's 429: JSON to every program wherever it happens, with the seconds in words too.
 fn rate_limited(seconds: u64) -> Response {
     let description = format!("Too many requests. Try again in {seconds} seconds.");
     let body = ErrorBody { error: ErrorCode::RateLimitExceeded.as_str(), error_description: &description };
@@ -151,9 +160,21 @@ fn bearer(refusal: Option<Refusal>) -> Response {
 }
 
 fn page(call: &Call<'_>, status: StatusCode, problem: Problem) -> Response {
-    let switch =
-        (problem == Problem::Console).then(|| visitor::sign_in(call, "/console", &[("prompt", "select_account")]));
-    let content = ErrorPage { problem, request_id: &call.origin.request_id, switch_account: switch.as_deref() };
+    let account = match problem {
+        Problem::Console => visitor::sign_in(call, "/console", &[("prompt", "select_account")]),
+        // There the path would be nobody's too.
+        Problem::UnknownHost => format!("{}/account", call.sealgate.config.issuer.as_str()),
+        _ => call.path("/account"),
+    };
+    let waiting_helps = matches!(problem, Problem::TooManyRequests { .. } | Problem::Unavailable | Problem::Internal);
+    let way = match (problem, call.party()) {
+        (Problem::Console, _) => Way { address: &account, to: WayTo::AnotherAccount },
+        // The page's own address: what was sent with a POST cannot be asked for again.
+        _ if waiting_helps && call.request.method() != Method::POST => Way { address: "", to: WayTo::Again },
+        (_, Some(party)) => Way { address: &party.address, to: WayTo::Application(&party.name) },
+        (_, None) => Way { address: &account, to: WayTo::Account },
+    };
+    let content = ErrorPage { problem, request_id: &call.origin.request_id, way };
     let html = call.with_chrome(|chrome| call.sealgate.pages.error(chrome, &content));
     Response::page(status, html, None)
 }

@@ -31,12 +31,15 @@ const PAGE: &str = "login";
 const MOST_TRIES: usize = 8;
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let waiting = Waiting::find(call).await?;
     if call.request.method() != Method::POST {
+        let waiting = Waiting::find(call).await?;
         let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
         return Ok(show(call, &waiting, StatusCode::OK, email, None));
     }
+    let waiting = Waiting::find_at_any_time(call).await?;
     let form = waiting.form(call, PAGE)?;
+    // A page that was left open for too long is as good as a new one, in the browser that it was shown to.
+    let waiting = waiting.in_time(call).await?;
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let user = call.sealgate.store.user_by_sign_in_name(typed).await?;

@@ -71,7 +71,8 @@ pub(super) async fn confirm(call: &Call<'_>) -> Result<Response, Failure> {
 
 /// The page that says that nobody is signed in any more.
 pub(super) fn signed_out(call: &Call<'_>) -> Result<Response, Failure> {
-    let html = call.with_chrome(|chrome| call.sealgate.pages.signed_out(chrome, &SignedOut { client: None }));
+    let content = SignedOut { client: None, sign_in: &call.path("/account") };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.signed_out(chrome, &content));
     call.query()?;
     Ok(Response::page(StatusCode::OK, html, None))
 }
@@ -128,6 +129,7 @@ async fn show(
         csrf,
         client: client.map(|client| client.name.as_str()),
         account: user.as_ref().map(|user| user.email.as_str()),
+        stay: &call.path("/account"),
         hidden: &hidden(client, after),
     };
     let html = call.with_chrome(|chrome| call.sealgate.pages.confirm_logout(chrome, &content));

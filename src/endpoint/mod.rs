@@ -32,8 +32,7 @@ mod visitor;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::header::ACCEPT;
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{Method, Request, StatusCode};
 
 pub use call::{Bucket, Call};
 pub use failure::Failure;
@@ -216,24 +215,44 @@ pub fn body_limit(config: &Config, path: &str) -> usize {
     route_of(config, path).map_or(FORM, |route| route.body)
 }
 
-/// Whether a path is a document that is public and the same for everybody: discovery and keys. They name the configured
-/// issuer whatever the request's Host says.
+/// Whether a path is a document that is public and the same for everybody: discovery and keys, which name the configured
+/// issuer whatever the request's Host says, and what the page for a host that is nobody's looks like.
 pub fn is_public_document(config: &Config, path: &str) -> bool {
     let route = route_of(config, path);
-    route.is_some_and(|route| matches!(route.endpoint, Endpoint::Discovery | Endpoint::Jwks))
+    let public = [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo];
+    route.is_some_and(|route| public.contains(&route.endpoint))
 }
 
-/// The answer to a request that reaches no endpoint: for a host that is nobody's (421), with a body too long (413).
+/// The answer to a request whose body is too long (413) or came too slowly.
 pub fn refuse(
     sealgate: &Sealgate,
     head: &http::request::Parts,
     status: StatusCode,
     refusal: Refusal,
 ) -> http::Response<Bytes> {
+    refused(sealgate, head, |_| Failure::json(status, refusal))
+}
+
+/// The answer to a request for a host that is nobody's (421): to a person a page, to a program JSON.
+pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Response<Bytes> {
+    refused(sealgate, head, |call| {
+        if call.is_opened_by_person() {
+            return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
+        }
+        let refusal = Refusal::invalid_request("This host is not served here.");
+        Failure::json(StatusCode::MISDIRECTED_REQUEST, refusal)
+    })
+}
+
+fn refused(
+    sealgate: &Sealgate,
+    head: &http::request::Parts,
+    failure: impl FnOnce(&Call<'_>) -> Failure,
+) -> http::Response<Bytes> {
     let request = Request::from_parts(head.clone(), Bytes::new());
     let call = Call::new(sealgate, &request, Style::Json);
     let failure = match call.charge_address(Bucket::Pages) {
-        Ok(()) => Failure::json(status, refusal),
+        Ok(()) => failure(&call),
         Err(limited) => limited,
     };
     let mut response = failure.into_response(&call);
@@ -245,8 +264,11 @@ pub fn refuse(
 pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
     let started = Instant::now();
     let route = route_of(&sealgate.config, request.uri().path());
-    let style = route.map_or_else(|| stray_style(&request), |route| route.style);
-    let call = Call::new(sealgate, &request, style);
+    let mut call = Call::new(sealgate, &request, route.map_or(Style::Json, |route| route.style));
+    // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
+    if route.is_none() && call.is_opened_by_person() {
+        call.style = Style::Page;
+    }
     let mut response = match answer(&call, route).await {
         Ok(response) => response,
         Err(failure) => failure.into_response(&call),
@@ -254,7 +276,7 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
     if route.is_some_and(|route| route.cors) {
         response.allow_every_origin();
     }
-    if style == Style::Page
+    if call.style == Style::Page
         && let Some(choice) = call.chosen_language()
     {
         response = response.with_cookie(choice);
@@ -264,14 +286,6 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
     let name = route.map_or("other", |route| route.name);
     sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
     response
-}
-
-/// How to speak where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
-/// Browsers name text/html when they open a document; programs ask for anything.
-fn stray_style(request: &Request<Bytes>) -> Style {
-    let names_html = |value: &HeaderValue| memchr::memmem::find(value.as_bytes(), b"text/html").is_some();
-    let opens = matches!(*request.method(), Method::GET | Method::HEAD);
-    if opens && request.headers().get_all(ACCEPT).iter().any(names_html) { Style::Page } else { Style::Json }
 }
 
 async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Failure> {

@@ -261,6 +261,11 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
         return stale(visit, &Back::home(), returned.error.is_some()).await;
     };
     let back = Back::of(&attempt.value);
+    if attempt.value.expires_at <= visit.now {
+        // The sign-in page was left open for too long, or the way back took too long. Where they wanted to go is known.
+        let _ = visit.sealgate.store.finish_attempt(&attempt).await?;
+        return stale(visit, &back, returned.error.is_some()).await;
+    }
     if visit.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
         return stale(visit, &back, returned.error.is_some()).await;
     }
@@ -293,14 +298,14 @@ pub(super) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
     Ok(with_rounds(visit, answer, if typed { None } else { Some(rounds(visit).and_one()) }))
 }
 
-/// The sign-in that was begun with this state, in this browser, for this application.
+/// The sign-in that was begun with this state, in this browser, for this application. It may be past its time.
 async fn attempt(visit: &Visit<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, visit.cookie(visit.cookies.browser)) else { return Ok(None) };
     let browser = SecretHash::of(browser.as_bytes());
     let found = visit.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
     Ok(found.filter(|found| {
         let attempt = &found.value;
-        attempt.app == visit.app.name && attempt.browser == browser && visit.now < attempt.expires_at
+        attempt.app == visit.app.name && attempt.browser == browser
     }))
 }
 

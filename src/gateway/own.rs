@@ -12,7 +12,7 @@ use crate::gateway::path::CanonicalPath;
 use crate::gateway::session;
 use crate::gateway::visit::{Sessions, Visit};
 use crate::gateway::wanted::Wanted;
-use crate::page::{LOGO_POLICY, language_from_tag, language_tag};
+use crate::page::{LOGO_POLICY, Problem, language_from_tag, language_tag};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
@@ -39,13 +39,14 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
         b"/.sealgate/logo" if visit.sealgate.pages.logo().is_some() => (&[Method::GET, Method::HEAD], Own::Logo),
         _ => {
             let refusal = Refusal::new(ErrorCode::NotFound, "There is nothing here.");
-            return Ok(Answer::error(StatusCode::NOT_FOUND, &refusal));
+            return Ok(visit.refuse(StatusCode::NOT_FOUND, &refusal, Problem::NotFound));
         }
     };
     if !methods.contains(&visit.head.method) {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
-        return Ok(Answer::error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, &names.join(", ")));
+        let answer = visit.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::ForPrograms);
+        return Ok(answer.with(ALLOW, &names.join(", ")));
     }
     match name {
         Own::Callback => browser_login::callback(visit).await,

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
 use http::request::Parts;
+use http::{Method, StatusCode};
 
 use crate::ambient;
 use crate::config::{App, Language};
@@ -17,7 +17,7 @@ use crate::gateway::route::Rule;
 use crate::gateway::wanted::Wanted;
 use crate::gateway::who::Who;
 use crate::origin::{Again, Origin};
-use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Pages, Problem};
+use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Pages, Problem, Way, WayTo};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::time::UnixTime;
@@ -117,7 +117,21 @@ impl<'a> Visit<'a> {
 
     /// A page that says what went wrong.
     pub(super) fn problem(&self, status: StatusCode, problem: Problem) -> Answer {
-        let content = ErrorPage { problem, request_id: &self.origin.request_id, switch_account: None };
+        let account = format!("{}/account", self.sealgate.config.issuer.as_str());
+        let path = self.head.uri.path();
+        let waiting_helps = matches!(
+            problem,
+            Problem::TooManyRequests { .. } | Problem::Upstream | Problem::Unavailable | Problem::Internal
+        );
+        let way = match path {
+            // The same address once more, with its query.
+            path if waiting_helps && self.head.method == Method::GET && !path.starts_with("/.sealgate/") => {
+                Way { address: "", to: WayTo::Again }
+            }
+            "/" => Way { address: &account, to: WayTo::Account },
+            _ => Way { address: "/", to: WayTo::Start },
+        };
+        let content = ErrorPage { problem, request_id: &self.origin.request_id, way };
         Answer::page(status, self.with_chrome(|chrome| self.sealgate.pages.error(chrome, &content)))
     }
 

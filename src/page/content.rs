@@ -123,6 +123,8 @@ pub struct ConfirmLogout<'a> {
     pub client: Option<&'a str>,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: Option<&'a str>,
+    /// Where somebody goes who stays signed in.
+    pub stay: &'a str,
     /// Names and values that the form carries on, such as `post_logout_redirect_uri` and `state`.
     pub hidden: &'a [(&'a str, &'a str)],
 }
@@ -132,6 +134,8 @@ pub struct ConfirmLogout<'a> {
 pub struct SignedOut<'a> {
     /// Name of the client that asked.
     pub client: Option<&'a str>,
+    /// Where to sign in again.
+    pub sign_in: &'a str,
 }
 
 /// A page that says what went wrong and what to do next.
@@ -141,8 +145,32 @@ pub struct ErrorPage<'a> {
     pub problem: Problem,
     /// The request's id in the log.
     pub request_id: &'a str,
-    /// Where another account can be chosen, if that may help.
-    pub switch_account: Option<&'a str>,
+    /// The way on.
+    pub way: Way<'a>,
+}
+
+/// Where somebody can go from a page that is the end of something.
+#[derive(Debug, Clone, Copy)]
+pub struct Way<'a> {
+    /// The address.
+    pub address: &'a str,
+    /// What is there.
+    pub to: WayTo<'a>,
+}
+
+/// What a way leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayTo<'a> {
+    /// The same page once more.
+    Again,
+    /// The application of this name.
+    Application(&'a str),
+    /// The first page of the application on this host.
+    Start,
+    /// The person's account.
+    Account,
+    /// A sign-in with another account.
+    AnotherAccount,
 }
 
 /// What an error page is about.
@@ -164,8 +192,14 @@ pub enum Problem {
     CookieMissing,
     /// A page of the sign-in was opened without a sign-in in progress.
     NothingToDo,
+    /// The same, to somebody who is signed in: with Back, for instance.
+    SignedInAlready,
     /// No such page.
     NotFound,
+    /// No such host.
+    UnknownHost,
+    /// An address that only programs use.
+    ForPrograms,
     /// A rate limit.
     TooManyRequests {
         /// Until the next request is allowed.

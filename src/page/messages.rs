@@ -101,6 +101,7 @@ messages! {
     plain signed_out_close = "signed-out-close" ();
     rich signed_out_close_client = "signed-out-close-client" (client);
     plain signed_out_others = "signed-out-others" ();
+    plain signed_out_sign_in = "signed-out-sign-in" ();
 
     plain forbidden_title = "forbidden-title" ();
     rich forbidden_text = "forbidden-text" (account, app);
@@ -130,6 +131,17 @@ messages! {
     rich error_cookie_missing_text = "error-cookie-missing-text" ();
     plain error_nothing_to_do_title = "error-nothing-to-do-title" ();
     rich error_nothing_to_do_text = "error-nothing-to-do-text" ();
+    plain error_signed_in_already_title = "error-signed-in-already-title" ();
+    rich error_signed_in_already_text = "error-signed-in-already-text" ();
+    plain error_unknown_host_title = "error-unknown-host-title" ();
+    rich error_unknown_host_text = "error-unknown-host-text" ();
+    plain error_for_programs_title = "error-for-programs-title" ();
+    rich error_for_programs_text = "error-for-programs-text" ();
+    rich way_again = "way-again" ();
+    rich way_application = "way-application" (name);
+    rich way_start = "way-start" ();
+    rich way_account = "way-account" ();
+    rich way_another_account = "way-another-account" ();
     plain error_not_found_title = "error-not-found-title" ();
     rich error_not_found_text = "error-not-found-text" ();
     plain error_too_many_requests_title = "error-too-many-requests-title" ();

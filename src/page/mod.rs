@@ -28,7 +28,7 @@ pub use account::{
 };
 pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Problem, ScopeLine, SendAgain, SignedOut,
+    LoginProblem, Problem, ScopeLine, SendAgain, SignedOut, Way, WayTo,
 };
 pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
 pub use language::{language_from_tag, language_tag};

@@ -42,7 +42,8 @@ mod tests {
             (Language::Turkish, "22.11.2026 14:05 UTC", "22.11.2026 14:05:09 UTC"),
         ] {
             let t = Messages::load(language).unwrap();
-            let element = |attribute, words| format!("<time datetime=\"2026-11-22T14:05:09Z\"{attribute}>{words}</time>");
+            let element =
+                |attribute, words| format!("<time datetime=\"2026-11-22T14:05:09Z\"{attribute}>{words}</time>");
             assert_eq!(moment(&t, at).0, element("", minutes));
             assert_eq!(moment_with_seconds(&t, at).0, element(" data-seconds", seconds));
         }

@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::content::{
     AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, ScopeLine,
-    SendAgain, SignedOut,
+    SendAgain, SignedOut, WayTo,
 };
 use super::language::language_tag;
 use super::messages::{Markup, Messages};
@@ -135,6 +135,19 @@ pub(super) struct ProblemPage<'a> {
     pub(super) text: Markup,
 }
 
+impl ProblemPage<'_> {
+    fn way(&self) -> Markup {
+        let t = self.frame.t;
+        match self.page.way.to {
+            WayTo::Again => t.way_again(),
+            WayTo::Application(name) => t.way_application(name),
+            WayTo::Start => t.way_start(),
+            WayTo::Account => t.way_account(),
+            WayTo::AnotherAccount => t.way_another_account(),
+        }
+    }
+}
+
 /// The problem in words: a heading, and what to do next.
 pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String, Markup) {
     match problem {
@@ -146,6 +159,9 @@ pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String
         Problem::ExpiredForm => (t.error_expired_form_title(), t.error_expired_form_text()),
         Problem::CookieMissing => (t.error_cookie_missing_title(), t.error_cookie_missing_text()),
         Problem::NothingToDo => (t.error_nothing_to_do_title(), t.error_nothing_to_do_text()),
+        Problem::SignedInAlready => (t.error_signed_in_already_title(), t.error_signed_in_already_text()),
+        Problem::UnknownHost => (t.error_unknown_host_title(), t.error_unknown_host_text()),
+        Problem::ForPrograms => (t.error_for_programs_title(), t.error_for_programs_text()),
         Problem::NotFound => (t.error_not_found_title(), t.error_not_found_text()),
         Problem::TooManyRequests { seconds } => {
             let text = match Wait::from_seconds(seconds) {

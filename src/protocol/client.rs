@@ -324,6 +324,19 @@ impl Client {
         self.secrets.iter().filter(matches).count() > 0
     }
 
+    /// Its first page: its home page where it has named one, or else the site of its first redirect URI. None where that is
+    /// no site, as of an application on a phone.
+    pub fn home(&self) -> Option<String> {
+        let is_site = |address: &&str| address.starts_with("https://") || address.starts_with("http://");
+        if let Some(home) = self.details.client_uri.as_deref().filter(is_site) {
+            return Some(home.to_owned());
+        }
+        let first = self.redirect_uris.first().map(RedirectUri::as_str).filter(is_site)?;
+        let site = first.find("://").map(|scheme| scheme + 3)?;
+        let end = first[site..].find(['/', '?']).map_or(first.len(), |end| site + end);
+        Some(format!("{}/", &first[..end]))
+    }
+
     /// Whether a browser may be sent here with a code.
     pub fn redirects_to(&self, uri: &str) -> bool {
         self.redirect_uris.iter().any(|registered| registered.matches(uri))

@@ -19,6 +19,7 @@ use crate::protocol::session::{AppSession, Session};
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Subject, User};
 use crate::store::engine::{Key, Value};
+use crate::store::interactions::kept_until;
 use crate::store::migration;
 use crate::store::table::{self, Table};
 use crate::store::{Record, SignInAttempt, StoreError, audit, grants, registry, sessions};
@@ -107,12 +108,12 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Interaction => {
             let interaction: Interaction = read.typed()?;
             let prefix = table::interactions(&interaction.browser);
-            read.hashed(&prefix, &interaction)?.until(interaction.expires_at)
+            read.hashed(&prefix, &interaction)?.until(kept_until(interaction.expires_at))
         }
         Table::SignInAttempt => {
             let attempt: SignInAttempt = read.typed()?;
             let prefix = table::sign_in_attempts(&attempt.browser);
-            read.hashed(&prefix, &attempt)?.until(attempt.expires_at)
+            read.hashed(&prefix, &attempt)?.until(kept_until(attempt.expires_at))
         }
         Table::Once | Table::RevokedToken => {
             let until: UnixTime = read.typed()?;

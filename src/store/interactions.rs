@@ -3,6 +3,7 @@
 //! flood shortens the time that people have to type their password, and keeps nobody out.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,15 @@ use crate::store::{Committed, Store, StoreError};
 /// Sign-ins that one browser may have open, one a tab; the oldest gives way. A request at the provider and an attempt at
 /// the gate count apart.
 const MOST_TABS: usize = 8;
+
+/// How long beyond its time a request is kept: a sign-in page that was left open overnight still knows where its person
+/// wanted to go, and goes on from there with a request begun anew. Such records count like all others.
+const LINGER: Duration = Duration::from_hours(12);
+
+/// Until when a request that can be gone on with until `expires_at` is kept.
+pub(super) fn kept_until(expires_at: UnixTime) -> UnixTime {
+    expires_at.plus(LINGER)
+}
 
 /// Entries of the expiry index that are looked at to make room: a few a minute of an interaction's life.
 const MOST_LOOKED_AT: usize = 256;
@@ -101,7 +111,7 @@ impl Store {
         }
         let written = async {
             let mut changes = table::create(key.clone(), record)?;
-            changes.put.push((table::expiry(expires_at, &key), Vec::new()));
+            changes.put.push((table::expiry(kept_until(expires_at), &key), Vec::new()));
             self.write(changes).await
         };
         let written = written.await;
@@ -212,7 +222,7 @@ impl Store {
 
     /// Record and expiry entry go together: an entry that stayed would lie there uncounted until its time.
     async fn drop_waiting<T: Sync>(&self, loaded: &Loaded<T>, expires_at: UnixTime) -> Result<Committed, StoreError> {
-        let delete = vec![loaded.key().clone(), table::expiry(expires_at, loaded.key())];
+        let delete = vec![loaded.key().clone(), table::expiry(kept_until(expires_at), loaded.key())];
         let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
         let committed = self.commit(changes).await?;
         if committed == Committed::Yes {

@@ -11,6 +11,7 @@ use crate::protocol::secret::base64url;
 use crate::protocol::session::Session;
 use crate::protocol::time::UnixTime;
 use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
+use crate::store::interactions::kept_until;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
@@ -216,6 +217,8 @@ fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>
         (table::decode::<UnixTime>(record, bytes)?.value, Vec::new())
     } else {
         let expires_at = table::decode::<Expires>(record, bytes)?.value.expires_at;
+        let waits = is(Table::Interaction) || is(Table::SignInAttempt);
+        let expires_at = if waits { kept_until(expires_at) } else { expires_at };
         (expires_at, if is(Table::Form) { vec![table::form_age(expires_at, record)] } else { Vec::new() })
     })
 }

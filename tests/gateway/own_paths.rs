@@ -8,7 +8,9 @@ async fn below_our_own_path_there_is_nothing_of_the_application() {
     let world = World::new().await;
     for path in ["/.sealgate", "/.sealgate/", "/.sealgate/nothing", "/%2esealgate/x", "/.sealgate/callback/x"] {
         let reply = world.call("GET", &format!("https://wiki.test{path}"), &[("accept", "text/html")]).await;
-        reply.assert_refused(404, "not_found");
+        reply.assert_page(404);
+        assert!(reply.text().contains("id=\"way\" href=\"/\""), "{reply:?}");
+        world.call("GET", &format!("https://wiki.test{path}"), &[]).await.assert_refused(404, "not_found");
     }
     for (method, path, allowed) in [
         ("POST", "callback", "GET"),

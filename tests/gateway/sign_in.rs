@@ -471,3 +471,23 @@ async fn an_ipv6_site_begins_as_many_sign_ins_a_minute_as_two_addresses() {
     }
     assert_eq!((begun, world.sealgate.store.open_interactions()), (600, 600));
 }
+
+#[tokio::test]
+async fn a_sign_in_page_that_was_left_open_leads_where_its_person_wanted_to_go() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://wiki.test/a?b=c").await;
+    world.wait(8 * 3600);
+    assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("wiki", "/a?b=c"));
+}
+
+#[tokio::test]
+async fn back_after_the_sign_in_leads_to_the_application() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://wiki.test/a").await;
+    assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("wiki", "/a"));
+    let form = page.text().split('<').find(|tag| tag.starts_with("form ")).unwrap();
+    let login = crate::browser::attribute(form, "action").unwrap();
+    assert_eq!(browser.open(&format!("https://id.test{login}")).await.arrived(), ("wiki", "/"));
+}

@@ -323,14 +323,91 @@ async fn a_request_waits_for_so_long_and_no_longer() {
     let page = browser.open(&form_action(consent.text())).await;
     assert_consent(&page);
     provider.wait(1);
-    // Who is signed in is asked the same anew, everybody else hears that it is over.
+    // Who is signed in is asked the same anew.
     let anew = browser.allow(&page).await;
     assert_consent(&anew);
     assert_ne!(form_action(anew.text()), form_action(page.text()));
-    let stranger = provider.browser();
-    let page = stranger.open(&provider.c1().authorize(&[])).await;
-    provider.wait(60);
-    assert_refused(&stranger.submit(&page, &[("email", ANNA), ("password", PASSWORD)]).await);
+}
+
+#[tokio::test]
+async fn a_sign_in_page_that_was_left_open_goes_on_in_its_browser() {
+    let provider = Provider::new().await;
+    let (browser, stranger) = (provider.browser(), provider.browser());
+    let request = provider.c1().authorize(&[("state", "kept"), ("nonce", "n-kept")]);
+    let page = browser.open(&request).await;
+    stranger.open(&request).await;
+    provider.wait(900);
+    let fields = [("csrf", &*csrf_of(&page)), ("email", ANNA), ("password", PASSWORD)];
+    assert_refused(&stranger.post(&form_action(page.text()), &fields).await);
+    assert_refused(&browser.post(&form_action(page.text()), &fields[1..]).await);
+    // A slip brings the page back, with its time begun anew.
+    let again = browser.submit(&page, &[("email", ANNA), ("password", "wrong")]).await;
+    assert_login(&again);
+    assert_ne!(form_action(again.text()), form_action(page.text()));
+    provider.wait(899);
+    let consent = browser.sign_in(&again, ANNA).await;
+    assert_consent(&consent);
+    let answer = browser.allow(&consent).await;
+    assert_eq!(answer.returned("state").as_deref(), Some("kept"));
+    assert_eq!(provider.c1().redeem(&assert_code(&answer)).await.status, 200);
+    // Opened again instead of sent, it begins anew too.
+    let other = provider.browser();
+    let page = other.open(&request).await;
+    provider.wait(12 * 3600);
+    let opened = other.open(&form_action(page.text())).await;
+    assert_login(&opened);
+    assert_ne!(form_action(opened.text()), form_action(page.text()));
+}
+
+/// The first link of the class with which a page leads on.
+fn way(page: &Reply) -> &str {
+    let link = page.text().split("id=\"way\" href=\"").nth(1).unwrap_or_else(|| panic!("no way: {page:?}"));
+    link.split('"').next().unwrap()
+}
+
+#[tokio::test]
+async fn a_page_that_goes_wrong_leads_back_to_the_application() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let action = form_action(page.text());
+    // Long gone, or not this browser's: it still says which application it was about.
+    let elsewhere = provider.browser();
+    elsewhere.open(&provider.p1().authorize(&[])).await;
+    let home = "https://rp.test/";
+    assert_eq!(way(&elsewhere.get(&action).await), home);
+    assert_eq!(way(&provider.get(&action).await), home);
+    assert_eq!(way(&browser.post(&action, &[("csrf", "x")]).await), home);
+    assert_eq!(way(&provider.get(&provider.c1().authorize(&[("redirect_uri", "https://evil.test/")])).await), home);
+    for other in ["/oauth/authorize?client_id=nobody", "/oauth/login", "/oauth/login?interaction=x.nobody"] {
+        assert_eq!(way(&provider.get(other).await), "/account", "{other}");
+    }
+    // To a client that nobody vouches for no page of ours leads.
+    let id = "c1".to_owned().try_into().unwrap();
+    let owner = provider.anna.sub;
+    provider.sealgate.store.change_client(&id, |client| client.owner = Some(owner)).await.unwrap();
+    assert_eq!(way(&elsewhere.get(&action).await), "/account");
+}
+
+#[tokio::test]
+async fn back_after_the_sign_in_leads_on() {
+    let provider = Provider::new().await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let consent = browser.sign_in(&page, ANNA).await;
+    assert_code(&browser.allow(&consent).await);
+    // The client has forgotten what it asked for: no second answer, but the way to it.
+    for back in [&page, &consent] {
+        let shown = browser.get(&form_action(back.text())).await;
+        assert_refused(&shown);
+        assert!(shown.text().contains("You are already signed in"), "{shown:?}");
+        assert_eq!(way(&shown), "https://rp.test/");
+    }
+    // Our own pages are there at once.
+    let own = provider.browser();
+    let page = own.open("/account").await;
+    assert_eq!(own.sign_in(&page, ANNA).await.status, 200);
+    assert_eq!(own.get(&form_action(page.text())).await.location(), "/account");
 }
 
 #[tokio::test]

@@ -55,7 +55,11 @@ fn wait(page: &Reply) -> u64 {
         2..=90 => format!("Wait {seconds} seconds"),
         _ => format!("Wait {} minutes", seconds.div_ceil(60)),
     };
-    assert!(page.text().contains("Too many sign-in attempts") && page.text().contains(&told), "{told}: {}", page.text());
+    assert!(
+        page.text().contains("Too many sign-in attempts") && page.text().contains(&told),
+        "{told}: {}",
+        page.text()
+    );
     seconds
 }
 

@@ -154,6 +154,8 @@ async fn resp_05_every_page_is_framed_by_nobody_and_kept_by_nobody() {
         assert!(policy.contains(&"script-src 'self'") && !policy.iter().any(|part| part.contains("unsafe")), "{name}");
         let html = page.text();
         assert!(!html.contains("<script>") && !html.contains(" style=") && !html.contains(" onclick="), "{name}");
+        // But for the way back to the application that the page was about.
+        let html = html.replace("id=\"way\" href=\"https://rp.test/\"", "");
         assert!(!html.contains("://"), "{name} names a foreign address");
     }
 }
@@ -373,4 +375,23 @@ async fn a_person_at_an_address_where_nothing_is_gets_a_page_and_a_program_json(
     assert!(page.text().contains("<html lang=\"tr\">") && page.text().contains("Sayfa bulunamadı"));
     provider.request("GET", "/nowhere", &[("accept", "*/*")], "").await.assert_error(404, "not_found");
     provider.request("POST", "/nowhere", &accept, "").await.assert_error(404, "not_found");
+    for wrong in ["/oauth", "/oauth/", "/oauth/nothing", "/.well-known/openid", "/console"] {
+        let page = provider.request("GET", wrong, &accept, "").await;
+        assert!(page.status == 404 && page.text().contains("Sayfa bulunamadı"), "{wrong}: {page:?}");
+    }
+    // What only programs use says so.
+    let page = provider.request("GET", "/oauth/token", &accept, "").await;
+    assert!(page.status == 405 && page.header("allow") == Some("POST"), "{page:?}");
+    assert!(page.text().contains("Bu adres uygulamalar içindir"), "{page:?}");
+    provider.request("GET", "/oauth/token", &[], "").await.assert_error(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn people_read_on_a_page_that_there_were_too_many_requests() {
+    let provider = Provider::with("[rate_limits]\npages = 1").await;
+    provider.get("/oauth/signed-out").await;
+    let page = provider.request("GET", "/oauth/signed-out", &[("accept", "text/html")], "").await;
+    assert!(page.status == 429 && page.header("retry-after").is_some(), "{page:?}");
+    assert!(page.text().contains("Too many requests"), "{page:?}");
+    provider.get("/oauth/signed-out").await.assert_error(429, "rate_limit_exceeded");
 }

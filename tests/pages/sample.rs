@@ -3,7 +3,7 @@
 use sealgate::config::{self, Language};
 use sealgate::page::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Pages, Problem, ScopeLine, SendAgain, SignedOut, language_tag,
+    LoginProblem, Pages, Problem, ScopeLine, SendAgain, SignedOut, Way, WayTo, language_tag,
 };
 
 use crate::account::account_pages;
@@ -11,7 +11,7 @@ use crate::console::console_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 19] = [
+const PROBLEMS: [(&str, Problem); 22] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("no-redirect-uri", Problem::NoRedirectUri),
@@ -20,7 +20,10 @@ const PROBLEMS: [(&str, Problem); 19] = [
     ("expired-form", Problem::ExpiredForm),
     ("cookie-missing", Problem::CookieMissing),
     ("nothing-to-do", Problem::NothingToDo),
+    ("signed-in-already", Problem::SignedInAlready),
     ("not-found", Problem::NotFound),
+    ("unknown-host", Problem::UnknownHost),
+    ("for-programs", Problem::ForPrograms),
     ("too-many-requests", Problem::TooManyRequests { seconds: 42 }),
     ("too-many-requests-minutes", Problem::TooManyRequests { seconds: 600 }),
     ("too-many-requests-one", Problem::TooManyRequests { seconds: 1 }),
@@ -144,15 +147,26 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     add("chooser-own", pages.account_chooser(&chrome, &AccountChooser { client: None, ..chooser }));
 
     let hidden = [("state", client), (request_id, "x")];
-    let logout = ConfirmLogout { action, csrf, client: Some(client), account: Some(account), hidden: &hidden };
+    let logout =
+        ConfirmLogout { action, csrf, client: Some(client), account: Some(account), stay: action, hidden: &hidden };
     add("logout", pages.confirm_logout(&chrome, &logout));
     add("logout-plain", pages.confirm_logout(&chrome, &ConfirmLogout { client: None, account: None, ..logout }));
-    add("signed-out", pages.signed_out(&chrome, &SignedOut { client: Some(client) }));
-    add("signed-out-plain", pages.signed_out(&chrome, &SignedOut { client: None }));
+    add("signed-out", pages.signed_out(&chrome, &SignedOut { client: Some(client), sign_in: action }));
+    add("signed-out-plain", pages.signed_out(&chrome, &SignedOut { client: None, sign_in: action }));
 
     for (name, problem) in PROBLEMS {
-        let switch_account = (problem == Problem::Console).then_some(action);
-        add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id, switch_account }));
+        let way = Way { address: action, to: WayTo::Application(client) };
+        add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id, way }));
+    }
+    for (name, to) in [
+        ("again", WayTo::Again),
+        ("start", WayTo::Start),
+        ("account", WayTo::Account),
+        ("another-account", WayTo::AnotherAccount),
+    ] {
+        let way = Way { address: action, to };
+        let page = ErrorPage { problem: Problem::Internal, request_id, way };
+        add(&format!("error-way-{name}"), pages.error(&chrome, &page));
     }
     add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
     let fields = [(client.to_owned(), account.to_owned())];

@@ -1,7 +1,7 @@
 //! The pages of the sign-in: what password managers and clients rely on, what is shown, what is announced.
 
 use sealgate::config::Language;
-use sealgate::page::{ErrorPage, Problem};
+use sealgate::page::{ErrorPage, Problem, Way, WayTo};
 
 use crate::markup::{Tag, tags, text};
 use crate::sample::{Sample, chrome, page, pages};
@@ -83,7 +83,8 @@ fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
     assert!(text(&page("error-too-many-requests-one.tr")).contains("1 saniye bekleyip bu sayfayı yenileyin."));
     let pages = pages("Acme", Language::English);
     let told = |seconds| {
-        let page = ErrorPage { problem: Problem::TooManyRequests { seconds }, request_id: "r", switch_account: None };
+        let way = Way { address: "", to: WayTo::Again };
+        let page = ErrorPage { problem: Problem::TooManyRequests { seconds }, request_id: "r", way };
         text(&pages.error(&chrome(Language::English, "/"), &page))
     };
     assert!(told(0).contains("Wait one second,"));

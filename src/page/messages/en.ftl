@@ -75,11 +75,12 @@ logout-asked-by = <bdi>{ $client }</bdi> is asking to sign you out.
 logout-account = You are signed in as <bdi>{ $account }</bdi>.
 logout-effect = This ends your session with <bdi>{ $operator }</bdi> in this browser.
 logout-confirm = Sign out
-logout-stay = To stay signed in, just close this page.
+logout-stay = Stay signed in
 signed-out-title = You are signed out
 signed-out-close = You can close this page.
 signed-out-close-client = You can close this page or go back to <bdi>{ $client }</bdi>.
 signed-out-others = You may still be signed in to some applications until you sign out of them too.
+signed-out-sign-in = Sign in again
 
 ## Not allowed into an application
 
@@ -133,6 +134,17 @@ error-nothing-to-do-title = Start from the application
 error-nothing-to-do-text =
     No sign-in is in progress in this browser. Open the application that you want to use; it will bring you here when you
     need to sign in.
+error-signed-in-already-title = You are already signed in
+error-signed-in-already-text = This step is done; there is nothing left to do on this page.
+error-unknown-host-title = There is nothing at this address
+error-unknown-host-text = No application uses this host name. Check the address for typing mistakes.
+error-for-programs-title = This address is for applications
+error-for-programs-text = Applications use it to talk to each other. There is nothing to see here.
+way-again = Try again
+way-application = Go to <bdi>{ $name }</bdi>
+way-start = Go to the start page
+way-account = Go to your account
+way-another-account = Use another account
 error-not-found-title = Page not found
 error-not-found-text = There is no page at this address. Check the address for typing mistakes.
 error-too-many-requests-title = Too many requests

@@ -67,11 +67,12 @@ logout-asked-by = <bdi>{ $client }</bdi> uygulaması oturumunuzun kapatılmasın
 logout-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
 logout-effect = Bu işlem, bu tarayıcıdaki <bdi>{ $operator }</bdi> oturumunuzu sonlandırır.
 logout-confirm = Oturumu kapat
-logout-stay = Oturumunuzun açık kalmasını istiyorsanız bu sayfayı kapatmanız yeterli.
+logout-stay = Oturumu açık tut
 signed-out-title = Oturumunuz kapatıldı
 signed-out-close = Bu sayfayı kapatabilirsiniz.
 signed-out-close-client = Bu sayfayı kapatabilir veya <bdi>{ $client }</bdi> uygulamasına dönebilirsiniz.
 signed-out-others = Bazı uygulamalarda oturumunuz, oradan da çıkış yapana kadar açık kalabilir.
+signed-out-sign-in = Yeniden oturum aç
 
 ## Uygulamaya erişim yok
 
@@ -125,6 +126,17 @@ error-nothing-to-do-title = Uygulamadan başlayın
 error-nothing-to-do-text =
     Bu tarayıcıda devam eden bir oturum açma işlemi yok. Kullanmak istediğiniz uygulamayı açın; oturum açmanız gerektiğinde
     sizi buraya yönlendirir.
+error-signed-in-already-title = Oturumunuz zaten açık
+error-signed-in-already-text = Bu adım tamamlandı; bu sayfada yapılacak başka bir şey yok.
+error-unknown-host-title = Bu adreste bir şey yok
+error-unknown-host-text = Bu sunucu adını kullanan bir uygulama yok. Adresi doğru yazdığınızdan emin olun.
+error-for-programs-title = Bu adres uygulamalar içindir
+error-for-programs-text = Uygulamalar bu adresi kendi aralarında kullanır. Burada görülecek bir sayfa yok.
+way-again = Yeniden dene
+way-application = <bdi>{ $name }</bdi> uygulamasına git
+way-start = Başlangıç sayfasına git
+way-account = Hesabınıza gidin
+way-another-account = Başka bir hesap kullan
 error-not-found-title = Sayfa bulunamadı
 error-not-found-text = Bu adreste bir sayfa yok. Adresi doğru yazdığınızdan emin olun.
 error-too-many-requests-title = Çok fazla istek

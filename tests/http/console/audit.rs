@@ -96,13 +96,8 @@ async fn the_trail_is_filtered_by_days_of_the_readers_own() {
         let titles = page.text().split("<p class=\"name\">").skip(1).map(|rest| rest.split('<').next().unwrap());
         titles.collect::<Vec<_>>().join(" · ")
     };
-    let [added, changed, disabled, enabled, deleted] = [
-        "Person added",
-        "Account details changed",
-        "Account disabled",
-        "Account enabled",
-        "Person deleted",
-    ];
+    let [added, changed, disabled, enabled, deleted] =
+        ["Person added", "Account details changed", "Account disabled", "Account enabled", "Person deleted"];
     for (query, expected) in [
         ("from=2001-03-05&to=2001-03-05", vec![enabled, disabled]),
         ("from=2001-03-05&to=2001-03-05&zone=-120", vec![disabled, changed]),
