@@ -27,9 +27,7 @@ fn text(page: &Reply) -> String {
 #[track_caller]
 fn assert_wrong(browser: &Browser<'_>, page: &Reply) {
     assert_login(page);
-    assert!(
-        page.text().contains("id=\"login-problem\"") && page.text().contains("Incorrect email address or password")
-    );
+    assert!(page.text().contains("id=\"login-problem\"") && page.text().contains("Incorrect account or password"));
     assert_eq!(browser.cookie(SESSION), None);
 }
 
