@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 pub use brake::{Brake, Counted, Pace};
 
+use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::time::UnixTime;
 
 /// Buckets of the table; a power of two.
@@ -31,6 +32,13 @@ pub struct Rule {
     pub limit: u32,
     /// The window's length, in whole seconds, at least one.
     pub window: Duration,
+}
+
+impl Rule {
+    /// What a limit allows; none where it allows everything.
+    pub fn of(limit: RateLimit) -> Option<Self> {
+        limit.requests().map(|limit| Self { limit, window: Duration::from_mins(1) })
+    }
 }
 
 /// Where a key stands.
@@ -455,6 +463,14 @@ mod tests {
         let earlier = UnixTime::from_seconds(NOW.seconds() - 3600);
         assert_eq!(limiter.take(&key, RULE, earlier).remaining, 49);
         assert_eq!(limiter.take(&key, RULE, earlier).remaining, 48);
+    }
+
+    #[test]
+    fn a_limit_beyond_what_sixteen_bits_hold_is_exact() {
+        let limiter = limiter();
+        let (key, rule) = (Key::text("token", b"wiki"), Rule { limit: 70_000, ..RULE });
+        let allowed = (0..70_010).filter(|_| limiter.take(&key, rule, NOW).allowed).count();
+        assert_eq!(allowed, 70_000);
     }
 
     #[test]

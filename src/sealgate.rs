@@ -270,6 +270,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        token_limit: None,
         approval: None,
         disabled: None,
     }

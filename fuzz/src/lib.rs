@@ -33,6 +33,7 @@ pub fn client(client_type: ClientType) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        token_limit: None,
         approval: None,
         disabled: None,
         incarnation: 0,

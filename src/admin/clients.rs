@@ -7,7 +7,7 @@ use serde_json::json;
 use super::answer::Answer;
 use super::command::{ClientCommand, NewClient};
 use super::execute::{CommandError, Directory, PAGE};
-use super::view;
+use super::{client_settings, view};
 use crate::ambient::random;
 use crate::protocol::audit::AuditKind;
 use crate::protocol::client::{
@@ -39,7 +39,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -
         ClientCommand::Enable(id) => enable(directory, &id).await,
         ClientCommand::Approve(id) => approve(directory, &id, true).await,
         ClientCommand::WithdrawApproval(id) => approve(directory, &id, false).await,
-        ClientCommand::RefreshRetry { id, seconds } => set_refresh_retry(directory, &id, seconds).await,
+        ClientCommand::Set { id, settings } => client_settings::set(directory, &id, &settings).await,
         ClientCommand::Delete(id) => delete(directory, &id).await,
         ClientCommand::InitialToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
     }
@@ -67,6 +67,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         owner: None,
         registration: None,
         refresh_retry_seconds: new.refresh_retry_seconds,
+        token_limit: new.token_limit,
         approval: None,
         disabled: None,
     };
@@ -100,11 +101,7 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
             "ids that start with {INTERNAL_CLIENT} belong to the protected applications; choose another"
         ));
     }
-    if !is_line(&new.name, LONGEST_NAME) {
-        faults.push(format!(
-            "a client's name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"
-        ));
-    }
+    faults.extend(name_fault(&new.name));
     if new.redirect_uris.is_empty() {
         faults.push("a client needs at least one redirect URI".to_owned());
     }
@@ -125,12 +122,18 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope })
 }
 
-fn retry_fault(seconds: Option<u64>) -> Option<String> {
+pub(super) fn name_fault(name: &str) -> Option<String> {
+    let fault =
+        || format!("a client's name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks");
+    (!is_line(name, LONGEST_NAME)).then(fault)
+}
+
+pub(super) fn retry_fault(seconds: Option<u64>) -> Option<String> {
     let too_long = seconds.is_some_and(|seconds| seconds > LONGEST_REFRESH_RETRY);
     too_long.then(|| format!("a refresh token can be retried for at most {LONGEST_REFRESH_RETRY} seconds"))
 }
 
-fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
+pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
     if written.len() > MOST_URIS {
         faults.push(format!("a client has at most {MOST_URIS} {kind}s"));
     }
@@ -145,13 +148,13 @@ fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<Redirec
     uris
 }
 
-fn scope(written: Option<&str>) -> Result<Scope, String> {
+pub(super) fn scope(written: Option<&str>) -> Result<Scope, String> {
     let Some(text) = written else { return Ok(Scope::all()) };
     let scope = Scope::parse(text).map_err(|unknown| format!("the scope {text:?} is refused: {unknown}"))?;
     if scope.is_empty() { Err("the scope is empty: leave it out for all scopes".to_owned()) } else { Ok(scope) }
 }
 
-fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
+pub(super) fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
     match (client_type, asked) {
         (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
         (ClientType::Public, Some(method)) => {
@@ -166,11 +169,11 @@ fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<Aut
     }
 }
 
-fn fresh_secret(directory: &Directory<'_>) -> Secret {
+pub(super) fn fresh_secret(directory: &Directory<'_>) -> Secret {
     Secret::from_random(&random::<32>(directory.entropy))
 }
 
-fn kept(secret: &Secret, now: UnixTime) -> ClientSecret {
+pub(super) fn kept(secret: &Secret, now: UnixTime) -> ClientSecret {
     ClientSecret { hash: secret.hash(), created_at: now, expires_at: None }
 }
 
@@ -184,7 +187,7 @@ async fn find(directory: &Directory<'_>, id: &ClientId) -> Result<Client, Comman
     directory.store.client(id).await?.ok_or_else(|| absent(id))
 }
 
-fn absent(id: &ClientId) -> CommandError {
+pub(super) fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the id {id}"))
 }
 
@@ -259,22 +262,8 @@ async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Re
     Ok(view::client(&client))
 }
 
-async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
+pub(super) async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
     directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(said)).await;
-}
-
-async fn set_refresh_retry(
-    directory: &Directory<'_>,
-    id: &ClientId,
-    seconds: Option<u64>,
-) -> Result<Answer, CommandError> {
-    if let Some(fault) = retry_fault(seconds) {
-        return Err(CommandError::invalid(fault));
-    }
-    let changed = directory.store.change_client(id, |client| client.refresh_retry_seconds = seconds).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
-    tracing::info!(client = %id, ?seconds, "an operator set a client's retry window");
-    Ok(view::client(&client))
 }
 
 async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
@@ -322,6 +311,7 @@ mod tests {
             owner: None,
             registration: None,
             refresh_retry_seconds: None,
+            token_limit: None,
             approval: None,
             disabled: None,
         }

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use super::client_settings::{ClientSettings, Setting};
 use crate::protocol::audit::{AuditId, AuditKind};
 use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
 use crate::protocol::grant::GrantId;
+use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::secret::Secret;
 use crate::protocol::session::SessionId;
 use crate::protocol::time::UnixTime;
@@ -114,12 +116,12 @@ pub enum ClientCommand {
     WithdrawApproval(ClientId),
     /// Removes a client and ends its grants.
     Delete(ClientId),
-    /// Sets how long a rotated refresh token still gives the same new one.
-    RefreshRetry {
+    /// Changes a client's settings.
+    Set {
         /// Whose.
         id: ClientId,
-        /// How long, seconds; what the configuration says when absent.
-        seconds: Option<u64>,
+        /// Which, and to what.
+        settings: Box<ClientSettings>,
     },
     /// Makes a token that registers one client (RFC 7591 §3).
     InitialToken {
@@ -395,6 +397,9 @@ pub struct NewClient {
     pub consent: ConsentRule,
     /// How long a rotated refresh token still gives the same new one, seconds; what the configuration says when absent.
     pub refresh_retry_seconds: Option<u64>,
+    /// How often it may come to the token endpoint; as often as the configuration says when absent.
+    #[serde(default)]
+    pub token_limit: Option<RateLimit>,
 }
 
 /// A secret as it is: for the socket, which only the server's own user and root can open.

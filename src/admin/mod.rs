@@ -4,6 +4,7 @@
 
 mod answer;
 mod audit;
+mod client_settings;
 mod clients;
 pub mod command;
 mod consents;

@@ -61,6 +61,7 @@ pub(super) fn client(client: &Client) -> Answer {
         "state": client.state,
         "created_at": client.created_at,
         "refresh_retry_seconds": client.refresh_retry_seconds,
+        "token_limit": client.token_limit,
         "self_registered": client.registration.is_some(),
         "vouched_for": client.is_vouched_for(),
         "client_secrets": secrets,

@@ -2,8 +2,9 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::admin::command::Person;
-use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
+use crate::admin::command::{Person, Setting};
+use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
+use crate::protocol::rate_limit::{RateLimit, RateLimitFault};
 use crate::protocol::session::SessionId;
 use crate::protocol::user::{Email, Role, Subject};
 use crate::protocol::username::Username;
@@ -75,6 +76,33 @@ pub(super) fn session_id(text: &str) -> Result<SessionId, &'static str> {
     SessionId::parse(text).ok_or("a sid is what `sealgate session list` shows")
 }
 
+pub(super) fn rate_limit(text: &str) -> Result<RateLimit, RateLimitFault> {
+    RateLimit::parse(text)
+}
+
+/// A limit, or the word `default`.
+pub(super) fn own_rate_limit(text: &str) -> Result<Setting<RateLimit>, &'static str> {
+    let fault = "a rate limit is a whole number from 1 to 1000000, \"none\", or \"default\" for the configured one";
+    if text == "default" { Ok(Setting::Removed) } else { RateLimit::parse(text).map(Setting::Set).map_err(|_| fault) }
+}
+
+/// Seconds, or the word `default`.
+pub(super) fn own_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
+    let fault = "a whole number of seconds, or \"default\" for the configured one";
+    if text == "default" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
+}
+
+/// Seconds, or the word `none`.
+pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
+    let fault = "a whole number of seconds, or \"none\"";
+    if text == "none" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
+}
+
+/// A person, or the word `none`.
+pub(super) fn some_person(text: &str) -> Result<Setting<Person>, &'static str> {
+    if text == "none" { Ok(Setting::Removed) } else { person(text).map(Setting::Set) }
+}
+
 /// `--role`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum RoleName {
@@ -129,6 +157,25 @@ impl From<MethodName> for AuthMethod {
             MethodName::ClientSecretBasic => Self::ClientSecretBasic,
             MethodName::ClientSecretPost => Self::ClientSecretPost,
             MethodName::None => Self::None,
+        }
+    }
+}
+
+/// `--grant-type`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum GrantName {
+    /// A code that a sign-in gave becomes tokens
+    AuthorizationCode,
+    /// A refresh token becomes new tokens
+    RefreshToken,
+}
+
+impl From<GrantName> for GrantType {
+    fn from(name: GrantName) -> Self {
+        match name {
+            GrantName::AuthorizationCode => Self::AuthorizationCode,
+            GrantName::RefreshToken => Self::RefreshToken,
         }
     }
 }

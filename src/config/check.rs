@@ -27,6 +27,7 @@ use super::{
 use crate::protocol::client::LONGEST_REFRESH_RETRY;
 use crate::protocol::key_life::KeyTimes;
 use crate::protocol::profile::is_group;
+use crate::protocol::rate_limit::{MOST_PER_MINUTE, RateLimit};
 use tls::Certificate;
 
 const MINUTE: u64 = 60;
@@ -299,8 +300,10 @@ fn sessions(mut section: Section<'_, '_>) -> Sessions {
 }
 
 fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
-    // The limiter counts in 12 bits.
-    let mut limit = |key, default| section.number(key, default, 1..=4095);
+    let mut limit = |key, default| {
+        let requests = section.number_or("none", key, default, 1..=MOST_PER_MINUTE);
+        requests.map_or(RateLimit::Unlimited, RateLimit::PerMinute)
+    };
     RateLimits {
         authorize: limit("authorize", 100),
         sign_ins: limit("sign_ins", 600),

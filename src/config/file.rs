@@ -250,6 +250,25 @@ impl<'r, 't> Section<'r, 't> {
         self.whole(key, range, " of seconds").map(Duration::from_secs)
     }
 
+    /// A whole number in `range`, or this word, which yields none; `default` when it is absent or wrong.
+    pub(super) fn number_or<T>(
+        &mut self,
+        word: &str,
+        key: &'static str,
+        default: T,
+        range: RangeInclusive<T>,
+    ) -> Option<T>
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        if self.entries.get(key).is_some_and(|value| value.get_ref().as_str() == Some(word)) {
+            self.take(key);
+            return None;
+        }
+        let allowed = format!("write a whole number from {} to {}, or {word:?}", range.start(), range.end());
+        Some(self.whole_number(key, &range, &allowed).unwrap_or(default))
+    }
+
     /// Yes or no; `default` when it is absent or wrong.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let Some(found) = self.take(key) else { return default };
@@ -290,10 +309,17 @@ impl<'r, 't> Section<'r, 't> {
     where
         T: TryFrom<i128> + PartialOrd + Display,
     {
-        let found = self.take(key)?;
         let allowed = format!("write a whole number{unit} from {} to {}", range.start(), range.end());
+        self.whole_number(key, &range, &allowed)
+    }
+
+    fn whole_number<T>(&mut self, key: &'static str, range: &RangeInclusive<T>, allowed: &str) -> Option<T>
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        let found = self.take(key)?;
         let DeValue::Integer(integer) = &found.value else {
-            self.wrong_type(&found, &allowed);
+            self.wrong_type(&found, allowed);
             return None;
         };
         let number =

@@ -21,6 +21,7 @@ use disk::Files;
 use ipnet::IpNet;
 
 use crate::protocol::key_life::KeyTimes;
+use crate::protocol::rate_limit::RateLimit;
 
 pub use app::{
     Access, App, Authorization, Caching, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls,
@@ -330,25 +331,25 @@ pub struct Sessions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimits {
     /// `/oauth/authorize`, per client address.
-    pub authorize: u32,
+    pub authorize: RateLimit,
     /// Sign-ins begun at an application or on the provider's own pages, per client address.
-    pub sign_ins: u32,
+    pub sign_ins: RateLimit,
     /// `/oauth/token`, per client.
-    pub token: u32,
+    pub token: RateLimit,
     /// `/oauth/userinfo`, per access token.
-    pub userinfo: u32,
+    pub userinfo: RateLimit,
     /// `/.well-known/openid-configuration`, per client address.
-    pub discovery: u32,
+    pub discovery: RateLimit,
     /// `/oauth/jwks`, per client address.
-    pub jwks: u32,
+    pub jwks: RateLimit,
     /// `/oauth/revoke`, per client.
-    pub revoke: u32,
+    pub revoke: RateLimit,
     /// `/oauth/logout`, per client address.
-    pub logout: u32,
+    pub logout: RateLimit,
     /// `/oauth/register`, per client address.
-    pub register: u32,
+    pub register: RateLimit,
     /// The pages of the sign-in and all other provider paths, per client address.
-    pub pages: u32,
+    pub pages: RateLimit,
 }
 
 /// `[login]`: guesses of passwords. Only failures count.

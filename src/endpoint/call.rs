@@ -1,7 +1,6 @@
 //! One request on its way through an endpoint: what was sent, who sent it, what it has been charged.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -20,6 +19,7 @@ use crate::protocol::client::Client;
 use crate::protocol::credentials;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
+use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
 use crate::sealgate::{INTERNAL_CLIENT, OWN_CLIENT, Sealgate};
@@ -101,8 +101,8 @@ impl Bucket {
         }
     }
 
-    fn rule(self, limits: &RateLimits) -> Rule {
-        let limit = match self {
+    const fn limit(self, limits: &RateLimits) -> RateLimit {
+        match self {
             Self::Authorize => limits.authorize,
             Self::SignIns => limits.sign_ins,
             Self::Token => limits.token,
@@ -113,8 +113,7 @@ impl Bucket {
             Self::Logout => limits.logout,
             Self::Register => limits.register,
             Self::Pages => limits.pages,
-        };
-        Rule { limit, window: Duration::from_mins(1) }
+        }
     }
 }
 
@@ -141,7 +140,8 @@ pub struct Call<'a> {
     pub style: Style,
     /// The names of our cookies.
     pub cookies: cookie::Names,
-    charged: OnceLock<Reading>,
+    /// None inside where no limit applies.
+    charged: OnceLock<Option<Reading>>,
     party: OnceLock<Party>,
     ui_locales: OnceLock<String>,
 }
@@ -176,24 +176,36 @@ impl<'a> Call<'a> {
     /// # Errors
     /// 429 when the allowance is used up.
     pub fn charge(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
-        let reading = self.sealgate.limiter.take(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
-        self.sealgate.metrics.rate_limited(bucket.name(), reading.allowed);
+        self.charge_within(self.limit(bucket), bucket, key)
+    }
+
+    /// The same where the key has a limit of its own.
+    ///
+    /// # Errors
+    /// 429 when the allowance is used up.
+    pub fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+        let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.take(key, rule, self.now));
+        self.sealgate.metrics.rate_limited(bucket.name(), reading.is_none_or(|reading| reading.allowed));
         // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
-        let reading = self.charged.get_or_init(|| reading);
-        if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
+        refuse_beyond(*self.charged.get_or_init(|| reading))
+    }
+
+    /// How often requests may come that are counted so.
+    pub fn limit(&self, bucket: Bucket) -> RateLimit {
+        bucket.limit(&self.sealgate.config.rate_limits)
     }
 
     /// Fails where a key's allowance is used up, and counts nothing.
     ///
     /// # Errors
     /// 429 when the allowance is used up.
-    pub fn require(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
-        let reading = self.sealgate.limiter.peek(key, bucket.rule(&self.sealgate.config.rate_limits), self.now);
-        if reading.allowed {
+    pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+        let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.peek(key, rule, self.now));
+        if reading.is_none_or(|reading| reading.allowed) {
             return Ok(());
         }
         self.sealgate.metrics.rate_limited(bucket.name(), false);
-        Err(Failure::RateLimited(self.charged.get_or_init(|| reading).retry_after.unwrap_or(1)))
+        refuse_beyond(*self.charged.get_or_init(|| reading))
     }
 
     /// Whether the request has been charged.
@@ -210,19 +222,19 @@ impl<'a> Call<'a> {
     pub fn charge_site(&self, bucket: Bucket) -> Result<(), Failure> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = Key::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
-        let rule = bucket.rule(&self.sealgate.config.rate_limits);
+        let Some(rule) = Rule::of(self.limit(bucket)) else { return Ok(()) };
         let rule = Rule { limit: rule.limit.saturating_mul(networks), ..rule };
         let reading = self.sealgate.limiter.take(&site, rule, self.now);
         self.sealgate.metrics.rate_limited(bucket.name(), reading.allowed);
-        if reading.allowed { Ok(()) } else { Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))) }
+        refuse_beyond(Some(reading))
     }
 
     /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
-    /// address's general allowance.
-    pub fn reading(&self) -> Reading {
+    /// address's general allowance. `None` where no limit applies: then there is nothing to show.
+    pub fn reading(&self) -> Option<Reading> {
         self.charged.get().copied().unwrap_or_else(|| {
             let key = Key::address(Bucket::Pages.name(), self.origin.address);
-            self.sealgate.limiter.peek(&key, Bucket::Pages.rule(&self.sealgate.config.rate_limits), self.now)
+            Rule::of(self.limit(Bucket::Pages)).map(|rule| self.sealgate.limiter.peek(&key, rule, self.now))
         })
     }
 
@@ -429,6 +441,14 @@ impl<'a> Call<'a> {
     /// Fresh random bytes.
     pub fn random<const N: usize>(&self) -> [u8; N] {
         ambient::random(self.sealgate.entropy.as_ref())
+    }
+}
+
+/// Fails where the allowance is used up.
+fn refuse_beyond(reading: Option<Reading>) -> Result<(), Failure> {
+    match reading {
+        Some(reading) if !reading.allowed => Err(Failure::RateLimited(reading.retry_after.unwrap_or(1))),
+        _ => Ok(()),
     }
 }
 

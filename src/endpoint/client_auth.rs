@@ -16,6 +16,7 @@ use crate::limiter::Key;
 use crate::protocol::client::Client;
 use crate::protocol::credentials::{ClientCredentials, FAILED};
 use crate::protocol::params::Params;
+use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::secret::Secret;
 
 /// Who sent a request, as far as it is known.
@@ -34,7 +35,8 @@ impl Caller {
         if call.is_charged() {
             return Ok(());
         }
-        call.charge(self.bucket, &Key::text(self.bucket.name(), self.client.id.as_str().as_bytes()))
+        let own = Key::text(self.bucket.name(), self.client.id.as_str().as_bytes());
+        call.charge_within(limit_of(&self.client, self.bucket, call), self.bucket, &own)
     }
 
     /// The outcome of a request; one that has proven nothing is charged to the client and the address together.
@@ -81,9 +83,9 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
     let own = Key::text(bucket.name(), id);
     if client.is_public() {
         // Whatever it shows, there is nothing left of its allowance.
-        call.require(bucket, &own)?;
+        call.require_within(limit_of(&client, bucket, call), bucket, &own)?;
     } else {
-        call.charge(bucket, &own)?;
+        call.charge_within(limit_of(&client, bucket, call), bucket, &own)?;
     }
     Ok(Caller { client, bucket })
 }
@@ -96,6 +98,13 @@ fn accepts(client: Option<&Client>, secret: Option<&Secret>, call: &Call<'_>) ->
         return presented.is_none();
     }
     secret.is_some_and(|secret| client.knows(secret, call.now))
+}
+
+/// How often this client may come: at the token endpoint it may have a limit of its own. Requests that prove nothing are
+/// counted by everybody's.
+fn limit_of(client: &Client, bucket: Bucket, call: &Call<'_>) -> RateLimit {
+    let own = client.token_limit.filter(|_| bucket == Bucket::Token);
+    own.unwrap_or_else(|| call.limit(bucket))
 }
 
 fn failures_of(bucket: Bucket) -> &'static str {

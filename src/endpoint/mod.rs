@@ -256,7 +256,7 @@ fn refused(
         Err(limited) => limited,
     };
     let mut response = failure.into_response(&call);
-    response.rate_limit(&call.reading());
+    response.rate_limit(call.reading().as_ref());
     response.finish()
 }
 
@@ -281,7 +281,7 @@ pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Res
     {
         response = response.with_cookie(choice);
     }
-    response.rate_limit(&call.reading());
+    response.rate_limit(call.reading().as_ref());
     let response = response.finish();
     let name = route.map_or("other", |route| route.name);
     sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());

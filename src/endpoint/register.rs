@@ -110,6 +110,7 @@ fn client(
             unused_until: Some(unused_until),
         }),
         refresh_retry_seconds: None,
+        token_limit: None,
         approval: None,
         disabled: None,
     };

@@ -122,8 +122,9 @@ impl Response {
         );
     }
 
-    /// Shows where the sender stands with its allowance (specification, "Rate limit headers").
-    pub fn rate_limit(&mut self, reading: &Reading) {
+    /// Shows where the sender stands with its allowance (specification, "Rate limit headers"); nothing where it has no limit.
+    pub fn rate_limit(&mut self, reading: Option<&Reading>) {
+        let Some(reading) = reading else { return };
         let headers = self.0.headers_mut();
         headers.insert(LIMIT, HeaderValue::from(reading.limit));
         headers.insert(REMAINING, HeaderValue::from(reading.remaining));

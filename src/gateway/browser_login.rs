@@ -146,7 +146,8 @@ async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: R
 /// # Errors
 /// Seconds to wait when the allowance is used up.
 fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
-    let limit = (visit.sealgate.config.rate_limits.sign_ins / allowance.one_in).max(1);
+    let Some(all) = visit.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
+    let limit = (all / allowance.one_in).max(1);
     let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
     let site = Key::site(allowance.of_site, visit.origin.address).map(|site| (site, rule(2 * limit)));
     let address = (Key::address(allowance.name, visit.origin.address), rule(limit));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::Scope;
 use crate::protocol::secret::{Secret, SecretHash};
@@ -231,6 +232,9 @@ pub struct Client {
     /// absent. Only an operator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_retry_seconds: Option<u64>,
+    /// How often it may come to the token endpoint; as often as the configuration says when absent. Only an operator sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_limit: Option<RateLimit>,
     /// That an administrator vouches for it, although somebody else made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Decision>,

@@ -23,6 +23,7 @@ pub mod next_step;
 pub mod params;
 pub mod pkce;
 pub mod profile;
+pub mod rate_limit;
 pub mod redirect_uri;
 pub mod registration;
 pub mod scope;

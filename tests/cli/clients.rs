@@ -39,7 +39,7 @@ fn a_confidential_client_gets_its_secret_once() {
         "scope": "openid profile email phone offline_access",
         "grant_types": ["authorization_code", "refresh_token"],
         "consent": "ask", "state": "enabled", "self_registered": false, "vouched_for": true,
-        "refresh_retry_seconds": null,
+        "refresh_retry_seconds": null, "token_limit": null,
         "created_at": shown["created_at"],
         "client_secrets": [{ "created_at": shown["created_at"], "expires_at": null }],
     });
@@ -192,6 +192,133 @@ fn a_client_is_given_a_retry_window_and_loses_it_again() {
 }
 
 #[test]
+fn every_setting_of_a_client_is_set() {
+    let site = Site::new();
+    site.json(WEB);
+    let owner = site.add_user("dev@example.test");
+    let before = site.json(&["client", "show", "wiki"]);
+    let settings = [
+        "--name=Wiki of the town",
+        "--redirect-uri=https://wiki.example.test/one",
+        "--redirect-uri=https://wiki.example.test/two",
+        "--post-logout-redirect-uri=https://wiki.example.test/",
+        "--scope=openid email",
+        "--grant-type=authorization_code",
+        "--auth-method=client_secret_post",
+        "--consent=implied",
+        "--description=Where the town writes things down",
+        "--client-uri=https://wiki.example.test/about",
+        "--initiate-login-uri=https://wiki.example.test/login",
+        "--default-max-age=3600",
+        "--refresh-retry-seconds=20",
+        "--token-limit=5000",
+        "--owner=dev@example.test",
+    ];
+    let set = site.json(&[&["client", "set", "wiki"], &settings[..]].concat());
+    let expected = json!({
+        "client_id": "wiki", "client_name": "Wiki of the town", "client_type": "confidential",
+        "token_endpoint_auth_method": "client_secret_post",
+        "redirect_uris": ["https://wiki.example.test/one", "https://wiki.example.test/two"],
+        "post_logout_redirect_uris": ["https://wiki.example.test/"],
+        "scope": "openid email", "grant_types": ["authorization_code"], "consent": "implied", "state": "enabled",
+        "description": "Where the town writes things down", "client_uri": "https://wiki.example.test/about",
+        "initiate_login_uri": "https://wiki.example.test/login", "default_max_age": 3600,
+        "refresh_retry_seconds": 20, "token_limit": 5000,
+        "owner": owner, "approval": set["approval"], "vouched_for": true, "self_registered": false,
+        "created_at": before["created_at"], "client_secrets": before["client_secrets"],
+    });
+    assert_eq!((&set, &set["approval"]["by"]), (&expected, &json!("operator")));
+    assert_eq!(site.json(&["client", "show", "wiki"]), expected);
+    let trail = site.json(&["audit", "--client=wiki", "--kind=client_changed"]);
+    assert_eq!(
+        trail["events"][0]["detail"],
+        "set name, redirect_uris, post_logout_redirect_uris, scope, grant_types, auth_method, consent, description, \
+         client_uri, initiate_login_uri, default_max_age, refresh_retry_seconds, token_limit, owner"
+    );
+
+    let removed = [
+        "--post-logout-redirect-uri=",
+        "--description=",
+        "--client-uri=",
+        "--initiate-login-uri=",
+        "--default-max-age=none",
+        "--refresh-retry-seconds=default",
+        "--token-limit=default",
+        "--owner=none",
+    ];
+    let bare = site.json(&[&["client", "set", "wiki"], &removed[..]].concat());
+    assert_eq!(bare["post_logout_redirect_uris"], json!([]));
+    assert_eq!((&bare["refresh_retry_seconds"], &bare["token_limit"]), (&Value::Null, &Value::Null));
+    for gone in ["description", "client_uri", "initiate_login_uri", "default_max_age", "owner"] {
+        assert_eq!(bare.get(gone), None, "{gone}");
+    }
+    assert_eq!(bare["client_name"], "Wiki of the town", "what is not named stays");
+
+    // What changes nothing is no change in the trail.
+    site.json(&["client", "set", "wiki", "--token-limit=default"]);
+    let trail = site.json(&["audit", "--client=wiki", "--kind=client_changed"]);
+    assert_eq!(trail["events"].as_array().unwrap().len(), 2, "{trail}");
+}
+
+#[tokio::test]
+async fn a_client_gets_a_secret_when_it_can_keep_one_and_loses_it_again() {
+    let site = Site::new();
+    site.json(NATIVE);
+    let set = site.json(&["client", "set", "app", "--type=confidential"]);
+    assert_eq!(set["token_endpoint_auth_method"], "client_secret_basic");
+    let kept = stored(&site, "app").await;
+    assert!(kept.knows(&secret(&set), kept.created_at));
+    assert_eq!(site.json(&["client", "set", "app", "--type=confidential"]).get("client_secret"), None);
+    let public = site.json(&["client", "set", "app", "--type=public"]);
+    assert_eq!(
+        (&public["token_endpoint_auth_method"], &public["client_secrets"], public.get("client_secret")),
+        (&json!("none"), &json!([]), None)
+    );
+}
+
+#[test]
+fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
+    let site = Site::new();
+    site.json(NATIVE);
+    let before = site.json(&["client", "show", "app"]);
+    let settings = [
+        "--name= ",
+        "--redirect-uri=",
+        "--post-logout-redirect-uri=https://*.example.test/",
+        "--scope=openid root",
+        "--grant-type=refresh_token",
+        "--auth-method=client_secret_basic",
+        "--description=a\nb",
+        "--client-uri=http://127.0.0.1/",
+        "--refresh-retry-seconds=301",
+    ];
+    let errors = site.errors(&[&["client", "set", "app"], &settings[..]].concat(), "");
+    assert_eq!(
+        errors,
+        [
+            "a client's name has 1 to 200 characters, all of them visible, and no line breaks",
+            "a client needs at least one redirect URI",
+            "the post-logout redirect URI \"https://*.example.test/\" is refused: a redirect URI has no wildcard",
+            "the scope \"openid root\" is refused: the scopes are openid, profile, email, phone, offline_access and groups",
+            "a client needs the grant authorization_code: every other one begins with it",
+            "a public client has no secret, so its authentication method is none, not client_secret_basic",
+            "a description has 1 to 500 characters, all of them visible, and no line breaks",
+            "the home page \"http://127.0.0.1/\" is refused: write an https URL without a fragment",
+            "a refresh token can be retried for at most 300 seconds",
+        ]
+    );
+    assert_eq!(site.json(&["client", "show", "app"]), before);
+    for wrong in ["--token-limit=0", "--token-limit=1000001", "--default-max-age=soon", "--owner=nobody"] {
+        let output = site.run(&["client", "set", "app", wrong], "");
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {}", stderr(&output));
+    }
+    let output = site.run(&["client", "set", "app"], "");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(site.errors(&["client", "set", "app", "--owner=a@b.test"], ""), ["nobody has the address a@b.test"]);
+    assert_eq!(site.errors(&["client", "set", "gone", "--name=x"], ""), ["no client has the id gone"]);
+}
+
+#[test]
 fn a_client_is_refused_taken_again_and_removed() {
     let site = Site::new();
     site.json(WEB);
@@ -281,6 +408,7 @@ pub(crate) fn client(id: &str) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        token_limit: None,
         approval: None,
         disabled: None,
     }

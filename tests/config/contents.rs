@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sealgate::config::{Access, ClientCertificates, Demand, Mechanism, RegistrationMode, Upstream};
+use sealgate::protocol::rate_limit::RateLimit;
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
 
@@ -22,9 +23,15 @@ fn six_keys_are_enough() {
     assert_eq!(config.hsm.sign_timeout.as_secs(), 5);
     assert_eq!(config.registration.mode, RegistrationMode::Token);
     let limits = &config.rate_limits;
-    assert_eq!((limits.authorize, limits.token, limits.userinfo), (100, 50, 200));
-    assert_eq!((limits.discovery, limits.jwks, limits.revoke), (1000, 1000, 50));
-    assert_eq!((limits.logout, limits.register, limits.sign_ins, limits.pages), (100, 20, 600, 3000));
+    let requests = |limits: [RateLimit; 5]| limits.map(|limit| limit.requests().unwrap());
+    assert_eq!(
+        requests([limits.authorize, limits.token, limits.userinfo, limits.discovery, limits.jwks]),
+        [100, 50, 200, 1000, 1000]
+    );
+    assert_eq!(
+        requests([limits.revoke, limits.logout, limits.register, limits.sign_ins, limits.pages]),
+        [50, 100, 20, 600, 3000]
+    );
 }
 
 #[test]
@@ -170,15 +177,16 @@ fn admin_socket_that_is_too_long_for_the_kernel_is_a_fault() {
 }
 
 #[test]
-fn limits_are_kept_to_what_the_limiter_counts() {
-    assert_eq!(parse(&format!("{REQUIRED}\nrate_limits.token = 4095")).rate_limits.token, 4095);
-    for limit in ["0", "4096", "-1"] {
-        let fault = fault(&format!("{REQUIRED}\nrate_limits.token = {limit}"));
-        assert_eq!(
-            fault,
-            format!("rate_limits.token: {limit} is out of range; write a whole number from 1 to 4095 (line 9)")
-        );
+fn a_rate_limit_is_a_number_up_to_a_million_or_none() {
+    let token = |limit: &str| format!("{REQUIRED}\nrate_limits.token = {limit}");
+    assert_eq!(parse(&token("1000000")).rate_limits.token, RateLimit::PerMinute(1_000_000));
+    assert_eq!(parse(&token("\"none\"")).rate_limits.token, RateLimit::Unlimited);
+    let allowed = "write a whole number from 1 to 1000000, or \"none\" (line 9)";
+    for limit in ["0", "1000001", "-1"] {
+        let said = fault(&token(limit));
+        assert_eq!(said, format!("rate_limits.token: {limit} is out of range; {allowed}"));
     }
+    assert_eq!(fault(&token("\"no\"")), format!("rate_limits.token: is a string; {allowed}"));
 }
 
 #[test]
@@ -269,8 +277,9 @@ fn established_names_are_read() {
     assert_eq!(config.tokens.authorization_code.as_secs(), 301);
     assert_eq!(config.tokens.refresh_token.as_secs(), 2_592_001);
     let limits = config.rate_limits;
-    assert_eq!((limits.authorize, limits.token, limits.userinfo, limits.discovery), (101, 51, 201, 1001));
-    assert_eq!((limits.jwks, limits.revoke, limits.logout, limits.register), (1002, 52, 102, 21));
+    let requests = |limits: [RateLimit; 4]| limits.map(|limit| limit.requests().unwrap());
+    assert_eq!(requests([limits.authorize, limits.token, limits.userinfo, limits.discovery]), [101, 51, 201, 1001]);
+    assert_eq!(requests([limits.jwks, limits.revoke, limits.logout, limits.register]), [1002, 52, 102, 21]);
     assert_eq!(config.apps[0].routes.len(), 3);
 }
 

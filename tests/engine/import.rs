@@ -71,6 +71,7 @@ fn client(id: &str) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        token_limit: None,
         approval: None,
         disabled: None,
     }

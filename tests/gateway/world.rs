@@ -447,6 +447,7 @@ fn client(now: UnixTime) -> Client {
         owner: None,
         registration: None,
         refresh_retry_seconds: None,
+        token_limit: None,
         approval: None,
         disabled: None,
     }

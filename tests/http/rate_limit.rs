@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sealgate::ambient::Clock;
+use sealgate::protocol::rate_limit::RateLimit;
 use tokio::task::JoinSet;
 
 use crate::support::{FORM, Provider, REDIRECT_URI, Reply, Tokens, basic, redemption};
@@ -377,6 +378,69 @@ async fn rate_03_a_public_clients_own_requests_are_counted_wherever_they_come_fr
     assert_limited(&provider, &p1.refresh("x").await);
     provider.wait(60);
     Tokens::of(&p1.refresh(&refresh).await);
+}
+
+#[tokio::test]
+async fn rate_03_a_client_has_a_limit_of_its_own_at_the_token_endpoint() {
+    let provider = Provider::new().await;
+    for (id, limit) in [("c1", 3), ("p1", 60)] {
+        provider.change_client(id, |client| client.token_limit = Some(RateLimit::PerMinute(limit))).await;
+    }
+    for left in (0..3).rev() {
+        let reply = provider.c1().refresh("x").await;
+        reply.assert_error(400, "invalid_grant");
+        assert_eq!((reply.allowance().limit, reply.allowance().remaining), (3, left));
+    }
+    assert_limited(&provider, &provider.c1().refresh("x").await);
+    assert_eq!(provider.c1().revoke("x").await.allowance().limit, 50, "elsewhere it is like every client");
+    let p1 = provider.p1();
+    let mut refresh = p1.tokens("openid offline_access").await.refresh;
+    for left in (0..59).rev() {
+        let reply = p1.refresh(&refresh).await;
+        assert_eq!((reply.status, reply.allowance().limit, reply.allowance().remaining), (200, 60, left));
+        refresh = Tokens::of(&reply).refresh;
+    }
+    assert_limited(&provider, &p1.refresh(&refresh).await);
+    assert_eq!(provider.c2().refresh("x").await.allowance().remaining, 49);
+}
+
+#[tokio::test]
+async fn rate_03_a_client_without_a_limit_is_never_limited_and_shown_none() {
+    let provider = Provider::new().await;
+    for id in ["c1", "p1"] {
+        provider.change_client(id, |client| client.token_limit = Some(RateLimit::Unlimited)).await;
+    }
+    let p1 = provider.p1();
+    let mut refresh = p1.tokens("openid offline_access").await.refresh;
+    for _ in 0..60 {
+        let failed = provider.c1().refresh("x").await;
+        failed.assert_error(400, "invalid_grant");
+        let refreshed = p1.refresh(&refresh).await;
+        for reply in [&failed, &refreshed] {
+            assert_eq!(reply.header("x-ratelimit-limit"), None, "{reply:?}");
+        }
+        refresh = Tokens::of(&refreshed).refresh;
+    }
+    // Whoever only names the client is a stranger, and limited like every stranger.
+    for _ in 0..50 {
+        p1.refresh("x").await.assert_error(400, "invalid_grant");
+    }
+    assert_limited(&provider, &p1.refresh("x").await);
+    Tokens::of(&p1.refresh(&refresh).await);
+}
+
+#[tokio::test]
+async fn rate_02_limits_go_up_to_a_million_or_are_none() {
+    let limits = "[rate_limits]\ntoken = 1000000\nregister = \"none\"\nsign_ins = \"none\"\npages = \"none\"";
+    let provider = Provider::with(limits).await;
+    let allowance = provider.c1().refresh("x").await.allowance();
+    assert_eq!((allowance.limit, allowance.remaining), (1_000_000, 999_999));
+    for _ in 0..25 {
+        let reply = provider.request("POST", "/oauth/register", &[], "{}").await;
+        assert!(reply.status < 429 && reply.header("x-ratelimit-limit").is_none(), "{reply:?}");
+    }
+    let page = provider.get("/nope").await;
+    assert_eq!((page.status, page.header("x-ratelimit-remaining")), (404, None));
 }
 
 #[tokio::test]

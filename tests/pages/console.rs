@@ -82,6 +82,7 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         may_enable: true,
         vouched_for: true,
         may_approve: true,
+        token_limit: Some(50),
         created_at: 1_800_000_000,
         secrets: &secrets,
         secret: Some(NewSecret("a secret that was just made")),
@@ -89,7 +90,7 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         unsure: false,
     };
     add("console-client", pages.console_client(chrome, &shell, &page));
-    let unapproved = ClientPage { vouched_for: false, enabled: false, ..page };
+    let unapproved = ClientPage { vouched_for: false, enabled: false, token_limit: None, ..page };
     add("console-client-unapproved", pages.console_client(chrome, &shell, &unapproved));
     let disabled = ClientPage { may_enable: false, may_approve: false, ..unapproved };
     add("console-client-disabled", pages.console_client(chrome, &developer, &disabled));
@@ -206,12 +207,13 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
     add("console-keys", pages.console_keys(chrome, &shell, &Keys { keys: &keys, next_change: at }));
     add("console-keys-quiet", pages.console_keys(chrome, &shell, &Keys { keys: &keys[1..2], next_change: None }));
     let limits = [
-        LimitLine { path: Some("/oauth/token"), limit: 50, by_credential: true },
-        LimitLine { path: None, limit: 1, by_credential: false },
+        LimitLine { path: Some("/oauth/token"), limit: Some(50), by_credential: true },
+        LimitLine { path: Some("/oauth/jwks"), limit: None, by_credential: false },
+        LimitLine { path: None, limit: Some(1), by_credential: false },
     ];
     let page = Limits {
         limits: &limits,
-        sign_ins: 600,
+        sign_ins: Some(600),
         failures_per_account: 10,
         failures_per_address: 50,
         window_minutes: 15,

@@ -140,6 +140,7 @@ fn page(call: &Call<'_>, worker: &Worker, client: &Client, typed: &Typed, said: 
             expires_at: secret.expires_at.map(UnixTime::seconds),
         })
         .collect();
+    let token_limit = client.token_limit.unwrap_or(call.sealgate.config.rate_limits.token);
     // The page also answers the form for a new client: its forms belong to the client's own path.
     let csrf = worker.visitor.csrf(call, &call.path(&format!("/console/clients/{}", client.id)));
     typed.show(&csrf, said.faults, |form| {
@@ -151,6 +152,7 @@ fn page(call: &Call<'_>, worker: &Worker, client: &Client, typed: &Typed, said: 
             may_enable: client.may_be_enabled_by(worker.authority()),
             vouched_for: client.is_vouched_for(),
             may_approve: worker.is_administrator() && !client.is_operators_own(),
+            token_limit: token_limit.requests().map(u64::from),
             created_at: client.created_at.seconds(),
             secrets: &secrets,
             secret: said.secret.map(|secret| NewSecret(secret.expose())),

@@ -74,6 +74,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
         incarnation: u32::from_be_bytes(call.random()),
         details: ClientDetails { description: sound.description, ..ClientDetails::default() },
         refresh_retry_seconds: None,
+        token_limit: None,
         owner: Some(worker.visitor.user.sub),
         registration: None,
         // An administrator vouches for what they make.

@@ -8,6 +8,7 @@ use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
 use crate::page::console::{KeyLine, KeyState, Keys, LimitLine, Limits};
 use crate::protocol::key_life;
+use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::time::UnixTime;
 
 pub(super) async fn keys(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
@@ -35,7 +36,8 @@ pub(super) async fn keys(call: &Call<'_>, worker: &Worker) -> Result<Response, F
 pub(super) fn limits(call: &Call<'_>, worker: &Worker) -> Response {
     let config = &call.sealgate.config;
     let limits = &config.rate_limits;
-    let line = |path, limit: u32, by_credential| LimitLine { path, limit: limit.into(), by_credential };
+    let requests = |limit: RateLimit| limit.requests().map(u64::from);
+    let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
     let lines = [
         line(Some("/oauth/authorize"), limits.authorize, false),
         line(Some("/oauth/token"), limits.token, true),
@@ -49,7 +51,7 @@ pub(super) fn limits(call: &Call<'_>, worker: &Worker) -> Response {
     ];
     let content = Limits {
         limits: &lines,
-        sign_ins: limits.sign_ins.into(),
+        sign_ins: requests(limits.sign_ins),
         failures_per_account: config.login.failures_per_account.into(),
         failures_per_address: config.login.failures_per_address.into(),
         window_minutes: config.login.window.as_secs().div_ceil(60),

@@ -134,6 +134,8 @@ pub struct ClientPage<'a> {
     pub vouched_for: bool,
     /// Whether the reader may approve it, or take that back.
     pub may_approve: bool,
+    /// How often it may come to the token endpoint in a minute; none for any number.
+    pub token_limit: Option<u64>,
     /// Since when it is registered, seconds since 1970.
     pub created_at: u64,
     /// Its secrets.

@@ -52,8 +52,8 @@ pub enum KeyState {
 pub struct Limits<'a> {
     /// Requests a minute.
     pub limits: &'a [LimitLine<'a>],
-    /// Sign-ins that may be begun from an address in a minute.
-    pub sign_ins: u64,
+    /// Sign-ins that may be begun from an address in a minute; none for any number.
+    pub sign_ins: Option<u64>,
     /// Wrong passwords that an account may be given.
     pub failures_per_account: u64,
     /// Wrong passwords that may come from an address.
@@ -67,8 +67,8 @@ pub struct Limits<'a> {
 pub struct LimitLine<'a> {
     /// The paths, or none for all others.
     pub path: Option<&'a str>,
-    /// Requests a minute.
-    pub limit: u64,
+    /// Requests a minute; none for any number.
+    pub limit: Option<u64>,
     /// Whether it is counted by client or token, and not by address.
     pub by_credential: bool,
 }

@@ -66,6 +66,8 @@ messages! {
     plain client_id = "client-id" ();
     plain client_issuer = "client-issuer" ();
     plain client_since = "client-since" ();
+    plain client_token_limit = "client-token-limit" ();
+    plain client_token_limit_is = "client-token-limit-is" (limit);
     plain client_settings = "client-settings" ();
     plain client_secret_once = "client-secret-once" ();
     plain client_secrets = "client-secrets" ();
@@ -158,6 +160,7 @@ messages! {
     plain limits_lead = "limits-lead" ();
     plain limits_pages = "limits-pages" ();
     plain limits_sign_ins = "limits-sign-ins" ();
+    plain limits_none = "limits-none" ();
     plain limits_by_address = "limits-by-address" (limit);
     plain limits_by_credential = "limits-by-credential" (limit);
     plain limits_passwords = "limits-passwords" ();

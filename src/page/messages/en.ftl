@@ -330,6 +330,12 @@ uri-host = Line { $line }: the host name is not valid. Use letters, digits, dots
 client-id = Client ID
 client-issuer = Issuer
 client-since = Registered
+client-token-limit = Limit at the token endpoint
+client-token-limit-is =
+    { $limit ->
+        [one] One request per minute
+       *[other] { $limit } requests per minute
+    }
 client-settings = Settings
 client-secret-once = This is the client secret. Copy it now: it will not be shown again.
 client-secrets = Client secrets
@@ -422,6 +428,7 @@ limits-title = Rate limits
 limits-lead = These are set in the configuration file. A request over its limit gets a 429 response that says how long to wait.
 limits-sign-ins = Sign-ins that applications start
 limits-pages = Pages and all other addresses
+limits-none = No limit
 limits-by-address =
     { $limit ->
         [one] One request per minute per address

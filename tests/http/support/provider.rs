@@ -163,6 +163,7 @@ impl Provider {
             owner: None,
             registration: None,
             refresh_retry_seconds: None,
+            token_limit: None,
             approval: None,
             disabled: None,
         }
