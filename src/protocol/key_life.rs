@@ -151,7 +151,7 @@ impl KeyRing {
     /// must not thereby decide what signs.
     ///
     /// # Errors
-    /// `Unannounced`, `Missing`.
+    /// `Unannounced`, `Missing`, `NotYet`.
     pub fn settle(&mut self, found: &[String], now: UnixTime) -> Result<(), KeyFault> {
         if let ([], [only]) = (&self.keys[..], found) {
             self.keys.push(KeyLife { activate_at: Some(now), ..KeyLife::new(only, now) });
@@ -160,10 +160,21 @@ impl KeyRing {
         if !unannounced.is_empty() {
             return Err(KeyFault::Unannounced(unannounced));
         }
-        match self.active(now, |_| true) {
-            Some(active) if !found.contains(&active.kid) => Err(KeyFault::Missing(active.kid.clone())),
-            _ => Ok(()),
-        }
+        let Some(active) = self.active(now, |_| true).filter(|active| !found.contains(&active.kid)) else {
+            return Ok(());
+        };
+        let kid = active.kid.clone();
+        Err(match self.next_to_sign(now, |kid| found.iter().any(|known| known == kid)) {
+            Some((next, at)) => KeyFault::NotYet { kid, next: next.kid.clone(), at, now },
+            None => KeyFault::Missing(kid),
+        })
+    }
+
+    /// The key that becomes active first after `now`, of those that `usable` names, and when.
+    pub fn next_to_sign(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<(&KeyLife, UnixTime)> {
+        let now = self.at(now);
+        let waiting = self.keys.iter().filter(|key| key.is_scheduled(now) && usable(&key.kid));
+        waiting.filter_map(|key| Some((key, key.activate_at?))).min_by_key(|(_, at)| *at)
     }
 
     /// Takes a new key in: published from now on, and active when told. `others` are the kids in the token beside it;
@@ -364,6 +375,13 @@ mod tests {
         assert_eq!(KeyRing::default().settle(&both, at(0)).unwrap_err(), unannounced(&['a', 'b']));
         assert_eq!(ring().settle(&both, at(9)).unwrap_err(), unannounced(&['b']));
         assert_eq!(ring().settle(&[], at(9)).unwrap_err(), KeyFault::Missing(kid('a')));
+        let mut later = ring();
+        later.announce(&kid('b'), &[kid('a')], at(10)).unwrap();
+        later.activate(&kid('b'), Some(at(500)), false, at(20), TIMES).unwrap();
+        let fault = later.settle(&[kid('b')], at(30)).unwrap_err();
+        let expected = KeyFault::NotYet { kid: kid('a'), next: kid('b'), at: at(500), now: at(30) };
+        assert_eq!(fault, expected);
+        assert!(later.settle(&[kid('b')], at(500)).is_ok());
     }
 
     #[test]

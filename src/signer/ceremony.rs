@@ -10,8 +10,8 @@ use super::encoding::hex;
 use super::error::OpenError;
 use super::fault::Fault;
 use super::key::{self, KeyReport, Terms, TokenKey};
-use super::pin;
 use super::pkcs11::{Initialized, Module};
+use super::{pin, wrapping};
 use crate::config;
 
 /// The sizes of key that are made.
@@ -116,7 +116,8 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, OpenError> {
 }
 
 /// Says of the keys with the configured label whether a server could sign with them: at least one, no two with the same
-/// `CKA_ID`, each with the properties of a signing key and a signature that verifies.
+/// `CKA_ID`, each with the properties of a signing key and a signature that verifies. And whether the wrapping key, where
+/// there is one, seals through this module.
 ///
 /// # Errors
 /// As for opening a signer, as far as the token is concerned; what is wrong with keys is in the [`Check`].
@@ -128,6 +129,7 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, OpenError> {
         if let Err(error) = key::each_with_its_id(&keys, &hsm.token_label, &hsm.key_label) {
             faults.push(error.to_string());
         }
+        faults.extend(wrapping::faults(session, hsm).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?);
         let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &Terms::of(hsm))).collect();
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         Ok(Check { ok, faults, keys })

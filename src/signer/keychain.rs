@@ -186,9 +186,20 @@ impl Inner {
             published.retain(|key| key.kid() != active.kid());
             KeySet::new(active, published)
         } else {
-            // Only when the key was taken out of the token behind our back. The one that signed goes on, unless it was
-            // removed: then it is published no more, whatever that stops.
-            tracing::error!("the key that should sign now is not in the token");
+            // Only when the key was taken out of the token behind our back, or the clock is behind. The one that signed goes
+            // on, unless it was removed: then it is published no more, whatever that stops.
+            let due = ring.active(now, |_| true).map(|life| life.kid.as_str());
+            if let Some((next, at)) = ring.next_to_sign(now, |kid| public(kid).is_some()) {
+                tracing::error!(
+                    next = next.kid,
+                    active_from = %at,
+                    clock = %now,
+                    missing = due,
+                    "no key of the token signs by now; the next one is there and becomes active later: is the clock behind?"
+                );
+            } else {
+                tracing::error!(kid = due, "the key that should sign now is not in the token");
+            }
             let last = shown.active().clone();
             let removed = ring.find(last.kid().as_str());
             let removed = removed.is_some_and(|life| ring.state(life, now) == KeyState::Removed);

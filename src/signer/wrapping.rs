@@ -2,6 +2,7 @@
 //! under a label of its own. The token seals with AES-GCM, so whoever can write the store cannot put a data key that he
 //! knows in the place of ours: the token refuses it. Used once, before the server serves; nothing here is fast.
 
+use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::aead::GcmParams;
 use cryptoki::mechanism::{Mechanism, MechanismType};
 use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
@@ -46,6 +47,58 @@ pub struct Fresh {
     pub key: Zeroizing<[u8; KEY_BYTES]>,
     /// The nonce with which it is wrapped.
     pub nonce: [u8; NONCE_BYTES],
+}
+
+/// Why the token did not seal or open something.
+#[derive(Debug)]
+enum Failed {
+    /// The module or the token does not do this with this key, and never will.
+    Refused(Fault),
+    /// Anything else.
+    Other(Fault),
+}
+
+impl Failed {
+    fn fault(&self) -> &Fault {
+        match self {
+            Self::Refused(fault) | Self::Other(fault) => fault,
+        }
+    }
+
+    /// As what an operator is told.
+    fn told(&self, hsm: &config::Hsm, id: &str) -> OpenError {
+        match self {
+            Self::Refused(fault) => refused(
+                hsm,
+                format!(
+                    "it is there (CKA_ID {id}), and through {} nothing can be sealed with it ({fault}). That module passes no \
+                     {} on, as p11-kit's client does not, or the key was made for another use. Let hsm.module name the token's \
+                     own module, or delete the key: without it everything works but what needs sealing",
+                    hsm.module.display(),
+                    MechanismType::AES_GCM
+                ),
+            ),
+            Self::Other(fault) => OpenError::device(&hsm.token_label, fault),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        let refused = matches!(
+            error,
+            Error::Pkcs11(
+                RvError::MechanismInvalid
+                    | RvError::MechanismParamInvalid
+                    | RvError::FunctionNotSupported
+                    | RvError::KeyFunctionNotPermitted
+                    | RvError::KeyTypeInconsistent
+                    | RvError::KeySizeRange,
+                _
+            )
+        );
+        if refused { Self::Refused(error.into()) } else { Self::Other(error.into()) }
+    }
 }
 
 /// The label of the wrapping key.
@@ -104,6 +157,22 @@ pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<
     })
 }
 
+/// What keeps a start from using the token's wrapping keys, as far as the token alone can tell.
+///
+/// # Errors
+/// When the token fails.
+pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, Fault> {
+    let mut faults = Vec::new();
+    for (handle, id) in wrapping_keys(session, hsm)? {
+        match try_out(session, handle, &id) {
+            Ok(()) => {}
+            Err(Failed::Other(fault)) => return Err(fault),
+            Err(refused) => faults.push(refused.told(hsm, &id).to_string()),
+        }
+    }
+    Ok(faults)
+}
+
 fn wrap(
     session: &Session,
     hsm: &config::Hsm,
@@ -111,8 +180,8 @@ fn wrap(
     id: &str,
     fresh: Fresh,
 ) -> Result<DataKey, OpenError> {
-    let bytes = encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice())
-        .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+    let bytes =
+        encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice()).map_err(|failed| failed.told(hsm, id))?;
     let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
     // What does not come back now would not come back after the next start either.
     let back = unwrap(session, hsm, handle, &wrapped)?;
@@ -134,10 +203,12 @@ fn unwrap(session: &Session, hsm: &config::Hsm, handle: ObjectHandle, kept: &Wra
         )
     };
     let plain = decrypt(session, handle, &kept.wrapping_id, &kept.bytes);
-    let plain = plain.map_err(|fault| match fault.class {
-        ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session => OpenError::device(&hsm.token_label, &fault),
+    let plain = plain.map_err(|failed| match (&failed, failed.fault().class) {
+        (Failed::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
+            failed.told(hsm, &kept.wrapping_id)
+        }
         // Tokens name a wrong tag as they like: SoftHSM says GENERAL_ERROR.
-        _ => {
+        (Failed::Other(fault), _) => {
             tracing::error!(error = %fault, "the token does not unwrap the data key");
             broken()
         }
@@ -207,15 +278,20 @@ fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<Strin
     let stated = session.get_attributes(handle, &kinds)?;
     let missing = wanted.iter().filter(|attribute| !stated.contains(attribute));
     let mut faults: Vec<String> = missing.map(|attribute| format!("not {attribute:?}")).collect();
-    let sample = [0x5a; KEY_BYTES];
-    let there_and_back = encrypt(session, handle, &hex(id), [0; NONCE_BYTES], &sample)
-        .and_then(|sealed| decrypt(session, handle, &hex(id), &sealed));
-    match there_and_back {
-        Ok(back) if back.as_slice() == sample => {}
-        Ok(_) => faults.push("what it seals does not come back".to_owned()),
-        Err(fault) => faults.push(format!("it does not seal with {} ({fault})", MechanismType::AES_GCM)),
+    if let Err(failed) = try_out(session, handle, &hex(id)) {
+        faults.push(format!("it does not seal with {} ({})", MechanismType::AES_GCM, failed.fault()));
     }
     Ok(faults)
+}
+
+/// Seals something and opens it again.
+fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Failed> {
+    let sample = [0x5a; KEY_BYTES];
+    let sealed = encrypt(session, handle, id, [0; NONCE_BYTES], &sample)?;
+    if decrypt(session, handle, id, &sealed)?.as_slice() == sample {
+        return Ok(());
+    }
+    Err(Failed::Refused(Fault::new(ErrorClass::Device, "what it seals does not come back")))
 }
 
 /// Binds a wrapped key to its use and to the key that wraps it.
@@ -229,17 +305,17 @@ fn encrypt(
     id: &str,
     nonce: [u8; NONCE_BYTES],
     plain: &[u8],
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, Failed> {
     let (mut iv, aad) = (nonce, associated(id));
     let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
     let sealed = session.encrypt(&Mechanism::AesGcm(parameters), handle, plain)?;
     Ok([&nonce[..], &sealed].concat())
 }
 
-fn decrypt(session: &Session, handle: ObjectHandle, id: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Fault> {
+fn decrypt(session: &Session, handle: ObjectHandle, id: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failed> {
     let (nonce, sealed) = sealed
         .split_first_chunk::<NONCE_BYTES>()
-        .ok_or_else(|| Fault::new(ErrorClass::Bug, "a wrapped key that is too short"))?;
+        .ok_or_else(|| Failed::Other(Fault::new(ErrorClass::Bug, "a wrapped key that is too short")))?;
     let (mut iv, aad) = (*nonce, associated(id));
     let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
     Ok(Zeroizing::new(session.decrypt(&Mechanism::AesGcm(parameters), handle, sealed)?))

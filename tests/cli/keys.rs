@@ -240,6 +240,25 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
 }
 
 #[test]
+fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
+    let site = Site::with_token();
+    let first = site.json(&["key", "generate"]);
+    let (first, id) = (first["kid"].as_str().unwrap().to_owned(), first["id"].as_str().unwrap().to_owned());
+    let next = site.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
+    site.text(&["key", "activate", "--kid", &next, "--at", "2100-03-01T00:00:00Z"]);
+    site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
+    let errors = site.errors(&["serve"], "").concat();
+    let there = format!("the key {next} is in the token and becomes active at 2100-03-01T00:00:00Z");
+    assert!(errors.contains(&there) && errors.contains("if it is behind, set it"), "{errors}");
+    // What it says helps.
+    assert!(site.run(&["key", "remove", "--now", "--kid", &first], "").status.success());
+    let keys = site.json(&["key", "list"])["keys"].clone();
+    let signs = |key: &serde_json::Value| key["state"] == "active" && key["kid"] == next.as_str();
+    assert!(keys.as_array().unwrap().iter().any(signs), "{keys}");
+    assert_eq!(site.text(&["key", "check"]).lines().count(), 1);
+}
+
+#[test]
 fn an_emergency_takes_no_successor_that_is_not_in_the_token() {
     let site = Site::with_token();
     let first = site.text(&["key", "generate"]).trim_end().to_owned();

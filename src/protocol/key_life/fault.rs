@@ -17,11 +17,25 @@ pub enum KeyFault {
         .0.join(", ")
     )]
     Unannounced(Vec<String>),
-    /// The active key is not in the token.
+    /// The active key is not in the token, and none that is becomes active later.
     #[error(
         "the key {0} signs now and is not in the token; bring the token back that has it, or have another one take over: announce it and run `sealgate key remove --now --kid {0}`"
     )]
     Missing(String),
+    /// The active key is not in the token; one that becomes active later is.
+    #[error(
+        "the key {next} is in the token and becomes active at {at}, and the key {kid}, which signs until then, is not. The clock shows {now}: if it is behind, set it; if not, bring the token back that has {kid}, or let {next} sign at once: `sealgate key remove --now --kid {kid}`"
+    )]
+    NotYet {
+        /// Which signs now.
+        kid: String,
+        /// Which signs next.
+        next: String,
+        /// From when on.
+        at: UnixTime,
+        /// What the clock shows.
+        now: UnixTime,
+    },
     /// Known already.
     #[error("the key {0} is announced already")]
     Known(String),
@@ -34,11 +48,11 @@ pub enum KeyFault {
     )]
     TooMany,
     /// Another key is about to become active.
-    #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire --kid {kid}`", at = .at.seconds())]
+    #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire --kid {kid}`")]
     Scheduled {
         /// Which.
         kid: String,
-        /// When, seconds since 1970.
+        /// When.
         at: UnixTime,
     },
     /// Not in a state from which this can be done.

@@ -70,6 +70,46 @@ impl Drop for Remote {
     }
 }
 
+/// p11-kit's client knows few mechanisms, and AES-GCM is none of them: a wrapping key that was made in the token itself is
+/// seen through it and cannot be used.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrapping_key_that_the_module_cannot_use_is_said_to_be_that_before_and_after_its_first_use() {
+    let _shared = MACHINE.read().await;
+    let mut instance = Instance::prepare(&settings());
+    instance.run(&["key", "wrap-init"]);
+    let remote = Remote::new(&instance);
+    instance.environment.push(("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", remote.socket.display())));
+    let own = std::fs::read_to_string(instance.config()).unwrap();
+    let config = instance.config();
+    let through = |module| std::fs::write(&config, own.replace(MODULE, module)).unwrap();
+    for used in [false, true] {
+        if used {
+            through(MODULE);
+            instance.start();
+            assert_eq!(instance.stop(), Some(0));
+        }
+        through(CLIENT);
+        for command in [&["key", "check"][..], &["serve"]] {
+            let refused = instance.try_run(command, "");
+            let said = String::from_utf8(refused.stderr).unwrap();
+            assert_eq!(refused.status.code(), Some(1), "{command:?}: {said}");
+            let words = [
+                "\"sealgate-wrap\"",
+                "C_EncryptInit answered MechanismInvalid",
+                "token's own module",
+                "delete the key",
+            ];
+            for word in words {
+                assert!(
+                    said.contains(word) || used && said.contains(&word.replace("Encrypt", "Decrypt")),
+                    "{word}: {said}"
+                );
+            }
+            assert!(!said.contains("check that the device"), "{said}");
+        }
+    }
+}
+
 async fn world() -> (Instance, Remote, Arc<Client>) {
     let mut instance = Instance::prepare(&settings());
     let secret = instance.add_confidential_client("web");
