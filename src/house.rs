@@ -338,6 +338,11 @@ impl Health for House {
         Ok(())
     }
 
+    fn probe(&self) -> Option<(String, String)> {
+        let issuer = &self.sealgate.config.issuer;
+        Some((issuer.authority(), format!("{}/.well-known/openid-configuration", issuer.path_prefix())))
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.sealgate.rotation.fault().into_iter().chain(self.sealgate.trust.warnings()).collect()
     }

@@ -13,6 +13,7 @@ use pingora::server::ShutdownWatch;
 use tokio::sync::watch;
 
 use super::body::respond;
+use super::probe::Probe;
 
 /// What the admin listener tells of.
 pub trait Health: Send + Sync + 'static {
@@ -24,6 +25,11 @@ pub trait Health: Send + Sync + 'static {
     /// # Errors
     /// A sentence for the operator: what is missing.
     fn ready(&self) -> Result<(), String>;
+
+    /// The host and the path of a request whose answer shows that requests are answered; none where nothing is asked.
+    fn probe(&self) -> Option<(String, String)> {
+        None
+    }
 
     /// What a person should see to though requests can be served, one line each.
     fn warnings(&self) -> Vec<String> {
@@ -42,18 +48,19 @@ pub(crate) enum Phase {
     Stopping,
 }
 
-/// The application behind the admin listener. Ready while the server is serving.
-pub(crate) const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>) -> Admin {
-    Admin { health, phase }
+/// The application behind the admin listener. Ready while the server is serving, and requests are answered.
+pub(crate) const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> Admin {
+    Admin { health, phase, probe }
 }
 
 pub(crate) struct Admin {
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,
+    probe: Probe,
 }
 
 impl Admin {
-    fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
+    async fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
         if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
             return fault(StatusCode::NOT_FOUND, "not_found", "There are /metrics, /healthz and /readyz here.");
         }
@@ -65,7 +72,7 @@ impl Admin {
         match path {
             "/metrics" => text("text/plain; version=0.0.4; charset=utf-8", self.health.metrics()),
             "/healthz" => text("text/plain; charset=utf-8", "alive\n".to_owned()),
-            _ => match self.ready() {
+            _ => match self.ready().await {
                 Ok(()) => {
                     let warnings = self.health.warnings().into_iter().map(|line| format!("warning: {line}\n"));
                     text("text/plain; charset=utf-8", std::iter::once("ready\n".to_owned()).chain(warnings).collect())
@@ -75,10 +82,14 @@ impl Admin {
         }
     }
 
-    fn ready(&self) -> Result<(), String> {
-        match *self.phase.borrow() {
+    async fn ready(&self) -> Result<(), String> {
+        let phase = *self.phase.borrow();
+        match phase {
             Phase::Starting => Err("The server is starting.".to_owned()),
-            Phase::Serving => self.health.ready(),
+            Phase::Serving => {
+                self.health.ready()?;
+                self.probe.ask().await
+            }
             Phase::Stopping => Err("The server is stopping.".to_owned()),
         }
     }
@@ -100,7 +111,8 @@ impl HttpServerApp for Admin {
             }
         }
         let head = session.req_header();
-        let response = self.answer(&head.method, head.uri.path());
+        let (method, path) = (head.method.clone(), head.uri.path().to_owned());
+        let response = self.answer(&method, &path).await;
         respond(&mut session, response, None).await.ok()?;
         let settings = HttpPersistentSettings::for_session(&session);
         let reusable = session.finish().await.ok()??;

@@ -16,11 +16,17 @@ use super::upstream::{Handle, Server, Turn};
 use super::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing};
 
 /// See the module's page.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing of the exchange, and they do not exclude one another"
+)]
 pub(crate) struct Exchange {
     /// From the decision to the log line, whatever is set meanwhile.
     pub(super) stage: Arc<Stage>,
     pub(super) started: Instant,
     pub(super) origin: Origin,
+    /// Whether it is a probe of ours: nobody is told of it.
+    pub(super) is_own: bool,
     pub(super) answered_by: AnsweredBy,
     pub(super) forward: Option<Forward>,
     /// The upstream that the request goes to, or could not be sent to.
@@ -69,6 +75,7 @@ impl Exchange {
             started,
             judged,
             origin: Origin::unknown(),
+            is_own: false,
             answered_by: AnsweredBy::Edge,
             forward: None,
             server: None,
@@ -178,6 +185,9 @@ impl Exchange {
     }
 
     fn tell(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
+        if self.is_own {
+            return;
+        }
         let refused = status == Some(StatusCode::BAD_REQUEST) && answered_by != AnsweredBy::Upstream;
         self.stage.front.finished(&Finished {
             origin: &self.origin,

@@ -4,6 +4,8 @@
 //! [`Connection`]. Memory a connection: one head and fixed buffers.
 
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,8 @@ use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
 use pingora::protocols::http::ServerSession;
-use pingora::protocols::{ALPN, Shutdown, Ssl, Stream};
+use pingora::protocols::l4::{self, socket};
+use pingora::protocols::{ALPN, GetSocketDigest, Shutdown, SocketDigest, Ssl, Stream};
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::Service;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,6 +29,7 @@ use super::connection::{Connection, Replay};
 use super::head::{self, Head};
 use super::lasting::Severable;
 use super::listeners::Listener;
+use super::probe::Door;
 use super::quota::{Quota, Ticket};
 use super::refusal::raw_refusal;
 use super::request_id::RequestIds;
@@ -61,7 +65,8 @@ pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 pub(crate) struct Doorway<A> {
     name: &'static str,
     threads: usize,
-    listeners: Vec<Listener>,
+    listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
+    doors: Vec<Door>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
     stop: ShutdownWatch,
@@ -86,7 +91,18 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
     ) -> Self {
         let app = Severable { app: Arc::new(app), quota: Arc::clone(&quota), watch: Arc::clone(&watch) };
         let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
-        Self { name, threads, listeners, guard, quota, stop, ready: Some(ready) }
+        let (mut doors, mut ways) = (Vec::new(), Vec::new());
+        for listener in listeners {
+            let (knock, knocks) = mpsc::channel(1);
+            doors.push(Door { address: listener.address, knock });
+            ways.push((listener, knocks));
+        }
+        Self { name, threads, listeners: ways, doors, guard, quota, stop, ready: Some(ready) }
+    }
+
+    /// A way into each of its loops, for a probe. To be called once.
+    pub(crate) fn doors(&mut self) -> Vec<Door> {
+        std::mem::take(&mut self.doors)
     }
 }
 
@@ -94,7 +110,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
 impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
     async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
         let mut loops = JoinSet::new();
-        for listener in self.listeners.drain(..) {
+        for (listener, knocks) in self.listeners.drain(..) {
             let socket = match Listener::accepting(listener.socket) {
                 Ok(socket) => socket,
                 Err(error) => {
@@ -105,7 +121,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
                 }
             };
             let (guard, quota, stop) = (Arc::clone(&self.guard), Arc::clone(&self.quota), self.stop.clone());
-            loops.spawn(accept(socket, listener.tls, guard, quota, stop));
+            loops.spawn(accept(socket, knocks, listener.tls, guard, quota, stop));
         }
         self.ready = None;
         loops.join_all().await;
@@ -125,6 +141,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
 /// Accepts until told to stop.
 async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     socket: TcpListener,
+    mut knocks: mpsc::Receiver<UnixStream>,
     tls: Option<Arc<Tls>>,
     guard: Arc<Guard<A>>,
     quota: Arc<Quota>,
@@ -135,6 +152,11 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
         let accepted = tokio::select! {
             biased;
             () = stopping.told() => return,
+            Some(own) = knocks.recv() => {
+                let (guard, stop) = (Arc::clone(&guard), stop.clone());
+                tokio::spawn(async move { guard.serve_own(own, stop).await });
+                continue;
+            }
             accepted = async { (quota.room().await, socket.accept().await) } => accepted,
         };
         let (room, (stream, peer)) = match accepted {
@@ -219,6 +241,17 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             }
             () = served => {}
         }
+    }
+
+    /// Serves a request of our own. Its socket says so, and no client has such a one.
+    async fn serve_own(&self, own: UnixStream, stop: ShutdownWatch) {
+        let Ok(peer) = own.peer_addr() else { return };
+        let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
+        let digest = SocketDigest::from_raw_fd(own.as_raw_fd());
+        let _ = digest.peer_addr.set(Some(socket::SocketAddr::Unix(peer)));
+        let mut stream = l4::stream::Stream::from(own);
+        stream.set_socket_digest(digest);
+        self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
     }
 
     /// HTTP/2 has its own limits in the application; only the wait for its first bytes has none.

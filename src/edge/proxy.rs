@@ -194,6 +194,7 @@ impl ProxyHttp for Proxy {
         }
         session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
         exchange.origin = self.origin(session);
+        exchange.is_own = session.client_addr().is_some_and(|address| address.as_unix().is_some());
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
             exchange.switch = Some(switch);
         }

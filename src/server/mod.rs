@@ -23,8 +23,8 @@ use tokio::time::timeout;
 use crate::ambient::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Phase, Proxy, Quota, Redirect, RequestIds, Resolver,
-    Stage, Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
+    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
+    Resolver, Stage, Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
 };
 
 use self::process::{allow_descriptors, start_timer};
@@ -196,7 +196,7 @@ impl Server {
         let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
         let lasting = Arc::new(Lasting::default());
-        server.add_service(Doorway::new(
+        let mut doorway = Doorway::new(
             "public",
             parts.server.threads,
             app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&stages), Arc::clone(&lasting))),
@@ -207,7 +207,9 @@ impl Server {
             stopping.clone(),
             ready.clone(),
             request_ids(),
-        ));
+        );
+        let probe = Probe::new(doorway.doors(), Arc::clone(&parts.health));
+        server.add_service(doorway);
         if !redirecting.is_empty() {
             let front = Arc::new(Redirect(Arc::clone(&stages)));
             let redirect = Proxy {
@@ -234,7 +236,7 @@ impl Server {
             server.add_service(Doorway::new(
                 "admin",
                 1,
-                admin_service(Arc::clone(&parts.health), phases),
+                admin_service(Arc::clone(&parts.health), phases, probe),
                 vec![listener],
                 limits(&parts.server),
                 Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),

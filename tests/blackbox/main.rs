@@ -25,6 +25,7 @@ mod lasting;
 mod log;
 mod memory;
 mod openidconnect;
+mod ready;
 mod reload;
 mod restart;
 mod rotation;

@@ -1,5 +1,9 @@
 //! The admin listener.
 
+use std::sync::Arc;
+
+use sealgate::edge::Health;
+
 use crate::harness::{Client, Edge, Reply, soon};
 
 fn ask(edge: &Edge, line: &str) -> Reply {
@@ -23,6 +27,48 @@ fn metrics_health_and_readiness_are_told_and_nothing_else() {
     }
     let reply = ask(&edge, "DELETE /metrics");
     assert_eq!((reply.status, reply.headers["allow"].as_str()), (405, "GET, HEAD"));
+}
+
+/// Asks for a path, to see that requests are answered.
+struct Asking(&'static str);
+
+impl Health for Asking {
+    fn metrics(&self) -> String {
+        String::new()
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn probe(&self) -> Option<(String, String)> {
+        Some(("a".to_owned(), self.0.to_owned()))
+    }
+}
+
+#[test]
+fn readiness_is_an_answer_to_a_request_of_our_own() {
+    let readiness = |path| {
+        let edge = Edge::with(&[], |parts| parts.health = Arc::new(Asking(path)));
+        let reply = soon(|| {
+            let reply = ask(&edge, "GET /readyz");
+            let body = String::from_utf8(reply.body.clone()).unwrap();
+            (!body.contains("starting")).then_some((reply.status, body))
+        });
+        assert!(edge.front.told.lock().unwrap().is_empty(), "nobody is told of it");
+        let answered = format!("requests are not answered on {}: ", edge.address);
+        (reply.0, reply.1.replace(&answered, "… "))
+    };
+    assert_eq!(readiness("/local/a"), (200, "ready\n".to_owned()));
+    assert_eq!(readiness("/answer").0, 200, "a refusal is an answer");
+    for (path, why) in [
+        ("/panic", "… the connection broke off before an answer"),
+        ("/local/slow", "… no answer came within 2s"),
+        ("/0/an-application-that-is-not-there", "… the answer is 50"),
+    ] {
+        let (status, body) = readiness(path);
+        assert!(status == 503 && body.contains(why), "{path}: {status} {body}");
+    }
 }
 
 #[test]
