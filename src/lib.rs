@@ -17,6 +17,7 @@ pub mod house;
 pub mod issuer;
 pub mod limiter;
 pub mod log;
+pub mod memory;
 pub mod metrics;
 pub mod origin;
 pub mod page;

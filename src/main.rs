@@ -6,6 +6,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    sealgate::memory::use_small_pages();
     let ended = sealgate::cli::run(std::env::args_os());
     sealgate::log::flush();
     match ended {

@@ -45,6 +45,8 @@ const MAX_LANES: u32 = 16;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How far the threads step back behind those that serve requests (`nice`).
 const NICENESS: i32 = 5;
+/// A thread that has had nothing to do for so long keeps no memory for it.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// Why a password was not hashed or checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -230,7 +232,7 @@ fn work(queue: &Queue) {
         tracing::warn!(%error, "password threads keep their normal priority");
     }
     let mut hasher = Hasher::new();
-    while let Some(job) = queue.pop() {
+    while let Some(job) = next(queue, &mut hasher) {
         if job.is_abandoned() {
             continue;
         }
@@ -245,6 +247,11 @@ fn work(queue: &Queue) {
     }
 }
 
+/// The next job. While there is none, nothing is kept for it.
+fn next(queue: &Queue, hasher: &mut Hasher) -> Option<Job> {
+    queue.pop(IDLE, || hasher.rest())
+}
+
 /// argon2id with memory that is kept from one password to the next.
 struct Hasher {
     blocks: Vec<Block>,
@@ -253,6 +260,11 @@ struct Hasher {
 impl Hasher {
     fn new() -> Self {
         Self { blocks: Vec::new() }
+    }
+
+    /// Gives the memory back.
+    fn rest(&mut self) {
+        self.blocks = Vec::new();
     }
 
     fn hash(&mut self, password: &SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
@@ -474,5 +486,19 @@ mod tests {
         assert_eq!(hasher.verify(Some(&big), &secret("x")), Ok(false));
         assert_eq!(hasher.blocks.len(), MEMORY_KIB as usize);
         assert!(hasher.blocks.capacity() < 2 * MEMORY_KIB as usize);
+    }
+
+    #[test]
+    fn memory_is_given_back_when_no_password_comes() {
+        let queue = Queue::new(1);
+        let mut hasher = Hasher::new();
+        assert_eq!(hasher.verify(None, &secret("x")), Ok(false));
+        assert_eq!(hasher.blocks.len(), MEMORY_KIB as usize);
+        let next = queue.pop(Duration::from_millis(1), || {
+            hasher.rest();
+            queue.close();
+        });
+        assert!(next.is_none() && hasher.blocks.capacity() == 0);
+        assert_eq!(hasher.verify(None, &secret("x")), Ok(false), "the next one finds new memory");
     }
 }

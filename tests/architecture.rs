@@ -13,6 +13,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("ambient", &["log", "protocol"]),
     ("config", &["protocol"]),
     ("log", &["config"]),
+    ("memory", &[]),
     ("attestation", &["config", "protocol", "signer", "web"]),
     ("web", &[]),
     ("trust", &["protocol", "config", "metrics", "sealgate", "web"]),

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{Job, Line, PasswordError};
 
@@ -55,8 +56,9 @@ impl Queue {
         Ok(())
     }
 
-    /// The next job; waits for one. `None` when the queue is closed and empty.
-    pub(super) fn pop(&self) -> Option<Job> {
+    /// The next job; waits for one, and calls `rest` whenever none has come for as long as `idle`. `None` when the queue is
+    /// closed and empty.
+    pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<Job> {
         let mut waiting = self.lock();
         loop {
             if let Some(job) = waiting.next() {
@@ -65,7 +67,13 @@ impl Queue {
             if waiting.closed {
                 return None;
             }
-            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            let outcome;
+            (waiting, outcome) = self.filled.wait_timeout(waiting, idle).unwrap_or_else(PoisonError::into_inner);
+            if outcome.timed_out() {
+                drop(waiting);
+                rest();
+                waiting = self.lock();
+            }
         }
     }
 
@@ -159,7 +167,7 @@ mod tests {
     fn names(queue: &Queue) -> String {
         queue.close();
         let mut names = String::new();
-        while let Some(Job::Verify { password, .. }) = queue.pop() {
+        while let Some(Job::Verify { password, .. }) = queue.pop(Duration::from_mins(1), || ()) {
             names.push_str(password.expose_secret());
         }
         names

@@ -363,10 +363,21 @@ impl Instance {
     /// The most memory that the server ever had resident, MiB.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// What the server has resident now beside files, MiB.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn own_memory(&self) -> u64 {
+        self.memory("RssAnon:")
+    }
+
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    fn memory(&self, field: &str) -> u64 {
         let pid = self.child.as_ref().unwrap().id();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        let taken = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        taken.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
     }
 
     /// Whether the server has ended by itself.
