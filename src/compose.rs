@@ -92,7 +92,8 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let house = Arc::new(House::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
-    let (last, keeping, sweeping) = (Arc::clone(&house), Arc::clone(&house), Arc::clone(&house));
+    let (last, keeping, sweeping, beating) =
+        (Arc::clone(&house), Arc::clone(&house), Arc::clone(&house), Arc::clone(&house));
     let rotating = Arc::clone(&sealgate);
     let trusting = Arc::clone(&sealgate);
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
@@ -107,6 +108,7 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
         health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
         background: vec![
             Background::new("store", |stop| keeping.keep(stop)),
+            Background::new("heartbeat", |stop| beating.beat(stop)),
             Background::new("sweeping", |stop| sweeping.sweep(stop)),
             Background::new("trusted issuers", |stop| trust::keep(trusting, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),

@@ -15,6 +15,7 @@ use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, 
 use crate::endpoint;
 use crate::expiry::Expiry;
 use crate::gateway::{self, Decision, Gateway};
+use crate::lateness;
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::error::Refusal;
 use crate::sealgate::Sealgate;
@@ -100,6 +101,18 @@ impl House {
                 })
             }
         }
+    }
+
+    /// Shows for as long as the process runs that it does, so that a time in which it was stopped is seen.
+    pub async fn beat(self: Arc<Self>, mut stop: Stop) {
+        loop {
+            self.sealgate.lateness.beat();
+            tokio::select! {
+                _ = stop.changed() => break,
+                () = tokio::time::sleep(lateness::BEAT) => {}
+            }
+        }
+        self.sealgate.lateness.rest();
     }
 
     /// Watches the store, and writes what waits for it, until told to stop.

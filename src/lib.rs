@@ -15,6 +15,7 @@ pub mod expiry;
 pub mod gateway;
 pub mod house;
 pub mod issuer;
+pub mod lateness;
 pub mod limiter;
 pub mod log;
 pub mod memory;

@@ -9,6 +9,7 @@ use crate::audit::Trail;
 use crate::bearer::Bearers;
 use crate::config::{App, Config};
 use crate::issuer::Issuer;
+use crate::lateness::Lateness;
 use crate::limiter::{Brake, Limiter};
 use crate::metrics::Metrics;
 use crate::page::Pages;
@@ -85,6 +86,8 @@ pub struct Sealgate {
     pub metrics: Arc<Metrics>,
     /// What happened, for whoever asks later.
     pub audit: Arc<Trail>,
+    /// Answers to refreshes that came late.
+    pub lateness: Arc<Lateness>,
 }
 
 /// What the capabilities are made of.
@@ -128,6 +131,7 @@ impl Parts {
             pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
             metrics,
             audit: Arc::new(Trail::new(&config.audit)),
+            lateness: Arc::default(),
             store: Arc::new(store),
             clock,
             entropy,

@@ -4,6 +4,8 @@
 //! so that a token device that fails leaves the code or the refresh token unused. The commit is on disk before the
 //! response leaves, so that a token that a client holds is never lost.
 
+use std::time::Instant;
+
 use http::StatusCode;
 
 use crate::endpoint::call::{Bucket, Call};
@@ -108,6 +110,7 @@ async fn refresh(
     let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
     let settings = &call.sealgate.config.tokens;
     let window = client.refresh_retry(settings.refresh_retry);
+    let begun = Instant::now();
     for _ in 0..MOST_TRIES {
         let Some(loaded) = call.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
         let grant = &loaded.value;
@@ -117,6 +120,7 @@ async fn refresh(
             Presented::Unknown => return Err(unknown.into()),
             Presented::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             Presented::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
+            Presented::Replayed if let Some(salt) = late_child(call, grant, &token) => Some(salt),
             Presented::Replayed => {
                 // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
                 call.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, call.now).await?;
@@ -135,25 +139,34 @@ async fn refresh(
         let user = person(call, grant.subject).await?;
         let tokens = mint(call, &authorization(grant, scope), &user).await?;
         let detail = again.as_ref().map(|_| "again");
-        let (next, changed) = if let Some(salt) = again {
+        let salt = again.clone().unwrap_or_else(|| Salt::from_random(call.random()));
+        let next = token.next(&salt);
+        let answering = call.sealgate.lateness.rotating(grant.id, token.hash(), salt.clone(), begun);
+        let changed = if again.is_some() {
             // Committed like a rotation, though little changes: a child that was used or a grant that ended while the
             // token device signed makes it fail.
-            (token.next(&salt), grant.clone())
+            grant.clone()
         } else {
-            let salt = Salt::from_random(call.random());
-            let next = token.next(&salt);
             let parent = Parent { hash: token.hash(), salt, rotated_at: call.now };
             let parent = Some(parent).filter(|_| !window.is_zero());
-            let rotated = grant.rotated(&next, parent, call.now, settings.refresh_token);
-            (next, rotated)
+            grant.rotated(&next, parent, call.now, settings.refresh_token)
         };
         let changed = changed.living_until(call.now.plus(settings.access_token));
         if call.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
             note(call, AuditKind::TokensRefreshed, grant, detail);
-            return Ok(respond(call, tokens, Some(&next), scope));
+            let response = respond(call, tokens, Some(&next), scope);
+            answering.answered();
+            return Ok(response);
         }
     }
     Err(Failure::Unavailable)
+}
+
+/// The salt of the child that a rotated token may be given again, because our own answer to its rotation was late or never
+/// came: nobody has used that child, so nobody is known to have it.
+fn late_child(call: &Call<'_>, grant: &Grant, parent: &RefreshToken) -> Option<Salt> {
+    let mut due = call.sealgate.lateness.due(grant.id, &parent.hash()).into_iter();
+    due.find(|salt| grant.is_in_force(&parent.next(salt), call.now))
 }
 
 /// Takes down what became of a grant.

@@ -305,6 +305,12 @@ impl Grant {
         Presented::Replayed
     }
 
+    /// Whether this refresh token is the one in force, which nobody has used.
+    pub fn is_in_force(&self, token: &RefreshToken, now: UnixTime) -> bool {
+        self.is_active()
+            && self.refresh.as_ref().is_some_and(|refresh| refresh.current == token.hash() && now < refresh.expires_at)
+    }
+
     /// The grant after its refresh token was rotated to one that lives for `lifetime`. The parent is given when it may be
     /// presented again.
     #[must_use]

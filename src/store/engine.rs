@@ -164,9 +164,12 @@ pub enum EngineError {
     /// The queue of commits is full: shed load.
     #[error("the store's queue is full")]
     Busy,
-    /// The commit did not return within its deadline; whether it happened is not known.
-    #[error("the store did not answer in time")]
+    /// The commit's turn did not come within its deadline; it was withdrawn and did not happen.
+    #[error("the store did not get to it in time")]
     Timeout,
+    /// The commit was begun and has not ended within its deadline; whether it happens is not known.
+    #[error("the store did not answer in time")]
+    Unknown,
     /// Writes are refused for now (disk full or read-only); reads go on.
     #[error("the store cannot write: {0}")]
     Unwritable(String),
@@ -197,7 +200,7 @@ pub trait Engine: Send + Sync {
     /// them moves the counters that they name, whether or not somebody still waits for the answer.
     ///
     /// # Errors
-    /// `Busy`, `Timeout`, `Unwritable`, `Unavailable`.
+    /// `Busy`, `Timeout`, `Unknown`, `Unwritable`, `Unavailable`.
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError>;
 
     /// The counters, as far as this process knows them.

@@ -15,6 +15,7 @@ mod writer;
 
 use std::fs::File;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use self::disk::Disk;
 pub use self::opening::{Loss, OpenError};
 pub use self::placing::NewStore;
 use self::records::Records;
-use self::writer::{Commit, Copy, Job, Writer};
+use self::writer::{Commit, Copy, Job, Turn, Writer};
 use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
 use crate::config;
 
@@ -35,6 +36,9 @@ use crate::config;
 const INLINE_SCAN: usize = 64;
 /// How long a closing engine waits for its writer. A disk that hangs must not keep the process from ending.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the deadline passes for a commit that the writer has begun. Its caller would not know what became of it, so it is
+/// worth some patience.
+const WAITS: u32 = 3;
 /// How long the copying of the files may take, the wait for its turn included.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -43,7 +47,7 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(90);
 pub struct Options {
     /// Opens on file systems that forget or that live elsewhere (tmpfs, NFS). For tests.
     pub allow_volatile: bool,
-    /// The longest that a commit waits for its answer.
+    /// The longest that a commit waits for its turn, and [`WAITS`] times as long for the disk once it has had it.
     pub commit_timeout: Duration,
     /// Takes up a store that has lost saved changes, as it now is.
     pub accept_loss: bool,
@@ -185,12 +189,18 @@ impl Engine for SledEngine {
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
         let (reply, answer) = oneshot::channel();
-        self.enqueue(Job::Commit(Commit { changes, reply }))?;
-        match tokio::time::timeout(self.commit_timeout, answer).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(EngineError::Unavailable("its writer has stopped".to_owned())),
-            Err(_) => Err(EngineError::Timeout),
-        }
+        let turn = Turn::default();
+        self.enqueue(Job::Commit(Commit { changes, reply, turn: turn.clone() }))?;
+        let mut answer = pin!(answer);
+        let answered = match tokio::time::timeout(self.commit_timeout, answer.as_mut()).await {
+            Ok(answered) => answered,
+            Err(_) if turn.withdraw() => return Err(EngineError::Timeout),
+            Err(_) => match tokio::time::timeout(WAITS * self.commit_timeout, answer).await {
+                Ok(answered) => answered,
+                Err(_) => return Err(EngineError::Unknown),
+            },
+        };
+        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer has stopped".to_owned())))
     }
 
     fn counters(&self) -> &Counters {

@@ -31,6 +31,7 @@ mod restart;
 mod rotation;
 mod shared_cache;
 mod start;
+mod stopped;
 mod streaming;
 mod sync;
 mod threads;

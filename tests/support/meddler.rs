@@ -144,7 +144,7 @@ impl Meddler {
         }
         if self.losing.lock().unwrap().take_if(|table| is(*table)).is_some() {
             *self.late.lock().unwrap() = Some(changes);
-            return Err(EngineError::Timeout);
+            return Err(EngineError::Unknown);
         }
         let outcome = self.engine.commit(changes).await;
         self.pass(At::AfterCommit, is).await;

@@ -7,6 +7,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_channel::Receiver;
@@ -29,9 +30,27 @@ const BATCH_BYTES: usize = 1 << 20;
 /// The process's exit code when the disk fails.
 const EXIT_DISK_FAILED: i32 = 70;
 
+/// Whose a commit is: the caller's until the writer begins it, and the writer's from then on. So a caller that stops
+/// waiting knows whether the commit may still happen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    /// Begins it; false when it was withdrawn.
+    fn begin(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+
+    /// Takes it back; false when it was begun.
+    pub(super) fn withdraw(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
 /// A commit and where its answer goes.
 pub(super) struct Commit {
     pub(super) changes: Changes,
+    pub(super) turn: Turn,
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 
@@ -118,8 +137,8 @@ impl Writer {
             bytes += more_bytes;
             commits.push(next);
         }
-        // Nobody waits for these any more; leaving them undone is one of the two things they were told to expect.
-        commits.retain(|commit| !commit.reply.is_closed());
+        // Nobody waits for the others any more; those who stopped waiting were told that nothing happened.
+        commits.retain(|commit| !commit.reply.is_closed() && commit.turn.begin());
         (commits, following)
     }
 
