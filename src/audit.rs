@@ -4,12 +4,17 @@
 //! at most, and goes to the store with the others that wait: no request pays a disk flush for it, and a flood of failed
 //! sign-ins costs one commit a pulse. A server that is killed in between has the line in the journal and not the record.
 //! Failures alike are counted into one record; beyond a few hundred a pulse the rest is counted into one for all, so that
-//! strangers cannot fill the store. An operator's command waits for its record.
+//! strangers cannot fill the store. Refreshes of one grant are a record an hour ([`routine`]). An operator's command waits
+//! for its record.
+
+mod routine;
 
 use std::sync::{Mutex, PoisonError};
 
+use self::routine::Routine;
 use crate::config;
 use crate::protocol::audit::{AuditEvent, AuditKind};
+use crate::protocol::time::UnixTime;
 use crate::store::{Store, StoreError};
 
 /// Events that may wait for the next pulse; further ones are in the log only.
@@ -23,6 +28,7 @@ const MOST_ANYBODYS: usize = 256;
 pub struct Trail {
     keeps: bool,
     waiting: Mutex<Waiting>,
+    routine: Mutex<Routine>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +41,7 @@ struct Waiting {
 impl Trail {
     /// A trail that keeps records as the configuration says.
     pub fn new(settings: &config::Audit) -> Self {
-        Self { keeps: !settings.keep.is_zero(), waiting: Mutex::default() }
+        Self { keeps: !settings.keep.is_zero(), waiting: Mutex::default(), routine: Mutex::default() }
     }
 
     /// Writes the event's line to the log; its record follows with [`Trail::write`].
@@ -44,13 +50,35 @@ impl Trail {
         if !self.keeps {
             return;
         }
+        if !self.routine.lock().unwrap_or_else(PoisonError::into_inner).count(&event) {
+            self.wait([event]);
+        }
+    }
+
+    /// Has the records wait of what was counted for an hour.
+    pub fn collect(&self, now: UnixTime) {
+        let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).over(now);
+        self.wait(records);
+    }
+
+    /// Has the records wait of all that was counted: before the last [`Trail::write`].
+    pub fn collect_all(&self) {
+        let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if event.is_anybodys() {
-            waiting.count(event);
-        } else if waiting.events.len() < MOST_WAITING {
-            waiting.events.push(event);
-        } else {
-            waiting.lost += 1;
+        // They are bounded already, and nobody else comes.
+        waiting.events.extend(records);
+    }
+
+    fn wait(&self, events: impl IntoIterator<Item = AuditEvent>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            if event.is_anybodys() {
+                waiting.count(event);
+            } else if waiting.events.len() < MOST_WAITING {
+                waiting.events.push(event);
+            } else {
+                waiting.lost += 1;
+            }
         }
     }
 
@@ -86,16 +114,7 @@ impl Trail {
         let written = store.keep_audit(&all).await;
         if written.is_err() {
             // Some may have been kept: twice in the trail is better than not at all.
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            for event in all {
-                if event.is_anybodys() {
-                    waiting.count(event);
-                } else if waiting.events.len() < MOST_WAITING {
-                    waiting.events.push(event);
-                } else {
-                    waiting.lost += 1;
-                }
-            }
+            self.wait(all);
         }
         written
     }

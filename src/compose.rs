@@ -115,7 +115,7 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
         ],
         stopped: Box::new(move || {
             Box::pin(async move {
-                last.write_audit().await;
+                last.write_last_audit().await;
                 // It blocks for ten seconds at most, and nothing else is left to do here. A thread for it might not be had.
                 closing.close();
             })

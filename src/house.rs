@@ -123,6 +123,7 @@ impl House {
                 () = tokio::time::sleep(PULSE) => {}
             }
             self.gateway.note_uses(&self.sealgate).await;
+            self.sealgate.audit.collect(self.sealgate.clock.now());
             self.write_audit().await;
             if let Err(error) = self.sealgate.follow_keys().await {
                 tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
@@ -140,11 +141,17 @@ impl House {
         }
     }
 
-    /// Writes what waits of the audit trail to the store: at every pulse, and before the store is closed.
-    pub async fn write_audit(&self) {
+    /// Writes what waits of the audit trail to the store: at every pulse.
+    async fn write_audit(&self) {
         if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
             tracing::warn!(%error, "records of the audit trail wait for the store");
         }
+    }
+
+    /// Writes all of the audit trail that waits or was counted, before the store is closed.
+    pub async fn write_last_audit(&self) {
+        self.sealgate.audit.collect_all();
+        self.write_audit().await;
     }
 
     /// Removes what has expired, until told to stop.

@@ -17,6 +17,47 @@ fn kinds(records: &[AuditRecord]) -> Vec<AuditKind> {
     records.iter().map(|record| record.event.kind).collect()
 }
 
+/// Clients refresh all day. The first of an hour is told at once, the others as one; another address is another matter.
+#[tokio::test]
+async fn refreshes_of_a_grant_are_one_record_an_hour_with_a_count() {
+    let provider = Provider::new().await;
+    let client = provider.c1();
+    let mut tokens = client.tokens("openid offline_access").await;
+    let refreshes = || AuditFilter { kinds: vec![Kind::TokensRefreshed], ..AuditFilter::default() };
+    let counts = async || {
+        provider.sealgate.audit.collect(provider.sealgate.clock.now());
+        let records = trail(&provider, refreshes()).await;
+        records.iter().map(|record| record.event.count).collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
+        provider.wait(60);
+    }
+    assert_eq!(counts().await, [1], "the first is told at once");
+    provider.wait(3600);
+    assert_eq!(counts().await, [4, 1]);
+    for _ in 0..3 {
+        tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
+    }
+    assert_eq!(counts().await, [4, 1], "they are counted on");
+    provider.wait(3600);
+    assert_eq!(counts().await, [3, 4, 1]);
+    provider.wait(7200);
+    assert_eq!(counts().await, [3, 4, 1], "nothing was refreshed");
+    tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
+    assert_eq!(counts().await, [1, 3, 4, 1], "a new beginning is told at once");
+    Tokens::of(&client.refresh(&tokens.refresh).await);
+    provider.sealgate.audit.collect_all();
+    let all = trail(&provider, refreshes()).await;
+    assert_eq!(all.iter().map(|record| record.event.count).collect::<Vec<_>>(), [1, 1, 3, 4, 1]);
+    for AuditRecord { event, .. } in &all {
+        let first = &all.last().unwrap().event;
+        assert!(event.grant.is_some() && event.session.is_some());
+        assert_eq!((event.grant, event.session, &event.client), (first.grant, first.session, &first.client));
+        assert_eq!((event.subject, event.address), (Some(provider.anna.sub), first.address));
+    }
+}
+
 #[tokio::test]
 async fn a_way_through_the_provider_leaves_its_trail() {
     let provider = Provider::new().await;

@@ -200,7 +200,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Prog
         Err(loss) => return Err(OpenError::Lost { path: path.to_owned(), loss }),
     };
     // The file is there before the tree says that there is one.
-    let watermark = Watermark::open(path, mark).map_err(fault)?;
+    let mut watermark = Watermark::open(path, mark).map_err(fault)?;
     let state = State { sequence, before: found, after: found };
     let written = database.insert(own_key("state"), state.to_bytes());
     written.and_then(|_| database.insert(own_key("format"), FORMAT)).map_err(|error| fault_of(path, error))?;

@@ -125,7 +125,11 @@ pub(super) enum Mark {
 
 /// The file beside sled's own. Two entries, written in turn: a write that is cut off spoils the older one only.
 #[derive(Debug)]
-pub(super) struct Watermark(File);
+pub(super) struct Watermark {
+    file: File,
+    /// Where the older entry is.
+    older: u64,
+}
 
 impl Watermark {
     /// What the store in this directory says.
@@ -138,15 +142,7 @@ impl Watermark {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Mark::Absent),
             Err(error) => return Err(error),
         };
-        let mut slots = [None; 2];
-        for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
-            let mut bytes = [0; SLOT_BYTES];
-            *slot = match file.read_exact_at(&mut bytes, at) {
-                Ok(()) => parse(&bytes),
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => None,
-                Err(error) => return Err(error),
-            };
-        }
+        let slots = slots(&file)?;
         if slots.contains(&None) {
             tracing::warn!(
                 "half of {FILE} in the store's directory cannot be read; a write was cut off, or the disk errs"
@@ -171,19 +167,35 @@ impl Watermark {
             fs::rename(&new, &path)?;
             sync(directory)?;
         }
-        Ok(Self(OpenOptions::new().write(true).open(path)?))
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let [first, second] = slots(&file)?;
+        Ok(Self { file, older: if first <= second { 0 } else { SLOT_DISTANCE } })
     }
 
     /// Says that this batch may be acknowledged. Durable when it returns.
     ///
     /// # Errors
     /// The kernel's; what the file then holds is not known.
-    pub(super) fn raise(&self, sequence: u64) -> io::Result<()> {
-        let at = if sequence.is_multiple_of(2) { 0 } else { SLOT_DISTANCE };
-        self.0.write_all_at(&line(sequence), at)?;
+    pub(super) fn raise(&mut self, sequence: u64) -> io::Result<()> {
+        self.file.write_all_at(&line(sequence), self.older)?;
+        self.older = SLOT_DISTANCE - self.older;
         // The file keeps its length: nothing but this page goes to the disk.
-        self.0.sync_data()
+        self.file.sync_data()
     }
+}
+
+/// What each entry says; none where it cannot be read.
+fn slots(file: &File) -> io::Result<[Option<u64>; 2]> {
+    let mut slots = [None; 2];
+    for (slot, at) in slots.iter_mut().zip([0, SLOT_DISTANCE]) {
+        let mut bytes = [0; SLOT_BYTES];
+        *slot = match file.read_exact_at(&mut bytes, at) {
+            Ok(()) => parse(&bytes),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => None,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(slots)
 }
 
 fn line(sequence: u64) -> Vec<u8> {
@@ -215,15 +227,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(FILE);
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Absent);
-        let watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
+        let mut watermark = Watermark::open(directory.path(), Mark::Absent).unwrap();
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(0));
-        for sequence in 1..=3 {
+        // In turn, whatever the numbers.
+        for sequence in [1, 3, 5] {
             watermark.raise(sequence).unwrap();
             assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(sequence));
+            watermark = Watermark::open(directory.path(), Mark::Acknowledged(sequence)).unwrap();
         }
-        flip(&file, SLOT_DISTANCE + 31);
-        assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(2));
-        flip(&file, 500);
+        flip(&file, 31);
+        assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Acknowledged(3));
+        flip(&file, SLOT_DISTANCE + 500);
         assert_eq!(Watermark::read(directory.path()).unwrap(), Mark::Unreadable);
     }
 

@@ -1,0 +1,106 @@
+//! Refreshes as clients make them all day: the first is a record at once, those that follow from the same address within
+//! the hour are counted and become one record at its end. Each had cost four entries in the store, more than the refresh itself.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
+use crate::protocol::client::ClientId;
+use crate::protocol::grant::GrantId;
+use crate::protocol::session::SessionId;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
+
+/// For how long refreshes are counted together.
+const TOGETHER: Duration = Duration::from_hours(1);
+/// Grants of which refreshes are counted, some 200 bytes each; those of others are a record each.
+const MOST: usize = 32_768;
+/// Records that are made at a time.
+const MOST_AT_ONCE: usize = 1024;
+
+/// What the refreshes have in common that are counted together.
+type Key = (GrantId, Option<IpAddr>);
+
+/// The refreshes of the last hour.
+#[derive(Debug, Default)]
+pub(super) struct Routine {
+    counted: HashMap<Key, Counted>,
+    /// Since when each is counted, the earliest first.
+    since: VecDeque<(UnixTime, Key)>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    subject: Option<Subject>,
+    client: Option<ClientId>,
+    session: Option<SessionId>,
+    /// The first that is in no record yet.
+    first: UnixTime,
+    count: u64,
+}
+
+impl Routine {
+    /// Counts the event; false for one that is to be a record by itself.
+    pub(super) fn count(&mut self, event: &AuditEvent) -> bool {
+        let Some(grant) = event.grant.filter(|_| event.kind == AuditKind::TokensRefreshed && event.detail.is_none())
+        else {
+            return false;
+        };
+        let (key, room) = ((grant, event.address), self.counted.len() < MOST);
+        match self.counted.entry(key) {
+            Entry::Occupied(mut counted) => {
+                let counted = counted.get_mut();
+                if counted.count == 0 {
+                    counted.first = event.at;
+                }
+                counted.count += event.count;
+                true
+            }
+            Entry::Vacant(vacant) => {
+                if room {
+                    let (subject, client, session) = (event.subject, event.client.clone(), event.session);
+                    vacant.insert(Counted { subject, client, session, first: event.at, count: 0 });
+                    self.since.push_back((event.at, key));
+                }
+                false
+            }
+        }
+    }
+
+    /// The records of those whose hour is over; they are counted on. Whoever refreshed no more is forgotten.
+    pub(super) fn over(&mut self, now: UnixTime) -> Vec<AuditEvent> {
+        let mut records = Vec::new();
+        while records.len() < MOST_AT_ONCE
+            && let Some((_, key)) = self.since.pop_front_if(|(since, _)| now.since(*since) >= TOGETHER)
+        {
+            match self.counted.get_mut(&key).and_then(|counted| counted.take(key)) {
+                Some(record) => {
+                    records.push(record);
+                    self.since.push_back((now, key));
+                }
+                None => {
+                    self.counted.remove(&key);
+                }
+            }
+        }
+        records
+    }
+
+    /// The records of all, for the last time.
+    pub(super) fn all(&mut self) -> Vec<AuditEvent> {
+        self.since.clear();
+        self.counted.drain().filter_map(|(key, mut counted)| counted.take(key)).collect()
+    }
+}
+
+impl Counted {
+    /// The record of what was counted, which begins anew; none when nothing was.
+    fn take(&mut self, (grant, address): Key) -> Option<AuditEvent> {
+        let count = std::mem::take(&mut self.count);
+        let event = AuditEvent::new(self.first, AuditKind::TokensRefreshed, Actor::Client).with_grant(grant);
+        let (subject, client, session) = (self.subject, self.client.clone(), self.session);
+        (count > 0).then_some(AuditEvent { subject, client, session, address, count, ..event })
+    }
+}
