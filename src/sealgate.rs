@@ -35,10 +35,12 @@ pub const OWN_CLIENT: &str = "sealgate-app-~own";
 
 /// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
 pub const OWN_PAGES: &[&str] = &[
+    "/",
     "/account",
     "/account/password",
     "/account/sessions",
     "/account/applications",
+    "/account/app-passwords",
     "/account/activity",
     "/console",
     "/console/clients/new",
@@ -251,7 +253,7 @@ impl Sealgate {
     fn of_app(&self, app: &App) -> Option<Client> {
         let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&self.config.issuer)));
         let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;
-        Some(first_party(id, app.name.clone(), vec![redirect_uri]))
+        Some(first_party(id, app.called().to_owned(), vec![redirect_uri]))
     }
 }
 

@@ -5,6 +5,8 @@
 
 #[path = "gateway/access.rs"]
 mod access;
+#[path = "gateway/app_passwords.rs"]
+mod app_passwords;
 #[path = "gateway/assertion.rs"]
 mod assertion;
 #[path = "gateway/browser.rs"]

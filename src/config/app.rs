@@ -7,6 +7,7 @@ use url::Url;
 
 use super::Tls;
 use super::issuer::{Issuer, authority};
+use super::look::Logo;
 use crate::protocol::client::ClientId;
 use crate::protocol::foreign::Foreign;
 use crate::protocol::user::{Email, Subject, User};
@@ -16,6 +17,12 @@ use crate::protocol::user::{Email, Subject, User};
 pub struct App {
     /// Its name; part of its internal client id and of log lines and metrics.
     pub name: String,
+    /// What people call it; its name where nothing is said.
+    pub title: Option<String>,
+    /// What it is for, in a line.
+    pub description: Option<String>,
+    /// Its picture.
+    pub icon: Option<Logo>,
     /// The host that it answers on, lower case: see [`App::answers_to`].
     pub host: String,
     /// Where browsers reach it, when that does not follow from the issuer: scheme, host and port, nothing else. See
@@ -58,6 +65,34 @@ impl App {
     /// that is configured with a port answers on that one only.
     pub fn answers_to(&self, authority: &str) -> bool {
         authority == self.host || split_port(authority).0 == self.host
+    }
+
+    /// What people call it.
+    pub fn called(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The path at which this person may open it with a browser: its root, or else the shortest one that a rule opens to them.
+    /// None where no rule does. How recent or how strong a sign-in has to be says nothing against them: they can sign in anew.
+    pub fn opens_to(&self, user: &User) -> Option<&str> {
+        let by_browser =
+            |route: &&Route| route.methods.is_empty() || route.methods.iter().any(|method| method == "GET");
+        let theirs = |route: &&Route| match route.access {
+            Access::Bearer => false,
+            // Pictures and scripts that are everybody's do not make an application theirs.
+            Access::Public => route.path == "/",
+            Access::SignedIn => {
+                (route.users.is_empty() || route.users.iter().any(|person| person.is(user)))
+                    && (route.groups.is_empty() || route.groups.iter().any(|group| user.groups.contains(group)))
+            }
+        };
+        let open = self.routes.iter().filter(by_browser).filter(theirs);
+        open.map(|route| route.path.as_str()).min_by_key(|path| path.len())
+    }
+
+    /// Whether programs may come with application passwords to some of it.
+    pub fn takes_app_passwords(&self) -> bool {
+        self.routes.iter().any(|route| route.basic)
     }
 
     /// Scheme, host and port under which browsers reach the application, as an `Origin` header says it: the configured
@@ -207,6 +242,8 @@ pub struct Route {
     pub allow_get_body: bool,
     /// What is said to caches of an answer; nothing on a public route.
     pub caching: Caching,
+    /// Whether programs may come with an application password (HTTP Basic).
+    pub basic: bool,
 }
 
 /// What caches between us and browsers are told of an application's answers.
@@ -235,6 +272,7 @@ impl Route {
             cors_origins: Vec::new(),
             caching: Caching::Private,
             allow_get_body: false,
+            basic: false,
         }
     }
 
@@ -254,6 +292,7 @@ impl Route {
             cors_origins,
             caching,
             allow_get_body,
+            basic,
         } = self;
         methods == &other.methods
             && access == &other.access
@@ -266,6 +305,7 @@ impl Route {
             && cors_origins == &other.cors_origins
             && caching == &other.caching
             && allow_get_body == &other.allow_get_body
+            && basic == &other.basic
     }
 }
 

@@ -245,6 +245,9 @@ fn changed_keys(old: &App, new: &App) -> Vec<String> {
     let mut found = Difference::default();
     compare!(found, "", old, new, App {
         name: "name" Live,
+        title: "title" Live,
+        description: "description" Live,
+        icon: "icon" Live,
         host: "host" Live,
         url: "url" Live,
         upstreams: "upstreams" Live,

@@ -1,4 +1,4 @@
-//! What the pages load: `/oauth/style.css`, `/oauth/script.js`, `/oauth/logo`. Each address carries a version, so they may
+//! What the pages load: `/oauth/style.css`, `/oauth/script.js`, `/oauth/logo`, `/oauth/icons/*`. Each address carries a version, so they may
 //! be kept for ever.
 
 use http::StatusCode;
@@ -22,6 +22,14 @@ pub(super) fn script(call: &Call<'_>) -> Response {
 pub(super) fn logo(call: &Call<'_>) -> Result<Response, Failure> {
     let logo = call.sealgate.pages.logo().ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     Ok(kept(logo).with(CONTENT_SECURITY_POLICY, LOGO_POLICY))
+}
+
+/// The picture of an application, by its name.
+pub(super) fn icon(call: &Call<'_>) -> Result<Response, Failure> {
+    let name = call.request.uri().path().rsplit('/').next().unwrap_or_default();
+    let icon = call.sealgate.config.apps.iter().find(|app| app.name == name).and_then(|app| app.icon.as_ref());
+    let icon = icon.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    Ok(kept(&Asset::logo(icon)).with(CONTENT_SECURITY_POLICY, LOGO_POLICY))
 }
 
 fn kept(asset: &Asset) -> Response {

@@ -16,6 +16,7 @@ mod discovery;
 mod events;
 mod failure;
 mod guesses;
+mod home;
 mod interaction;
 mod jwks;
 mod keys;
@@ -67,6 +68,8 @@ enum Endpoint {
     Stylesheet,
     Script,
     Logo,
+    Icon,
+    Home,
     Account(Section),
     ChangePassword,
     Console(Area),
@@ -127,11 +130,14 @@ const ROUTES: &[Route] = &[
     page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
     page("/oauth/script.js",                        Endpoint::Script,       "script",       GET,      Bucket::Pages),
     page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
+    page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
+    page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
     page("/account",                Endpoint::Account(Section::Profile),      "account",    GET_POST, Bucket::Pages),
     page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
     page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
     page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
+    page("/account/app-passwords",  Endpoint::Account(Section::AppPasswords), "account",    GET_POST, Bucket::Pages),
     page("/account/activity",       Endpoint::Account(Section::Activity),     "account",    GET,      Bucket::Pages),
     page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
     page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
@@ -184,6 +190,7 @@ impl Route {
             .iter()
             .find(fits)
             .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
+            .filter(|route| route.endpoint != Endpoint::Home || home::is_shown(config))
     }
 }
 
@@ -336,6 +343,8 @@ async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Fail
         Endpoint::Stylesheet => Ok(asset::stylesheet(call)),
         Endpoint::Script => Ok(asset::script(call)),
         Endpoint::Logo => asset::logo(call),
+        Endpoint::Icon => asset::icon(call),
+        Endpoint::Home => home::answer(call).await,
         Endpoint::Account(section) => account::answer(call, section).await,
         Endpoint::ChangePassword => Ok(account::change_password(call)),
         Endpoint::Console(area) => console::answer(call, area).await,

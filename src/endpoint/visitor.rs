@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::config::App;
 use crate::cookie;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
+use crate::endpoint::home;
 use crate::page::{Chrome, Done, Problem, Shell, Standing};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::params::Params;
@@ -119,6 +121,8 @@ impl Visitor {
             prefix: call.sealgate.config.issuer.path_prefix(),
             account: self.user.email.as_str(),
             console: self.standing(call),
+            home: home::is_shown(&call.sealgate.config),
+            app_passwords: call.sealgate.config.apps.iter().any(App::takes_app_passwords),
             done: call.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         };
         call.with_chrome(|chrome| build(chrome, &shell))

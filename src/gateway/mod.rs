@@ -5,6 +5,7 @@
 //! policy. What no rule opens is closed, and nothing is ever decided on the query or the fragment.
 
 mod answer;
+mod app_password;
 mod assertion;
 mod browser_login;
 mod cors;
@@ -94,6 +95,7 @@ pub struct Gateway {
     /// In the configuration's order.
     gates: Vec<Gate>,
     uses: Arc<Uses>,
+    password_uses: Arc<app_password::Uses>,
     /// By the places that the applications have in this configuration.
     remembered: Remembered,
     assertions: Arc<Assertions>,
@@ -113,14 +115,21 @@ impl Gateway {
     /// The gate that this configuration asks for.
     pub fn new(config: &Config) -> Self {
         let remembered = Remembered::default();
-        Self { gates: gates(config), uses: Arc::default(), remembered, assertions: Arc::default() }
+        Self {
+            gates: gates(config),
+            uses: Arc::default(),
+            password_uses: Arc::default(),
+            remembered,
+            assertions: Arc::default(),
+        }
     }
 
     /// The gate that another configuration asks for. It goes on with what this one has noted and signed.
     #[must_use]
     pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
-        Self { gates: gates(config), uses, remembered: Remembered::default(), assertions }
+        let password_uses = Arc::clone(&self.password_uses);
+        Self { gates: gates(config), uses, password_uses, remembered: Remembered::default(), assertions }
     }
 
     /// The application that a `Host` header names, an index into the configured ones.
@@ -182,10 +191,11 @@ impl Gateway {
         Visit::new(sealgate, head, &gate.app, gate.sessions).unanswered(status).map(Answer::into_response)
     }
 
-    /// Notes in the store which sessions were used since the last call: to be called every few seconds, or people are
+    /// Notes in the store which sessions and application passwords were used since the last call: to be called every few seconds, or people are
     /// signed out while they work.
     pub async fn note_uses(&self, sealgate: &Sealgate) {
         self.uses.write(sealgate).await;
+        self.password_uses.write(sealgate).await;
     }
 
     /// The decision, and a word for it.
@@ -251,7 +261,10 @@ impl Gateway {
         let permit = match policy::decide(wish, &visitor) {
             Ok(permit) => {
                 let issuer = &visit.sealgate.issuer;
-                let holds_token = credential::holds(&visit.head.headers, |token| issuer.is_own_access_token(token));
+                let headers = &visit.head.headers;
+                // Programs send their application password ahead to every path of an application that takes some.
+                let holds_token = credential::holds(headers, |token| issuer.is_own_access_token(token))
+                    || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
                 permit.for_request(gate.routes.look_at_methods(), holds_token, wish.rule)
             }
             Err(refused) if is_form_to_keep(visit, wish, &visitor, refused) => match &visit.body {
@@ -280,6 +293,9 @@ impl Gateway {
         if access == Access::Public {
             let repeated = credential::is_repeated(&visit.head.headers);
             return Ok(if repeated { Err(refuse_repeated(visit, &AUTHORIZATION)) } else { Ok(Visitor::Nobody) });
+        }
+        if wish.rule.basic && app_password::is_presented(&visit.head.headers) {
+            return app_password::visitor(visit, &self.password_uses).await;
         }
         let token = match Presented::read(&visit.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Ok(Visitor::Nobody)),

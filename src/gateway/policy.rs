@@ -36,6 +36,8 @@ pub(super) enum Visitor {
     Foreign(Arc<Foreign>),
     /// Who is signed in to the browser.
     Browser(Arc<SignedIn>),
+    /// Whose program has an application password.
+    Program(Arc<User>),
 }
 
 /// Who is signed in to a browser.
@@ -59,6 +61,7 @@ impl Visitor {
             Self::Bearer(bearer) => Some(Who::Ours(&bearer.user)),
             Self::Foreign(foreign) => Some(Who::Foreign(foreign)),
             Self::Browser(signed_in) => Some(Who::Ours(&signed_in.user)),
+            Self::Program(user) => Some(Who::Ours(user)),
         }
     }
 
@@ -68,18 +71,19 @@ impl Visitor {
             Self::Nobody | Self::Foreign(_) => None,
             Self::Bearer(bearer) => Some(&bearer.user),
             Self::Browser(signed_in) => Some(&signed_in.user),
+            Self::Program(user) => Some(user),
         }
     }
 
-    /// Whether they came with a token.
+    /// Whether what proves them stands in `Authorization`: then no browser is to be sent anywhere, and it goes no further.
     pub(super) fn is_by_token(&self) -> bool {
-        matches!(self, Self::Bearer(_) | Self::Foreign(_))
+        matches!(self, Self::Bearer(_) | Self::Foreign(_) | Self::Program(_))
     }
 
     /// Their session at the provider, where there is one.
     pub(super) fn session(&self) -> Option<SessionId> {
         match self {
-            Self::Nobody | Self::Bearer(_) | Self::Foreign(_) => None,
+            Self::Nobody | Self::Bearer(_) | Self::Foreign(_) | Self::Program(_) => None,
             Self::Browser(signed_in) => Some(signed_in.session),
         }
     }
@@ -180,7 +184,11 @@ pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, R
         (Access::SignedIn, Visitor::Browser(signed_in)) => {
             (Who::Ours(&signed_in.user), signed_in.at, signed_in.acr.as_str())
         }
-        (Access::Bearer, Visitor::Browser(_)) | (_, Visitor::Nobody) => return Err(Refused::Unknown),
+        // An application password is no sign-in: it reached nothing, and was long ago.
+        (Access::SignedIn, Visitor::Program(user)) if rule.basic => (Who::Ours(user), UnixTime::from_seconds(0), ""),
+        (_, Visitor::Program(_) | Visitor::Nobody) | (Access::Bearer, Visitor::Browser(_)) => {
+            return Err(Refused::Unknown);
+        }
     };
     if !rule.users.is_empty() && !rule.users.iter().any(|person| who.is(person)) {
         return Err(Refused::User);

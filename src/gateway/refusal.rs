@@ -7,6 +7,7 @@ use http::uri::PathAndQuery;
 use crate::config::Access;
 use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
+use crate::gateway::app_password;
 use crate::gateway::browser_login::{self, Demand, First};
 use crate::gateway::headers::Unwritable;
 use crate::gateway::navigation;
@@ -129,6 +130,7 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
             visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
+        (Refused::Unknown, _) if rule.basic => app_password::offered(visit, visit.challenge(None, None)),
         (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => visit.challenge(None, None),
     };
     Ok((refused.as_str(), answer))

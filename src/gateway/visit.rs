@@ -147,7 +147,7 @@ impl<'a> Visit<'a> {
             return Answer::error(StatusCode::FORBIDDEN, &refusal);
         }
         let content = Forbidden {
-            app: &self.app.name,
+            app: self.app.called(),
             account: &who.account(),
             switch_account: &own_path("switch-account", &[("then", self.here().as_str())]),
         };

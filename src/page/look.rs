@@ -37,7 +37,8 @@ impl Asset {
         Self::new(tight_script(SCRIPT).into(), "text/javascript; charset=utf-8")
     }
 
-    pub(super) fn logo(logo: &Logo) -> Self {
+    /// The operator's logo, or an application's picture.
+    pub fn logo(logo: &Logo) -> Self {
         let media_type = match logo.picture {
             Picture::Png => "image/png",
             Picture::Svg => "image/svg+xml",

@@ -3,10 +3,12 @@
 //! text. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
 
 mod account;
+mod app_passwords;
 pub mod console;
 mod content;
 mod device;
 mod events;
+mod home;
 mod language;
 mod look;
 mod messages;
@@ -26,11 +28,13 @@ use template::{
 pub use account::{
     ApplicationLine, Applications, PasswordChange, PasswordProblem, Profile, ProfileField, SessionLine, Sessions,
 };
+pub use app_passwords::{AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords};
 pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
     LoginProblem, Problem, ScopeLine, SendAgain, SignedOut, Way, WayTo,
 };
 pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
+pub use home::{Home, HomeApp};
 pub use language::{language_from_tag, language_tag};
 pub use look::{Asset, SCRIPT, STYLESHEET};
 pub use shell::{Done, Shell, Standing};

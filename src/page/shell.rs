@@ -16,6 +16,10 @@ pub struct Shell<'a> {
     pub console: Option<Standing>,
     /// What the form before this page has done.
     pub done: Option<Done>,
+    /// Whether some application takes application passwords.
+    pub app_passwords: bool,
+    /// Whether there is a page of applications.
+    pub home: bool,
 }
 
 /// What a person may do in the console.
@@ -40,6 +44,8 @@ pub enum Done {
     OtherSessions,
     /// An application's access was withdrawn.
     Withdrawn,
+    /// An application password was taken back.
+    AppPassword,
     /// A client was saved.
     Client,
     /// A client was deleted.
@@ -53,12 +59,13 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 11] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::Session, "session"),
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
+        (Self::AppPassword, "app-password"),
         (Self::Client, "client"),
         (Self::ClientDeleted, "client-deleted"),
         (Self::ClientState, "client-state"),
@@ -83,6 +90,7 @@ impl Done {
             Self::Session => t.done_session(),
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),
+            Self::AppPassword => t.done_app_password(),
             Self::Client => t.done_client(),
             Self::ClientDeleted => t.done_client_deleted(),
             Self::ClientState => t.done_client_state(),
@@ -95,10 +103,12 @@ impl Done {
 /// The pages that the menu leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
+    Home,
     Profile,
     Password,
     Sessions,
     Applications,
+    AppPasswords,
     Activity,
     Clients,
     Users,
@@ -108,16 +118,26 @@ pub(super) enum Place {
 }
 
 impl Place {
-    const ACCOUNT: [Self; 5] = [Self::Profile, Self::Password, Self::Sessions, Self::Applications, Self::Activity];
+    const ACCOUNT: [Self; 7] = [
+        Self::Home,
+        Self::Profile,
+        Self::Password,
+        Self::Sessions,
+        Self::Applications,
+        Self::AppPasswords,
+        Self::Activity,
+    ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
     const ADMINISTRATOR: [Self; 5] = [Self::Clients, Self::Users, Self::Audit, Self::Keys, Self::Limits];
 
     fn path(self) -> &'static str {
         match self {
+            Self::Home => "/",
             Self::Profile => "/account",
             Self::Password => "/account/password",
             Self::Sessions => "/account/sessions",
             Self::Applications => "/account/applications",
+            Self::AppPasswords => "/account/app-passwords",
             Self::Activity => "/account/activity",
             Self::Clients => "/console",
             Self::Users => "/console/users",
@@ -129,10 +149,12 @@ impl Place {
 
     fn words(self, t: &Messages) -> String {
         match self {
+            Self::Home => t.menu_home(),
             Self::Profile => t.menu_profile(),
             Self::Password => t.menu_password(),
             Self::Sessions => t.menu_sessions(),
             Self::Applications => t.menu_applications(),
+            Self::AppPasswords => t.menu_app_passwords(),
             Self::Activity => t.menu_activity(),
             Self::Clients => t.menu_clients(),
             Self::Users => t.menu_users(),
@@ -201,7 +223,13 @@ impl<'a> Inside<'a> {
             shell,
             heading,
             menu_name: if place.in_console() { t.menu_console() } else { t.menu_account() },
-            menu: places.iter().map(|place| line(*place, place.words(t))).collect(),
+            // Where no application takes application passwords, or one has our root, there is no such page.
+            menu: places
+                .iter()
+                .filter(|place| shell.app_passwords || **place != Place::AppPasswords)
+                .filter(|place| shell.home || **place != Place::Home)
+                .map(|place| line(*place, place.words(t)))
+                .collect(),
             across,
             done: shell.done.map(|done| done.words(t)),
         }

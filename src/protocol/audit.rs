@@ -63,6 +63,10 @@ pub enum AuditKind {
     UserDeleted,
     /// A person has another password.
     PasswordChanged,
+    /// A person made an application password.
+    AppPasswordCreated,
+    /// An application password was taken back.
+    AppPasswordRevoked,
     /// The times of the signing keys changed.
     KeysChanged,
     /// A running server took over another configuration.
@@ -71,7 +75,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -94,6 +98,8 @@ impl AuditKind {
         Self::UserEnabled,
         Self::UserDeleted,
         Self::PasswordChanged,
+        Self::AppPasswordCreated,
+        Self::AppPasswordRevoked,
         Self::KeysChanged,
         Self::ConfigurationReloaded,
     ];
@@ -123,6 +129,8 @@ impl AuditKind {
             Self::UserEnabled => "user_enabled",
             Self::UserDeleted => "user_deleted",
             Self::PasswordChanged => "password_changed",
+            Self::AppPasswordCreated => "app_password_created",
+            Self::AppPasswordRevoked => "app_password_revoked",
             Self::KeysChanged => "keys_changed",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }

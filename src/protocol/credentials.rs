@@ -74,6 +74,34 @@ fn basic(header: &[u8]) -> Option<(String, Secret)> {
     Some((id, Secret::new(secret)))
 }
 
+/// A name and a password as programs send them for people (RFC 7617 §2.1): UTF-8, nothing decoded twice.
+#[derive(Debug, Clone)]
+pub struct NamedPassword {
+    /// The name.
+    pub name: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// The longest such header that is read, bytes: an address has 254, an application password 27.
+const LONGEST_NAMED_PASSWORD: usize = 2048;
+
+/// Name and password of a `Basic` header; `None` for anything else.
+pub fn named_password(header: &[u8]) -> Option<NamedPassword> {
+    let encoded = after_scheme(header, "basic").filter(|encoded| encoded.len() <= LONGEST_NAMED_PASSWORD)?;
+    let decoded = zeroize::Zeroizing::new(LENIENT.decode(encoded).ok()?);
+    let (name, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
+    Some(NamedPassword { name: name.to_owned(), password: Secret::new(password) })
+}
+
+/// Whether a header is of the `Basic` scheme, in any case and with anything or nothing after it.
+pub fn is_basic(header: &[u8]) -> bool {
+    const SCHEME: &[u8] = b"basic";
+    let header = header.trim_ascii_start();
+    let Some((scheme, rest)) = header.split_at_checked(SCHEME.len()) else { return false };
+    scheme.eq_ignore_ascii_case(SCHEME) && !rest.first().is_some_and(u8::is_ascii_alphanumeric)
+}
+
 fn form_decode(raw: &[u8]) -> Option<String> {
     let spaced: Vec<u8> = raw.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
     Some(percent_encoding::percent_decode(&spaced).decode_utf8().ok()?.into_owned())

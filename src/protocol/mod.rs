@@ -3,6 +3,7 @@
 //! exists only when it is valid.
 
 pub mod algorithm;
+pub mod app_password;
 pub mod audit;
 pub mod authorize;
 pub mod claims;

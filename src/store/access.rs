@@ -5,6 +5,7 @@
 
 use serde::de::DeserializeOwned;
 
+use crate::protocol::app_password::AppPasswords;
 use crate::protocol::grant::Grant;
 use crate::protocol::session::{AppSession, Session};
 use crate::protocol::user::Subject;
@@ -54,6 +55,7 @@ fn table_of(key: &[u8]) -> Option<Table> {
 fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
     match table_of(key) {
         Some(Table::User) => moves.push(of_key(key)),
+        Some(Table::AppPasswords) => of_app_passwords(key, before, after, moves),
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, Some(after), moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
@@ -81,7 +83,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
 
 fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     match table_of(key) {
-        Some(Table::User) => moves.push(of_key(key)),
+        Some(Table::User | Table::AppPasswords) => moves.push(of_key(key)),
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, None, moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
@@ -105,6 +107,16 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Index,
         ) => {}
         None => moves.push(Counter::Everything),
+    }
+}
+
+/// One that comes to be or is noted as used takes nothing away; one that goes does.
+fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
+    let before = before.and_then(|bytes| read::<AppPasswords>(key, bytes));
+    let after = read::<AppPasswords>(key, after);
+    let stay = before.zip(after).is_some_and(|(before, after)| before.are_among(&after));
+    if !stay {
+        moves.push(of_key(key));
     }
 }
 
@@ -143,6 +155,7 @@ fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::app_password::AppPassword;
     use crate::protocol::client::ClientId;
     use crate::protocol::secret::SecretHash;
     use crate::protocol::time::UnixTime;
@@ -192,6 +205,30 @@ mod tests {
             let known = vec![Expect::Value(key.clone(), b"broken".to_vec())];
             assert_eq!(moves(&Changes { expect: known, ..delete(key) }), [Counter::Everything]);
         }
+    }
+
+    #[test]
+    fn an_application_password_that_goes_moves_its_owner_and_one_that_is_used_does_not() {
+        let subject = Subject::from_random([7; 16]);
+        let key = table::app_passwords(subject);
+        let made = |number: u8, last_used_at| AppPassword {
+            last_used_at,
+            ..AppPassword::new("wiki", "git", &[number; 20], UnixTime::from_seconds(1)).0
+        };
+        let record = |passwords: Vec<AppPassword>| table::encode(&AppPasswords { subject, passwords }).unwrap();
+        let step = |before: Vec<AppPassword>, after: Vec<AppPassword>| Changes {
+            expect: vec![Expect::Value(key.clone(), record(before))],
+            put: vec![(key.clone(), record(after))],
+            ..Changes::default()
+        };
+        let used = Some(UnixTime::from_seconds(9));
+        assert_eq!(moves(&step(vec![made(1, None)], vec![made(1, used)])), []);
+        assert_eq!(moves(&step(vec![made(1, None)], vec![made(1, None), made(2, None)])), []);
+        assert_eq!(moves(&step(vec![made(1, None), made(2, None)], vec![made(2, None)])), [Counter::Person(7)]);
+        assert_eq!(moves(&step(vec![made(1, None)], vec![made(2, None)])), [Counter::Person(7)]);
+        assert_eq!(moves(&new(key.clone())), []);
+        assert_eq!(moves(&put(key.clone())), [Counter::Person(7)]);
+        assert_eq!(moves(&delete(key)), [Counter::Person(7)]);
     }
 
     #[test]

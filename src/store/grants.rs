@@ -244,6 +244,7 @@ impl Store {
         // Sessions first: a live one could make a new grant while the old ones are being ended.
         let sessions = self.end_sessions_of_user(user).await?;
         let grants = self.end_grants_of_user(user, why, now).await?;
+        self.end_app_passwords(user).await?;
         Ok(Ended { sessions, grants })
     }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
+use crate::protocol::app_password::AppPasswords;
 use crate::protocol::audit::{AuditEvent, AuditId};
 use crate::protocol::client::{Client, INTERNAL_CLIENT};
 use crate::protocol::code::Code;
@@ -78,6 +79,10 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Email | Table::Username => {
             read.typed::<Subject>()?;
             return Ok(None);
+        }
+        Table::AppPasswords => {
+            let passwords: AppPasswords = read.typed()?;
+            read.under(table::app_passwords(passwords.subject), &passwords)?
         }
         Table::Consent => {
             let consent: Consent = read.typed()?;

@@ -5,6 +5,7 @@
 //! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
 mod access;
+mod app_passwords;
 mod audit;
 pub mod barrier;
 mod browsers;
@@ -37,6 +38,7 @@ use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 use crate::store::migration::Watch;
 use crate::store::sealer::SealError;
 
+pub use app_passwords::AppPasswordAdded;
 pub use audit::{AuditPage, AuditRecord};
 pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};

@@ -242,8 +242,7 @@ impl Store {
         if !self.remove_user(subject).await? {
             return Ok(false);
         }
-        self.end_sessions_of_user(subject).await?;
-        self.end_grants_of_user(subject, EndReason::Administrator, now).await?;
+        self.revoke_person(subject, EndReason::Administrator, now).await?;
         loop {
             let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;
             if rows.is_empty() {

@@ -1,5 +1,6 @@
 //! What a restored backup may not bring back. It was made before some codes were used, refresh tokens rotated, sessions
-//! ended and grants revoked: all of these would work again. So codes and sessions go, and grants end; people sign in anew.
+//! ended and grants revoked: all of these would work again. So codes, sessions and application passwords go, and grants end;
+//! people sign in anew.
 //!
 //! A grant cannot be kept for the newer refresh tokens that clients hold: the backup does not know their hashes, and the
 //! number of a generation proves nothing, since whoever holds an older token knows all that a newer one shows of itself.
@@ -33,7 +34,9 @@ impl Store {
     pub async fn take_back_after_restore(&self, now: UnixTime) -> Result<Restored, StoreError> {
         let codes = self.clear(Table::Code).await?;
         let sessions = self.clear(Table::Session).await?;
-        for table in [Table::AppSession, Table::Interaction, Table::SignInAttempt, Table::Form] {
+        // Among the application passwords may be some that were taken back since.
+        let gone = [Table::AppSession, Table::Interaction, Table::SignInAttempt, Table::Form, Table::AppPasswords];
+        for table in gone {
             self.clear(table).await?;
         }
         self.clear_form_ages().await?;

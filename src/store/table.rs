@@ -33,6 +33,8 @@ pub enum Table {
     Grant = b'g',
     /// Requests that wait for a person.
     Interaction = b'i',
+    /// Application passwords.
+    AppPasswords = b'k',
     /// The audit trail.
     Audit = b'j',
     /// Clients.
@@ -63,13 +65,14 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
         Self::Expiry,
         Self::Grant,
         Self::Interaction,
+        Self::AppPasswords,
         Self::Audit,
         Self::Client,
         Self::Meta,
@@ -94,6 +97,7 @@ impl Table {
             Self::Expiry => "expiry",
             Self::Grant => "grant",
             Self::Interaction => "interaction",
+            Self::AppPasswords => "app_passwords",
             Self::Audit => "audit",
             Self::Client => "client",
             Self::Meta => "meta",
@@ -184,6 +188,11 @@ pub(super) fn username(lookup: &SecretHash) -> Key {
 /// The browsers that a person has signed in from.
 pub(super) fn known_browsers(subject: Subject) -> Key {
     key(Table::KnownBrowsers, &[subject.as_bytes()])
+}
+
+/// The application passwords of a person.
+pub(super) fn app_passwords(subject: Subject) -> Key {
+    key(Table::AppPasswords, &[subject.as_bytes()])
 }
 
 /// All consents of a person.

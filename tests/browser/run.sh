@@ -30,10 +30,15 @@ enabled = true
 [[app]]
 name = "legacy"
 host = "app.localhost"
+description = "Aylık raporlar, izinler ve masraflar"
 upstreams = ["http://127.0.0.1:$upstream"]
 [[app.route]]
 path = "/"
 access = "signed_in"
+[[app.route]]
+path = "/git/"
+access = "signed_in"
+basic = true
 [[app.route]]
 path = "/staff/"
 access = "signed_in"

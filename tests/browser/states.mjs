@@ -31,7 +31,7 @@ async function post(page, address, fields, submit) {
   await page.goto(address);
   for (const [field, value] of Object.entries(fields)) await page.fill(field, value);
   await page.click(submit);
-  await page.waitForSelector("[role=alert], [role=status].done");
+  await page.waitForSelector("[role=alert], [role=status].done, section.done, [aria-invalid]");
 }
 
 /// Registers a client in the console, whose secret its page shows once.
@@ -109,6 +109,16 @@ export const STATES = [
   },
   { name: "account-sessions", as: "first", show: at(`${ISSUER}/account/sessions`) },
   { name: "account-applications", as: "first", show: at(`${ISSUER}/account/applications`) },
+  { name: "account-app-passwords", as: "first", show: at(`${ISSUER}/account/app-passwords`) },
+  {
+    name: "account-app-password-made", as: "first",
+    show: (page) => post(page, `${ISSUER}/account/app-passwords`, { "#name": "Dizüstündeki git" }, "#app-password-make"),
+  },
+  {
+    name: "account-app-password-wrong", as: "first",
+    show: (page) => post(page, `${ISSUER}/account/app-passwords`, {}, "#app-password-make"),
+  },
+  { name: "home", as: "first", show: at(`${ISSUER}/`) },
   { name: "account-activity", as: "first", show: at(`${ISSUER}/account/activity`) },
   { name: "console-clients", as: "first", show: at(`${ISSUER}/console`) },
   { name: "console-client-new", as: "first", show: at(`${ISSUER}/console/clients/new`) },

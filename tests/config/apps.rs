@@ -359,3 +359,30 @@ fn caching_is_the_applications_say_where_somebody_signs_in_and_nowhere_else_to_b
     let problem = fault(&limits("max_requests = 50\nmax_requests_per_client = 51"));
     starts(&problem, "app[0].max_requests_per_client: one client may have more than all together; write at most 50");
 }
+
+#[test]
+fn application_passwords_are_for_people_and_are_no_sign_in() {
+    let route = |lines: &str| parse(&with_rule(lines)).apps[0].routes[0].clone();
+    assert!(route("basic = true").basic && !route("").basic);
+    for (lines, told) in [("acr = [\"1\"]", "is no sign-in"), ("max_age_seconds = 60", "is no sign-in")] {
+        let fault = fault(&with_rule(&format!("basic = true\n{lines}")));
+        assert!(fault.starts_with("app[0].route[0].basic: ") && fault.contains(told), "{fault}");
+    }
+    for access in ["public", "bearer"] {
+        let text = with_rule("basic = true").replace("access = \"signed_in\"", &format!("access = \"{access}\""));
+        let fault = fault(&text);
+        assert!(fault.starts_with("app[0].route[0].basic: is for people's programs"), "{fault}");
+    }
+}
+
+#[test]
+fn what_people_read_of_an_application_is_one_line_that_they_see() {
+    let app = |lines: &str| with_app("host = ", &format!("{lines}\nhost = "));
+    let wiki = parse(&app("title = \"Bilgi Bankası\"\ndescription = \"What we know\"")).apps.remove(0);
+    assert_eq!((wiki.called(), wiki.description.as_deref()), ("Bilgi Bankası", Some("What we know")));
+    assert_eq!(parse(&app("")).apps[0].called(), "wiki");
+    for wrong in ["", " ", "a\\nb", "a\\u202eb", &"x".repeat(61)] {
+        starts(&fault(&app(&format!("title = \"{wrong}\""))), "app[0].title: ");
+    }
+    starts(&fault(&app(&format!("description = \"{}\"", "x".repeat(201)))), "app[0].description: ");
+}

@@ -148,7 +148,6 @@ async fn disc_11_an_unknown_path_is_a_404_in_json() {
         "/oauth/%61uthorize",
         "/.well-known/openid-configuration/",
         "/.well-known/webfinger",
-        "/",
     ] {
         let reply = provider.get(path).await;
         reply.assert_error(404, "not_found");

@@ -13,6 +13,7 @@ mod sweep;
 mod flow;
 
 mod account;
+mod app_passwords;
 mod audit;
 mod authorize;
 mod authorize_by_post;
@@ -25,6 +26,7 @@ mod contention;
 mod discovery;
 mod flood;
 mod groups;
+mod home;
 mod interaction;
 mod jwks;
 mod jwt;

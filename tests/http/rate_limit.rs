@@ -68,7 +68,7 @@ async fn rate_01_every_response_shows_the_allowance() {
         (400, provider.get("/oauth/authorize").await),
         (400, provider.get("/oauth/login").await),
         (404, provider.get("/nope").await),
-        (404, provider.get("/").await),
+        (303, provider.get("/").await),
         (405, provider.get("/oauth/token").await),
         (405, provider.request("DELETE", "/oauth/authorize", &[], "").await),
         (405, provider.request("OPTIONS", "/oauth/authorize", &[], "").await),

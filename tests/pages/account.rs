@@ -1,8 +1,9 @@
 //! The account pages, filled in.
 
 use sealgate::page::{
-    Activity, ApplicationLine, Applications, AuditActor, Chrome, Done, EventLine, Named, Pages, PasswordChange,
-    PasswordProblem, Profile, ProfileField, SessionLine, Sessions, Shell, language_tag,
+    Activity, AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords, ApplicationLine,
+    Applications, AuditActor, Chrome, Done, EventLine, Home, HomeApp, Named, Pages, PasswordChange, PasswordProblem,
+    Profile, ProfileField, SessionLine, Sessions, Shell, language_tag,
 };
 
 use crate::sample::Sample;
@@ -12,7 +13,7 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
     let &Sample { client, account, person, action, csrf, subject, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: None, done: None };
+    let shell = Shell { prefix: "", account, console: None, done: None, app_passwords: true, home: true };
 
     let picture = "https://example.com/people/ayse.png";
     let profile = Profile {
@@ -28,7 +29,8 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
     add("account-profile", pages.profile(chrome, &shell, &profile));
     let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];
     add("account-profile-wrong", pages.profile(chrome, &shell, &Profile { faults: &faults, ..profile }));
-    for done in [Done::Profile, Done::Password, Done::Session, Done::OtherSessions, Done::Withdrawn] {
+    for done in [Done::Profile, Done::Password, Done::Session, Done::OtherSessions, Done::Withdrawn, Done::AppPassword]
+    {
         assert_eq!(Done::parse(done.as_str()), Some(done));
         let shell = Shell { done: Some(done), ..shell };
         add(&format!("account-done-{}", done.as_str()), pages.profile(chrome, &shell, &profile));
@@ -85,6 +87,27 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
     let page = Activity { events: &events, next: Some("/account/activity?after=x") };
     add("account-activity", pages.activity(chrome, &shell, &page));
     add("account-activity-none", pages.activity(chrome, &shell, &Activity { events: &[], next: None }));
+    let choices = [
+        AppChoice { app: subject, title: client, chosen: false },
+        AppChoice { app: client, title: person, chosen: true },
+    ];
+    let unused =
+        AppPasswordLine { id: subject, name: person, app: client, created_at: 1_799_000_000, last_used_at: None };
+    let passwords = [unused, AppPasswordLine { last_used_at: Some(1_800_000_000), ..unused }];
+    let page = AppPasswords { csrf, apps: &choices, passwords: &passwords, name: person, fault: None, made: None };
+    add("account-app-passwords", pages.app_passwords(chrome, &shell, &page));
+    let made = AppPasswordMade { password: "an application password", user: account, app: client };
+    add("account-app-passwords-made", pages.app_passwords(chrome, &shell, &AppPasswords { made: Some(made), ..page }));
+    for (name, fault) in [("name", AppPasswordFault::Name), ("full", AppPasswordFault::Full)] {
+        let page = AppPasswords { fault: Some(fault), ..page };
+        add(&format!("account-app-passwords-{name}"), pages.app_passwords(chrome, &shell, &page));
+    }
+    let nowhere = AppPasswords { apps: &[], passwords: &[], ..page };
+    add("account-app-passwords-nowhere", pages.app_passwords(chrome, &shell, &nowhere));
+    let app = HomeApp { address: action, title: client, description: Some(person), icon: None };
+    let apps = [app, HomeApp { description: None, ..app }];
+    add("home", pages.home(chrome, &shell, &Home { apps: &apps }));
+    add("home-none", pages.home(chrome, &shell, &Home { apps: &[] }));
     let page = Applications { csrf, applications: &[] };
     add("account-applications-none", pages.applications(chrome, &shell, &Applications { applications: &[], ..page }));
     all

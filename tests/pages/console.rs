@@ -21,7 +21,14 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let shell = Shell {
+        prefix: "",
+        account,
+        console: Some(Standing::Administrator),
+        done: None,
+        app_passwords: true,
+        home: true,
+    };
     let developer = Shell { console: Some(Standing::Developer), ..shell };
 
     let line = ClientLine { id: "c1", name: client, public: true, enabled: true, vouched_for: true };
@@ -122,7 +129,14 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     let &Sample { client, account, person, csrf, subject, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let shell = Shell {
+        prefix: "",
+        account,
+        console: Some(Standing::Administrator),
+        done: None,
+        app_passwords: true,
+        home: true,
+    };
     let line = UserLine { subject: "u1", name: person, email: account, enabled: true };
     let users = [line, UserLine { enabled: false, ..line }];
     let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
@@ -188,7 +202,14 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
     let &Sample { client, account, person, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: Some(Standing::Administrator), done: None };
+    let shell = Shell {
+        prefix: "",
+        account,
+        console: Some(Standing::Administrator),
+        done: None,
+        app_passwords: true,
+        home: true,
+    };
     let at = Some(1_800_000_000);
     let key = KeyLine {
         kid: "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg",

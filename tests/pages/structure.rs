@@ -26,7 +26,8 @@ fn every_page_is_small_and_asks_for_nothing_but_its_stylesheet_and_script() {
             for (attribute, value) in &tag.attributes {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: inline code in {tag:?}");
                 if ["href", "src", "action"].contains(&attribute.as_str()) {
-                    let known = ["sealgate.css", "sealgate.js", "/oauth/login", "/oauth/logout", "data:,", "#content"];
+                    let known =
+                        ["/", "sealgate.css", "sealgate.js", "/oauth/login", "/oauth/logout", "data:,", "#content"];
                     assert!(
                         ["/account", "/console"].iter().any(|own| value.starts_with(own))
                             || known.contains(&value.as_str()),

@@ -13,12 +13,17 @@ use crate::config::{
     Access, App, Authorization, Caching, GroupsDelimiter, Identity, Issuer, Names, Person, Route, Upstream,
 };
 use crate::protocol::client::ClientId;
+use crate::protocol::profile::is_line;
 use crate::protocol::scope::ScopeValue;
 
 /// The path under which an application's host is ours.
 const OWN_PATH: &str = "/.sealgate/";
 /// Where an application's host tells clients which issuer's tokens it takes (RFC 9728 §3).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// The longest title and description of an application, characters.
+const LONGEST_TITLE: usize = 60;
+const LONGEST_DESCRIPTION: usize = 200;
 
 /// What is our own.
 pub(super) struct Own<'a> {
@@ -66,6 +71,14 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
             taken.hosts.push(host.clone());
             Ok(host)
         });
+    let line = |text: &str, longest| {
+        let problem = || format!("{text:?} is not one line of up to {longest} characters that can be seen");
+        is_line(text, longest).then(|| text.to_owned()).ok_or_else(problem)
+    };
+    let title = section.text("title", "write what people call it", |text| line(text, LONGEST_TITLE));
+    let description =
+        section.text("description", "write what it is for, in a line", |text| line(text, LONGEST_DESCRIPTION));
+    let icon = section.text("icon", "write the file of a PNG or SVG picture", |text| files.logo(text));
     let url = section.text("url", "write the public address, such as \"https://wiki.example.com:8443\"", |text| {
         address::app_url(text, host.as_deref(), issuer)
     });
@@ -107,6 +120,9 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let routes = routes(&mut section, &trusted_issuers);
     Some(App {
         name: name?,
+        title,
+        description,
+        icon: icon.flatten(),
         host: host?,
         url,
         upstreams,
@@ -243,6 +259,13 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
     let caching = section.choice("caching", &[("private", Caching::Private), ("application", Caching::Application)]);
     let allow_get_body = section.flag("allow_get_body", false);
+    let basic = section.flag("basic", false);
+    if basic && access.is_some_and(|access| access != Access::SignedIn) {
+        section.fault("basic", "is for people's programs; write access = \"signed_in\", or leave it out");
+    }
+    if basic && (max_age.is_some() || acr.as_ref().is_some_and(|acr| !acr.is_empty())) {
+        section.fault("basic", "an application password is no sign-in; leave it out, or acr and max_age_seconds");
+    }
     if access == Some(Access::Public) {
         if caching.is_some() {
             section.fault("caching", "on a public route the application has the say; leave it out");
@@ -271,6 +294,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         cors_origins: cors_origins.unwrap_or_default(),
         caching: caching.unwrap_or_default(),
         allow_get_body,
+        basic,
     })
 }
 

@@ -16,7 +16,7 @@ const PAGE: &str = "/account/activity";
 const MOST: usize = 30;
 
 /// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
-const KINDS: [AuditKind; 13] = [
+const KINDS: [AuditKind; 15] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -30,6 +30,8 @@ const KINDS: [AuditKind; 13] = [
     AuditKind::UserDisabled,
     AuditKind::UserEnabled,
     AuditKind::PasswordChanged,
+    AuditKind::AppPasswordCreated,
+    AuditKind::AppPasswordRevoked,
 ];
 
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {

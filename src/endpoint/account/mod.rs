@@ -2,6 +2,7 @@
 //! to a page that says what was done.
 
 mod activity;
+mod app_passwords;
 mod applications;
 mod password;
 mod profile;
@@ -18,6 +19,7 @@ pub(super) enum Section {
     Password,
     Sessions,
     Applications,
+    AppPasswords,
     Activity,
 }
 
@@ -32,6 +34,7 @@ pub(super) async fn answer(call: &Call<'_>, section: Section) -> Result<Response
         Section::Password => password::answer(call).await,
         Section::Sessions => sessions::answer(call).await,
         Section::Applications => applications::answer(call).await,
+        Section::AppPasswords => app_passwords::answer(call).await,
         Section::Activity => activity::answer(call).await,
     }
 }

@@ -111,6 +111,7 @@ async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure>
     };
     let cookie = visitor.keep_this_session_only(call, change).await?;
     call.sealgate.store.forget_browsers(subject, None).await?;
+    call.sealgate.store.end_app_passwords(subject).await?;
     call.sealgate.store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
     call.sealgate.audit.note(visitor.event(call, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(call, PAGE, Done::Password));

@@ -11,10 +11,12 @@ messages! {
     plain device_unknown = "device-unknown" ();
 
     plain menu_account = "menu-account" ();
+    plain menu_home = "menu-home" ();
     plain menu_profile = "menu-profile" ();
     plain menu_password = "menu-password" ();
     plain menu_sessions = "menu-sessions" ();
     plain menu_applications = "menu-applications" ();
+    plain menu_app_passwords = "menu-app-passwords" ();
     plain menu_sign_out = "menu-sign-out" ();
     plain menu_switch = "menu-switch" ();
 
@@ -23,6 +25,8 @@ messages! {
     plain done_session = "done-session" ();
     plain done_other_sessions = "done-other-sessions" ();
     plain done_withdrawn = "done-withdrawn" ();
+
+    plain done_app_password = "done-app-password" ();
 
     plain profile_title = "profile-title" ();
     plain profile_lead = "profile-lead" ();
@@ -78,4 +82,25 @@ messages! {
     plain applications_withdraw = "applications-withdraw" ();
     plain applications_withdraw_named = "applications-withdraw-named" (client);
     plain applications_effect = "applications-effect" ();
+
+    plain home_title = "home-title" ();
+    plain home_none = "home-none" ();
+
+    plain app_passwords_title = "app-passwords-title" ();
+    plain app_passwords_lead = "app-passwords-lead" ();
+    plain app_passwords_full = "app-passwords-full" ();
+    plain app_passwords_nowhere = "app-passwords-nowhere" ();
+    plain app_password_once = "app-password-once" ();
+    rich app_password_use = "app-password-use" (app, user);
+    rich app_password_made = "app-password-made" (app, moment);
+    rich app_password_used = "app-password-used" (moment);
+    plain app_password_unused = "app-password-unused" ();
+    plain app_password_revoke = "app-password-revoke" ();
+    plain app_password_revoke_named = "app-password-revoke-named" (name);
+    plain app_password_new = "app-password-new" ();
+    plain app_password_app = "app-password-app" ();
+    plain app_password_name = "app-password-name" ();
+    plain app_password_name_hint = "app-password-name-hint" ();
+    plain app_password_name_wrong = "app-password-name-wrong" ();
+    plain app_password_make = "app-password-make" ();
 }

@@ -190,10 +190,12 @@ device = { $browser } on { $system }
 device-unknown = Unknown browser
 
 menu-account = Your account
+menu-home = Home
 menu-profile = Profile
 menu-password = Password
 menu-sessions = Devices
 menu-applications = Applications
+menu-app-passwords = Application passwords
 menu-sign-out = Sign out
 menu-switch = Use another account
 
@@ -202,6 +204,7 @@ done-password = Your password was changed. You were signed out everywhere else, 
 done-session = The session was ended.
 done-other-sessions = You were signed out everywhere else.
 done-withdrawn = The application’s access was removed.
+done-app-password = The application password was revoked. It no longer works.
 
 profile-title = Your profile
 profile-lead = Applications see these details when you allow it.
@@ -265,6 +268,27 @@ applications-sees = It can see:
 applications-withdraw = Remove access
 applications-withdraw-named = Remove access: { $client }
 applications-effect = An application whose access you remove has to ask you again. It keeps what it has already stored.
+
+home-title = Your applications
+home-none = There is no application that you may open. Ask your administrator if you miss one.
+
+app-passwords-title = Application passwords
+app-passwords-lead = For programs that cannot open a sign-in page, such as git, a calendar or a network drive. Each opens one application, and you can revoke it at any time. If you change your own password, all of them end.
+app-passwords-full = Nothing was made: you have as many application passwords as you can. Revoke one that you no longer use.
+app-passwords-nowhere = No application takes application passwords.
+app-password-once = This is the new application password. Copy it now: it is not shown again.
+app-password-use = Type it into the program for <bdi>{ $app }</bdi>, with <bdi>{ $user }</bdi> as the user name.
+app-password-made = For <bdi>{ $app }</bdi>. Made: { $moment }
+app-password-used = Last used: { $moment }
+app-password-unused = Not used yet
+app-password-revoke = Revoke
+app-password-revoke-named = Revoke: { $name }
+app-password-new = Make an application password
+app-password-app = Application
+app-password-name = Name
+app-password-name-hint = So that you know it again, such as “git on my laptop”.
+app-password-name-wrong = Type a name of 1 to 60 characters.
+app-password-make = Make a password
 
 ## The console
 
@@ -499,6 +523,8 @@ event-user-disabled = Account disabled
 event-user-enabled = Account enabled
 event-user-deleted = Person deleted
 event-password-changed = Password changed
+event-app-password-created = Application password made
+event-app-password-revoked = Application password revoked
 event-keys-changed = Signing key schedule changed
 event-configuration-reloaded = Configuration reloaded
 
@@ -508,6 +534,12 @@ detail-throttled = Too many attempts
 detail-at-password-change = while changing the password
 detail-of-many = Several accounts or addresses together
 detail-groups-and-roles = Groups and roles
+detail-address = Email address
+detail-address-verification = Verification of the email address
+detail-username = Username
+detail-roles = Roles
+detail-groups = Groups
+detail-app-password = Application password
 detail-name = Name
 detail-phone-number = Phone number
 detail-picture = Profile picture

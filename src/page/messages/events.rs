@@ -60,6 +60,8 @@ messages! {
     plain event_user_enabled = "event-user-enabled" ();
     plain event_user_deleted = "event-user-deleted" ();
     plain event_password_changed = "event-password-changed" ();
+    plain event_app_password_created = "event-app-password-created" ();
+    plain event_app_password_revoked = "event-app-password-revoked" ();
     plain event_keys_changed = "event-keys-changed" ();
     plain event_configuration_reloaded = "event-configuration-reloaded" ();
 
@@ -68,6 +70,12 @@ messages! {
     plain detail_at_password_change = "detail-at-password-change" ();
     plain detail_of_many = "detail-of-many" ();
     plain detail_groups_and_roles = "detail-groups-and-roles" ();
+    plain detail_address = "detail-address" ();
+    plain detail_address_verification = "detail-address-verification" ();
+    plain detail_username = "detail-username" ();
+    plain detail_roles = "detail-roles" ();
+    plain detail_groups = "detail-groups" ();
+    plain detail_app_password = "detail-app-password" ();
     plain detail_name = "detail-name" ();
     plain detail_phone_number = "detail-phone-number" ();
     plain detail_picture = "detail-picture" ();

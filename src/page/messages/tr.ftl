@@ -175,10 +175,12 @@ device = { $browser }, { $system }
 device-unknown = Bilinmeyen tarayıcı
 
 menu-account = Hesabınız
+menu-home = Ana sayfa
 menu-profile = Profil
 menu-password = Parola
 menu-sessions = Cihazlar
 menu-applications = Uygulamalar
+menu-app-passwords = Uygulama parolaları
 menu-sign-out = Oturumu kapat
 menu-switch = Başka bir hesap kullan
 
@@ -187,6 +189,7 @@ done-password = Parolanız değiştirildi. Diğer bütün oturumlarınız kapat�
 done-session = Oturum kapatıldı.
 done-other-sessions = Diğer bütün oturumlar kapatıldı.
 done-withdrawn = Uygulamanın erişimi kaldırıldı.
+done-app-password = Uygulama parolası iptal edildi. Artık kullanılamaz.
 
 profile-title = Profiliniz
 profile-lead = Uygulamalar bu bilgileri siz izin verdiğinizde görür.
@@ -242,6 +245,27 @@ applications-sees = Görebildikleri:
 applications-withdraw = Erişimi kaldır
 applications-withdraw-named = Erişimi kaldır: { $client }
 applications-effect = Erişimini kaldırdığınız uygulama sizden yeniden izin istemek zorundadır. Daha önce kaydettiği bilgiler kendisinde kalır.
+
+home-title = Uygulamalarınız
+home-none = Açabileceğiniz bir uygulama yok. Aradığınız bir uygulama varsa yöneticinize danışın.
+
+app-passwords-title = Uygulama parolaları
+app-passwords-lead = git, takvim veya ağ sürücüsü gibi oturum açma sayfası gösteremeyen programlar içindir. Her parola tek bir uygulamayı açar; istediğiniz zaman iptal edebilirsiniz. Kendi parolanızı değiştirirseniz hepsi geçersiz olur.
+app-passwords-full = Parola oluşturulmadı: en fazla sayıda uygulama parolanız var. Kullanmadığınız birini iptal edin.
+app-passwords-nowhere = Uygulama parolası kabul eden bir uygulama yok.
+app-password-once = Yeni uygulama parolası budur. Şimdi kopyalayın; bir daha gösterilmeyecek.
+app-password-use = Parolayı <bdi>{ $app }</bdi> uygulaması için programa yazın; kullanıcı adı olarak <bdi>{ $user }</bdi> yazın.
+app-password-made = Uygulama: <bdi>{ $app }</bdi>; oluşturma: { $moment }
+app-password-used = Son kullanım: { $moment }
+app-password-unused = Henüz kullanılmadı
+app-password-revoke = İptal et
+app-password-revoke-named = İptal et: { $name }
+app-password-new = Uygulama parolası oluştur
+app-password-app = Uygulama
+app-password-name = Ad
+app-password-name-hint = Sonradan tanıyabilmeniz için, örneğin “dizüstündeki git”.
+app-password-name-wrong = 1–60 karakterlik bir ad yazın.
+app-password-make = Parola oluştur
 
 ## Konsol
 
@@ -464,6 +488,8 @@ event-user-disabled = Hesap devre dışı bırakıldı
 event-user-enabled = Hesap etkinleştirildi
 event-user-deleted = Kullanıcı silindi
 event-password-changed = Parola değiştirildi
+event-app-password-created = Uygulama parolası oluşturuldu
+event-app-password-revoked = Uygulama parolası iptal edildi
 event-keys-changed = İmza anahtarı takvimi değiştirildi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 
@@ -473,6 +499,12 @@ detail-throttled = Çok fazla deneme
 detail-at-password-change = parola değiştirilirken
 detail-of-many = Birden çok hesap veya adres, birlikte
 detail-groups-and-roles = Gruplar ve yetkiler
+detail-address = E-posta adresi
+detail-address-verification = E-posta adresinin doğrulanması
+detail-username = Kullanıcı adı
+detail-roles = Roller
+detail-groups = Gruplar
+detail-app-password = Uygulama parolası
 detail-name = Ad
 detail-phone-number = Telefon numarası
 detail-picture = Profil fotoğrafı

@@ -74,7 +74,7 @@ async fn a_username_is_given_once() {
     // The trail is found by it, and Ben sees it on his own page.
     provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     let trail = anna.get("/console/audit?person=ben").await;
-    assert!(trail.text().contains("username, groups and roles"), "{trail:?}");
+    assert!(trail.text().contains("Username, Groups and roles"), "{trail:?}");
     let account = signed_in(&provider, BEN).await.get("/account").await;
     assert!(account.text().contains("<bdi>ben</bdi>"), "{account:?}");
 }

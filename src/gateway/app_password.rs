@@ -1,0 +1,141 @@
+//! Application passwords at the gate: HTTP Basic (RFC 7617) for programs that can do nothing else, on routes that allow it.
+//! Such a program is never sent to a page, and what it sent never reaches the application.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::gateway::Halt;
+use crate::gateway::answer::Answer;
+use crate::gateway::policy::Visitor;
+use crate::gateway::visit::Visit;
+use crate::limiter::{Key, Pace};
+use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
+use crate::protocol::credentials::{self, NamedPassword};
+use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::secret::SecretHash;
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::{Subject, User};
+use crate::sealgate::Sealgate;
+use crate::store::StoreError;
+
+const WRONG: Refusal = Refusal::new(
+    ErrorCode::LoginRequired,
+    "The name or the application password is not right. People make application passwords on their account page.",
+);
+
+/// Who presents an application password; where it is none of this application's, a refusal that tells no more than that.
+pub(super) async fn visitor(visit: &Visit<'_>, noted: &Uses) -> Result<Result<Visitor, Halt>, StoreError> {
+    let field = visit.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
+        return Ok(Err(wrong(visit, None)));
+    };
+    let store = &visit.sealgate.store;
+    // The same look-ups whether or not there is such a person, so that the time tells little.
+    let user = store.user_by_sign_in_name(&name).await?;
+    let passwords = store.app_passwords(user.as_ref().map_or(nobody(), |user| user.sub)).await?;
+    let hash = password.hash();
+    let Some(found) = passwords.find(&visit.app.name, &hash) else { return Ok(Err(wrong(visit, user.as_ref()))) };
+    match user {
+        Some(user) if user.is_enabled() => {
+            if !visit.is_again() {
+                noted.note(user.sub, &hash, found.last_used_at, visit.now);
+            }
+            Ok(Ok(Visitor::Program(Arc::new(user))))
+        }
+        user => Ok(Err(wrong(visit, user.as_ref()))),
+    }
+}
+
+fn nobody() -> Subject {
+    Subject::from_random([0; 16])
+}
+
+/// 401, or 429 to an address that goes on and on. Nobody guesses 160 bits: this keeps the trail and the log short, and shuts
+/// out nobody who has a right one.
+fn wrong(visit: &Visit<'_>, user: Option<&User>) -> Halt {
+    let refused = || Answer::error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(visit));
+    if visit.is_again() {
+        return ("wrong_password", refused());
+    }
+    let settings = &visit.sealgate.config.login;
+    let key = Key::address("basic_address", visit.origin.address);
+    let pace = Pace::even(settings.failures_per_address, settings.window.max(Duration::from_secs(1)));
+    if let Err(seconds) = visit.sealgate.brake.take(&[(key, pace)], visit.now) {
+        let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many wrong passwords came from this address.");
+        let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, &refusal);
+        return ("throttled", answer.with(RETRY_AFTER, &seconds.to_string()));
+    }
+    let event = AuditEvent::new(visit.now, AuditKind::SignInFailed, Actor::Stranger).in_app(&visit.app.name);
+    let event = event.from_request(visit.origin.address, &visit.origin.request_id);
+    let event = event.with_detail("application password");
+    visit.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    ("wrong_password", refused())
+}
+
+fn challenge(visit: &Visit<'_>) -> String {
+    format!("Basic realm=\"{}\", charset=\"UTF-8\"", visit.app.name)
+}
+
+/// Offers Basic beside what an answer offers. Not to a browser, which would put up a window of its own that asks for a
+/// password: browsers say which kind of request it is (Fetch Metadata), programs do not.
+pub(super) fn offered(visit: &Visit<'_>, answer: Answer) -> Answer {
+    if is_browser(&visit.head.headers) {
+        return answer;
+    }
+    match HeaderValue::try_from(challenge(visit)) {
+        Ok(value) => answer.and(WWW_AUTHENTICATE, value),
+        Err(_) => answer,
+    }
+}
+
+fn is_browser(headers: &HeaderMap) -> bool {
+    ["sec-fetch-mode", "sec-fetch-site", "x-requested-with"].iter().any(|name| headers.contains_key(*name))
+}
+
+/// Whether a request presents something by Basic, whatever it is worth. Two of them are refused like two tokens.
+pub(super) fn is_presented(headers: &HeaderMap) -> bool {
+    let mut fields = headers.get_all(AUTHORIZATION).iter();
+    let first = fields.next().is_some_and(|field| credentials::is_basic(field.as_bytes()));
+    first && fields.next().is_none()
+}
+
+/// Application passwords that were used and are to be noted so. Those that find no room are noted at their next request.
+#[derive(Debug, Default)]
+pub(super) struct Uses(Mutex<HashMap<Used, UnixTime>>);
+
+/// Whose, and its hash.
+type Used = (Subject, [u8; 32]);
+
+/// Those that may wait to be noted.
+const MOST_USES: usize = 10_000;
+
+/// How exactly the last use is known.
+const EXACT: Duration = Duration::from_mins(1);
+
+impl Uses {
+    fn note(&self, subject: Subject, hash: &SecretHash, last_used_at: Option<UnixTime>, now: UnixTime) {
+        if last_used_at.is_some_and(|last| now.since(last) < EXACT) {
+            return;
+        }
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MOST_USES {
+            waiting.insert((subject, *hash.as_bytes()), now);
+        }
+    }
+
+    /// Writes what was taken down to the store.
+    pub(super) async fn write(&self, sealgate: &Sealgate) {
+        let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for ((subject, hash), at) in waiting {
+            // Their next request takes them down again.
+            if let Err(error) = sealgate.store.note_app_password(subject, &hash, at).await {
+                tracing::warn!(%error, "that application passwords are in use could not be noted");
+                return;
+            }
+        }
+    }
+}

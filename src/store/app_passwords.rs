@@ -1,0 +1,109 @@
+//! Application passwords: one small record a person.
+
+use crate::protocol::app_password::{AppPassword, AppPasswords};
+use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
+use crate::store::engine::Changes;
+use crate::store::table;
+use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+
+/// How making an application password ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum AppPasswordAdded {
+    /// It is there.
+    Yes,
+    /// The person has as many as they may.
+    Full,
+}
+
+impl Store {
+    /// The application passwords of this person; none where there is no such person.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn app_passwords(&self, subject: Subject) -> Result<AppPasswords, StoreError> {
+        let loaded = self.load(table::app_passwords(subject)).await?;
+        Ok(loaded.map_or_else(|| AppPasswords::none(subject), |loaded| loaded.value))
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn add_app_password(
+        &self,
+        subject: Subject,
+        password: &AppPassword,
+    ) -> Result<AppPasswordAdded, StoreError> {
+        let key = table::app_passwords(subject);
+        for _ in 0..MOST_CONFLICTS {
+            let changes = if let Some(loaded) = self.load::<AppPasswords>(key.clone()).await? {
+                let mut next = loaded.value.clone();
+                if !next.has_room() {
+                    return Ok(AppPasswordAdded::Full);
+                }
+                next.passwords.push(password.clone());
+                table::replace(&loaded, &next)?
+            } else {
+                let first = AppPasswords { subject, passwords: vec![password.clone()] };
+                table::create(key.clone(), &first)?
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(AppPasswordAdded::Yes);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Takes one back, and yields it: with the next request it opens nothing.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn revoke_app_password(&self, subject: Subject, id: &str) -> Result<Option<AppPassword>, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(None) };
+            let mut next = loaded.value.clone();
+            let Some(at) = next.passwords.iter().position(|password| password.id() == id) else { return Ok(None) };
+            let gone = next.passwords.remove(at);
+            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+                return Ok(Some(gone));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Takes all of a person's back.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn end_app_passwords(&self, subject: Subject) -> Result<(), StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
+            let delete = vec![loaded.key().clone()];
+            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Notes that the one with this hash was used.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn note_app_password(&self, subject: Subject, hash: &[u8; 32], now: UnixTime) -> Result<(), StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
+            let mut next = loaded.value.clone();
+            let meant = |password: &&mut AppPassword| password.hash.as_bytes() == hash;
+            let Some(used) = next.passwords.iter_mut().find(meant) else { return Ok(()) };
+            used.last_used_at = Some(now);
+            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}

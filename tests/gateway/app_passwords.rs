@@ -1,0 +1,208 @@
+//! Application passwords: HTTP Basic for programs, on routes that allow it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sealgate::ambient::Clock;
+use sealgate::protocol::app_password::AppPassword;
+use sealgate::protocol::user::{User, UserState};
+use sealgate::protocol::username::Username;
+use sealgate::store::{AppPasswordAdded, RenameOutcome};
+
+use crate::browser::Browser;
+use crate::world::{ANNA, BEN, PASSWORD, Reply, World};
+
+const APPS: &str = r#"
+    [[app]]
+    name = "git"
+    host = "git.test"
+    upstreams = ["http://127.0.0.1:8090"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    basic = true
+    [[app.route]]
+    path = "/staff/"
+    access = "signed_in"
+    groups = ["staff"]
+    basic = true
+    [[app.route]]
+    path = "/web/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+
+    [[app]]
+    name = "files"
+    host = "files.test"
+    upstreams = ["http://127.0.0.1:8091"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    basic = true
+"#;
+
+async fn world() -> World {
+    World::with(APPS).await
+}
+
+/// A new application password of this person.
+async fn made(world: &World, user: &User, app: &str) -> (String, String) {
+    let random = sealgate::ambient::random(&sealgate::ambient::OsEntropy);
+    let (password, secret) = AppPassword::new(app, "a program", &random, world.clock.now());
+    assert_eq!(world.sealgate.store.add_app_password(user.sub, &password).await.unwrap(), AppPasswordAdded::Yes);
+    (secret.expose().to_owned(), password.id())
+}
+
+fn basic(name: &str, password: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
+}
+
+async fn ask(world: &World, url: &str, authorization: &str) -> Reply {
+    world.call("GET", url, &[("authorization", authorization)]).await
+}
+
+#[track_caller]
+fn assert_challenged(reply: &Reply) {
+    reply.assert_refused(401, "login_required");
+    assert_eq!(reply.header("www-authenticate"), Some("Basic realm=\"git\", charset=\"UTF-8\""));
+    assert_eq!(reply.header("set-cookie"), None);
+}
+
+#[tokio::test]
+async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here() {
+    let world = world().await;
+    let (password, _) = made(&world, &world.anna, "git").await;
+    let named = |user: &mut User| user.username = Username::parse("anna");
+    assert!(matches!(
+        world.sealgate.store.rename_user(world.anna.sub, named).await.unwrap(),
+        RenameOutcome::Renamed(_)
+    ));
+    for name in [ANNA, "anna", "ANNA", "Anna@Example.test"] {
+        for (method, path) in
+            [("GET", "/repo.git/info/refs?service=git-upload-pack"), ("PROPFIND", "/"), ("PUT", "/staff/x")]
+        {
+            let fields = [("authorization", basic(name, &password)), ("cookie", "a=b".to_owned())];
+            let fields = fields.each_ref().map(|(field, value)| (*field, value.as_str()));
+            let reply = world.call(method, &format!("https://git.test{path}"), &fields).await;
+            assert_eq!(reply.arrived(), ("git", path));
+            assert_eq!(reply.header("x-forwarded-user"), Some(world.anna.sub.to_string().as_str()));
+            assert_eq!((reply.header("authorization"), reply.header("cookie")), (None, Some("a=b")));
+        }
+    }
+    // In any case of the scheme, and not only with padding.
+    let bare = STANDARD.encode(format!("{ANNA}:{password}")).trim_end_matches('=').to_owned();
+    for scheme in ["basic", "BASIC"] {
+        ask(&world, "https://git.test/", &format!("{scheme} {bare}")).await.arrived();
+    }
+    // The last use is written with the next pulse.
+    let used = async || world.sealgate.store.app_passwords(world.anna.sub).await.unwrap().passwords[0].last_used_at;
+    assert_eq!(used().await, None);
+    world.gateway.note_uses(&world.sealgate).await;
+    assert_eq!(used().await, Some(world.clock.now()));
+}
+
+#[tokio::test]
+async fn what_is_no_application_password_of_this_application_opens_nothing() {
+    let world = world().await;
+    let (of_git, _) = made(&world, &world.anna, "git").await;
+    let (of_files, _) = made(&world, &world.anna, "files").await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://git.test/", ANNA).await;
+    for wrong in [
+        basic(ANNA, PASSWORD),
+        basic(ANNA, &of_files),
+        basic(BEN, &of_git),
+        basic("nobody@example.test", &of_git),
+        basic("", &of_git),
+        basic(ANNA, ""),
+        basic(ANNA, &of_git.to_uppercase()),
+        basic(ANNA, &format!("{of_git} ")),
+        basic("admın", &of_git),
+        "Basic".to_owned(),
+        "Basic ".to_owned(),
+        "Basic !".to_owned(),
+        format!("Basic {}", STANDARD.encode("no colon")),
+        format!("Basic {}", STANDARD.encode([0xff, b':', 0xfe])),
+        format!("Basic {}", "A".repeat(4000)),
+    ] {
+        // Neither a page nor a cookie that came along changes that.
+        for fields in
+            [vec![], vec![("accept", "text/html"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]]
+        {
+            let fields: Vec<(&str, &str)> = fields.into_iter().chain([("authorization", wrong.as_str())]).collect();
+            assert_challenged(&browser.send("GET", "https://git.test/", &fields, "").await);
+        }
+    }
+    // Where the rule does not allow it, it is nothing at all.
+    let right = basic(ANNA, &of_git);
+    ask(&world, "https://git.test/web/", &right).await.assert_refused(401, "login_required");
+    ask(&world, "https://wiki.test/", &right).await.assert_refused(401, "login_required");
+    // And it reaches the application on no path of it.
+    assert_eq!(ask(&world, "https://git.test/open/x", &right).await.header("authorization"), None);
+    let reply = browser.send("GET", "https://git.test/web/", &[("authorization", &right)], "").await;
+    assert_eq!((reply.arrived().0, reply.header("authorization")), ("git", None));
+    let twice = [("authorization", right.as_str()), ("authorization", right.as_str())];
+    world.call("GET", "https://git.test/", &twice).await.assert_refused(401, "invalid_token");
+    // Rules hold.
+    let (of_ben, _) = made(&world, &world.ben, "git").await;
+    let ben = basic(BEN, &of_ben);
+    ask(&world, "https://git.test/", &ben).await.arrived();
+    ask(&world, "https://git.test/staff/", &ben).await.assert_refused(403, "access_denied");
+}
+
+#[tokio::test]
+async fn a_revoked_one_and_one_of_whoever_is_kept_out_are_dead_at_once() {
+    let world = world().await;
+    let store = &world.sealgate.store;
+    let answer = async |password: &str| ask(&world, "https://git.test/", &basic(ANNA, password)).await;
+    let (one, id) = made(&world, &world.anna, "git").await;
+    let (other, _) = made(&world, &world.anna, "git").await;
+    answer(&one).await.arrived();
+    let standing = store.standing_of(world.anna.sub);
+    store.revoke_app_password(world.anna.sub, &id).await.unwrap().unwrap();
+    assert!(store.standing_of(world.anna.sub) > standing, "open connections are looked at again");
+    assert_challenged(&answer(&one).await);
+    answer(&other).await.arrived();
+    store.change_user(world.anna.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    assert_challenged(&answer(&other).await);
+    store.change_user(world.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
+    answer(&other).await.arrived();
+    store
+        .revoke_person(world.anna.sub, sealgate::protocol::grant::EndReason::Administrator, world.clock.now())
+        .await
+        .unwrap();
+    assert_challenged(&answer(&other).await);
+}
+
+#[tokio::test]
+async fn a_program_is_offered_basic_and_a_browser_is_not() {
+    let world = world().await;
+    let challenges = async |fields: &[(&str, &str)]| {
+        let reply = world.call("GET", "https://git.test/repo.git/", fields).await;
+        reply.assert_refused(401, "login_required");
+        let values = reply.headers.get_all("www-authenticate").iter();
+        values.map(|value| value.to_str().unwrap().split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(challenges(&[("accept", "*/*"), ("user-agent", "git/2.39.5")]).await, ["Bearer", "Basic"]);
+    assert_eq!(challenges(&[("sec-fetch-mode", "cors"), ("sec-fetch-site", "same-origin")]).await, ["Bearer"]);
+    assert_eq!(challenges(&[("x-requested-with", "XMLHttpRequest")]).await, ["Bearer"]);
+    let page = world.call("GET", "https://git.test/", &[("accept", "text/html")]).await;
+    assert_eq!(page.answered_with(), 302, "a person signs in as ever");
+}
+
+#[tokio::test]
+async fn wrong_ones_are_bounded_and_shut_out_nobody_who_has_a_right_one() {
+    let world = World::with(&format!("{APPS}\n[login]\nfailures_per_address = 3")).await;
+    let (password, _) = made(&world, &world.anna, "git").await;
+    let url = "https://git.test/";
+    for _ in 0..3 {
+        assert_challenged(&ask(&world, url, &basic(ANNA, "wrong")).await);
+    }
+    let reply = ask(&world, url, &basic(ANNA, "wrong")).await;
+    reply.assert_refused(429, "rate_limit_exceeded");
+    assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    ask(&world, url, &basic(ANNA, &password)).await.arrived();
+    // The sign-in page counts for itself.
+    Browser::new(&world).sign_in_at("https://git.test/", ANNA).await.arrived();
+}

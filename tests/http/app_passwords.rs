@@ -1,0 +1,146 @@
+//! The account page's application passwords.
+
+use sealgate::protocol::app_password::MOST_APP_PASSWORDS;
+use sealgate::protocol::audit::{AuditFilter, AuditKind};
+use sealgate::protocol::secret::Secret;
+
+use crate::steps::with_anna;
+use crate::support::{Browser, PASSWORD, Provider, Reply, hidden_fields, is_login};
+
+const PAGE: &str = "/account/app-passwords";
+
+const APPS: &str = r#"
+    [[app]]
+    name = "git"
+    title = "Depo"
+    host = "git.test"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    basic = true
+    [[app]]
+    name = "wiki"
+    host = "wiki.test"
+    upstreams = ["http://127.0.0.1:8082"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+"#;
+
+/// Sends one of the page's forms.
+async fn send(browser: &Browser<'_>, page: &Reply, fields: &[(&str, &str)]) -> Reply {
+    let csrf = hidden_fields(page.text()).swap_remove(0).1;
+    let reply = browser.post(PAGE, &[&[("csrf", csrf.as_str())], fields].concat()).await;
+    browser.follow(reply).await
+}
+
+async fn make(browser: &Browser<'_>, app: &str, name: &str) -> Reply {
+    let page = browser.get(PAGE).await;
+    send(browser, &page, &[("app", app), ("name", name)]).await
+}
+
+/// The password that a page shows.
+fn shown(page: &Reply) -> Option<String> {
+    let rest = page.text().split_once("id=\"new-app-password\">")?.1;
+    Some(rest.split('<').next().unwrap().to_owned())
+}
+
+/// The first id that a page's form revokes.
+fn id(page: &Reply) -> String {
+    page.text().split_once("name=\"revoke\" value=\"").unwrap().1.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn one_is_made_shown_once_and_revoked() {
+    let provider = Provider::with(APPS).await;
+    let browser = with_anna(&provider).await;
+    assert!(browser.get("/account").await.text().contains("href=\"/account/app-passwords\""));
+    let empty = browser.get(PAGE).await;
+    assert!(
+        empty.text().contains("value=\"git\">Depo</option>") && !empty.text().contains("value=\"wiki\""),
+        "{empty:?}"
+    );
+    let page = make(&browser, "git", "git, dizüstü").await;
+    let password = shown(&page).unwrap();
+    assert!(password.len() == 27 && page.text().contains("<bdi>anna@example.test</bdi>"), "{page:?}");
+    let store = &provider.sealgate.store;
+    let kept = store.app_passwords(provider.anna.sub).await.unwrap().passwords;
+    assert_eq!((kept.len(), kept[0].app.as_str(), kept[0].name.as_str()), (1, "git", "git, dizüstü"));
+    assert_eq!(kept[0].hash, Secret::new(password.clone()).hash());
+    let again = browser.get(PAGE).await;
+    assert!(again.text().contains("git, dizüstü") && again.text().contains("Not used yet") && shown(&again).is_none());
+    assert!(!again.text().contains(&password));
+    // Another person's form revokes nothing of hers.
+    let ben = provider.browser();
+    let login = ben.open(PAGE).await;
+    let of_ben = ben.submit(&login, &[("email", "ben@example.test"), ("password", PASSWORD)]).await;
+    send(&ben, &of_ben, &[("revoke", &id(&again))]).await;
+    assert_eq!(store.app_passwords(provider.anna.sub).await.unwrap().passwords.len(), 1);
+    // Without the page's token nothing happens at all.
+    let forged = browser.post(PAGE, &[("csrf", "x"), ("revoke", &id(&again))]).await;
+    assert_eq!((forged.status, store.app_passwords(provider.anna.sub).await.unwrap().passwords.len()), (400, 1));
+    let done = send(&browser, &again, &[("revoke", &id(&again))]).await;
+    assert!(done.text().contains("was revoked") && !done.text().contains("dizüstü"), "{done:?}");
+    provider.sealgate.audit.write(store).await.unwrap();
+    for kind in [AuditKind::AppPasswordCreated, AuditKind::AppPasswordRevoked] {
+        let filter = AuditFilter { subject: Some(provider.anna.sub), kinds: vec![kind], ..AuditFilter::default() };
+        let found = store.audit_page(&filter, None, 10).await.unwrap().records;
+        assert_eq!((found.len(), found[0].event.app.as_deref()), (1, Some("git")), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_will_not_do_is_refused() {
+    let provider = Provider::with(APPS).await;
+    let browser = with_anna(&provider).await;
+    for name in ["", " ", "a\u{202e}b", &"x".repeat(61)] {
+        let page = make(&browser, "git", name).await;
+        assert!(page.text().contains("1 to 60 characters") && shown(&page).is_none(), "{name:?}: {page:?}");
+    }
+    for app in ["wiki", "nothing", ""] {
+        assert_eq!(make(&browser, app, "x").await.status, 400, "{app}");
+    }
+    for number in 0..MOST_APP_PASSWORDS {
+        assert!(shown(&make(&browser, "git", &format!("program {number}")).await).is_some(), "{number}");
+    }
+    let page = make(&browser, "git", "one more").await;
+    assert!(page.text().contains("as many application passwords as you can") && shown(&page).is_none());
+}
+
+#[tokio::test]
+async fn the_page_asks_for_a_sign_in_that_is_not_long_ago() {
+    let provider = Provider::with(APPS).await;
+    let browser = with_anna(&provider).await;
+    provider.wait(15 * 60);
+    let page = browser.get(PAGE).await;
+    assert_eq!(page.status, 200);
+    provider.wait(14 * 60);
+    // What was opened in time can be sent.
+    assert!(shown(&send(&browser, &page, &[("app", "git"), ("name", "x")]).await).is_some());
+    let login = browser.open(PAGE).await;
+    assert!(is_login(&login), "{login:?}");
+    provider.wait(2 * 60);
+    assert!(is_login(&send(&browser, &page, &[("app", "git"), ("name", "y")]).await));
+    let back = browser.sign_in(&login, "anna@example.test").await;
+    assert!(back.text().contains("id=\"app-password-make\""), "{back:?}");
+}
+
+#[tokio::test]
+async fn a_new_password_of_the_account_ends_them() {
+    let provider = Provider::with(APPS).await;
+    let browser = with_anna(&provider).await;
+    make(&browser, "git", "x").await;
+    let page = browser.get("/account/password").await;
+    let new = "a longer password than before";
+    browser.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
+    assert_eq!(provider.sealgate.store.app_passwords(provider.anna.sub).await.unwrap().passwords, []);
+}
+
+#[tokio::test]
+async fn where_no_application_takes_any_the_menu_has_no_such_page() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    assert!(!browser.get("/account").await.text().contains(PAGE));
+    assert!(browser.get(PAGE).await.text().contains("No application takes"));
+}

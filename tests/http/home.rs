@@ -1,0 +1,97 @@
+//! The page of applications at the issuer's root.
+
+use crate::steps::with_anna;
+use crate::support::{Provider, is_login};
+
+const APPS: &str = r#"
+    [[app]]
+    name = "wiki"
+    title = "Bilgi <Bankası>"
+    description = "What we know"
+    host = "wiki.test"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app]]
+    name = "ledger"
+    host = "ledger.test"
+    upstreams = ["http://127.0.0.1:8082"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    groups = ["accounting"]
+    [[app.route]]
+    path = "/static/"
+    access = "public"
+    [[app]]
+    name = "shop"
+    host = "shop.test"
+    upstreams = ["http://127.0.0.1:8083"]
+    [[app.route]]
+    path = "/orders/"
+    access = "signed_in"
+    users = ["anna@example.test"]
+    max_age_seconds = 60
+    [[app]]
+    name = "api"
+    host = "api.test"
+    upstreams = ["http://127.0.0.1:8084"]
+    [[app.route]]
+    path = "/"
+    access = "bearer"
+    [[app]]
+    name = "site"
+    host = "site.test"
+    url = "https://site.test:8443"
+    upstreams = ["http://127.0.0.1:8085"]
+    [[app.route]]
+    path = "/"
+    access = "public"
+"#;
+
+#[tokio::test]
+async fn it_shows_what_somebody_may_open_and_nothing_else() {
+    let provider = Provider::with(APPS).await;
+    let browser = provider.browser();
+    let login = browser.open("/").await;
+    assert!(is_login(&login), "{login:?}");
+    let home = browser.sign_in(&login, "ben@example.test").await;
+    assert!(home.status == 200 && home.text().contains("Your applications"), "{home:?}");
+    let links = |page: &str| -> Vec<String> {
+        let parts = page.split("<p class=\"name\"><a href=\"").skip(1);
+        parts.map(|part| part.split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(links(home.text()), ["https://wiki.test/", "https://site.test:8443/"]);
+    assert!(home.text().contains("Bilgi &#60;Bankası&#62;") && home.text().contains("What we know"), "{home:?}");
+    // What a verified address or a group opens, it shows too.
+    let anna = with_anna(&provider).await;
+    assert_eq!(
+        links(anna.get("/").await.text()),
+        ["https://wiki.test/", "https://shop.test/orders/", "https://site.test:8443/"]
+    );
+    let join = |user: &mut sealgate::protocol::user::User| _ = user.groups.insert("accounting".into());
+    provider.sealgate.store.change_user(provider.anna.sub, join).await.unwrap();
+    assert!(links(anna.get("/").await.text()).contains(&"https://ledger.test/".to_owned()));
+    let turkish = anna.get("/?lang=tr").await;
+    assert!(turkish.text().contains("Uygulamalarınız"), "{turkish:?}");
+    assert_eq!(anna.get("/oauth/icons/wiki").await.status, 404, "it has none");
+}
+
+#[tokio::test]
+async fn where_an_application_has_the_issuers_host_its_root_is_the_applications() {
+    let shared = APPS.replace("host = \"wiki.test\"", "host = \"id.test\"");
+    let provider = Provider::with(&shared).await;
+    provider.get("/").await.assert_error(404, "not_found");
+    let anna = with_anna(&provider).await;
+    assert!(!anna.get("/account").await.text().contains("href=\"/\""));
+    // The page itself is not reached past that.
+    assert_eq!(anna.get("/").await.status, 404);
+}
+
+#[tokio::test]
+async fn somebody_who_may_open_nothing_is_told_so() {
+    let provider = Provider::new().await;
+    let anna = with_anna(&provider).await;
+    assert!(anna.get("/").await.text().contains("no application that you may open"));
+}
