@@ -12,6 +12,7 @@ pub mod cookie;
 pub mod edge;
 pub mod endpoint;
 pub mod expiry;
+mod fields;
 pub mod gateway;
 pub mod house;
 pub mod issuer;

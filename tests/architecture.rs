@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("ambient", &["log", "protocol"]),
-    ("config", &["protocol"]),
+    ("fields", &[]),
+    ("config", &["fields", "protocol"]),
     ("log", &["config"]),
     ("memory", &[]),
     ("attestation", &["config", "protocol", "signer", "web"]),
@@ -60,8 +61,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
-            "protocol", "ambient", "bearer", "config", "cookie", "limiter", "metrics", "origin", "page", "sealgate",
-            "store", "trust",
+            "protocol", "ambient", "bearer", "config", "cookie", "fields", "limiter", "metrics", "origin", "page",
+            "sealgate", "store", "trust",
         ],
     ),
     ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),

@@ -25,6 +25,8 @@ mod foreign_tokens;
 mod forward_auth;
 #[path = "gateway/forwarding.rs"]
 mod forwarding;
+#[path = "gateway/identity_headers.rs"]
+mod identity_headers;
 #[path = "gateway/kept_form.rs"]
 mod kept_form;
 #[path = "support/meddler.rs"]

@@ -1,8 +1,10 @@
 //! A protected application, the hosts that it answers on, and its rules.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderName;
 use url::Url;
 
 use super::Tls;
@@ -40,8 +42,8 @@ pub struct App {
     pub clients: Option<Vec<ClientId>>,
     /// The other issuers whose bearer tokens are taken, by our names for them.
     pub trusted_issuers: Vec<String>,
-    /// How the application is told who somebody is.
-    pub identity: Identity,
+    /// How the application is told who somebody is. Each request on its way has a part in it.
+    pub identity: Arc<Identity>,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
     pub preserve_host: bool,
     /// Requests that may be under way at the application at once; further ones wait.
@@ -143,8 +145,12 @@ pub struct UpstreamTls {
 }
 
 /// How an application is told who somebody is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
+    /// The headers that say it, each with what it says. No client can write one of them.
+    pub headers: Vec<(HeaderName, IdentityValue)>,
+    /// Headers that pass as the client sent them, although some application would be told by them who somebody is.
+    pub pass: Vec<HeaderName>,
     /// Whether it gets a signed assertion.
     pub assertion: bool,
     /// What becomes of `Authorization`.
@@ -157,13 +163,37 @@ pub struct Identity {
 
 impl Default for Identity {
     fn default() -> Self {
+        let headers = [
+            (HeaderName::from_static("x-forwarded-email"), IdentityValue::Email),
+            (HeaderName::from_static("x-forwarded-groups"), IdentityValue::Groups),
+            (HeaderName::from_static("x-forwarded-name"), IdentityValue::Name),
+            (HeaderName::from_static("x-forwarded-user"), IdentityValue::Sub),
+        ];
         Self {
+            headers: headers.into(),
+            pass: Vec::new(),
             assertion: false,
             authorization: Authorization::Pass,
             names: Names::AsciiPercent,
             groups_delimiter: GroupsDelimiter::Comma,
         }
     }
+}
+
+/// What a header says of somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityValue {
+    /// Their `sub`, which never changes and is never given to somebody else; of somebody whom another issuer knows, our name
+    /// for that issuer, a colon and their name there.
+    Sub,
+    /// Their address.
+    Email,
+    /// Their username; without one, their address, or the `sub` where there is no address either.
+    Username,
+    /// Their full name.
+    Name,
+    /// Their groups.
+    Groups,
 }
 
 /// What becomes of a request's `Authorization` on its way to the application.

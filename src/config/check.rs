@@ -4,6 +4,7 @@
 
 mod address;
 mod apps;
+mod identity;
 mod tls;
 mod trusted_issuers;
 

@@ -265,7 +265,9 @@ fn changed_keys(old: &App, new: &App) -> Vec<String> {
         read_timeout: "read_timeout_seconds" Live,
         write_timeout: "write_timeout_seconds" Live,
     });
-    compare!(found, "", old.identity, &new.identity, Identity {
+    compare!(found, "", old.identity, new.identity.as_ref(), Identity {
+        headers: "identity_headers" Live,
+        pass: "pass_headers" Live,
         assertion: "assertion" Live,
         authorization: "authorization" Live,
         names: "names" Live,

@@ -181,6 +181,31 @@ impl<'r, 't> Section<'r, 't> {
         Some(elements.iter().filter_map(|found| self.read_text(found, allowed, &mut read)).collect())
     }
 
+    /// A table whose keys are names that the operator chooses, each with a text; `read` gets both. What it refuses is left out.
+    /// None when the table is absent or wrong.
+    pub(super) fn named_texts<T>(
+        &mut self,
+        key: &'static str,
+        allowed: &str,
+        mut read: impl FnMut(&str, &str) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        let found = self.take(key)?;
+        let DeValue::Table(entries) = found.value else {
+            self.wrong_type(&found, allowed);
+            return None;
+        };
+        if entries.is_empty() {
+            self.fault(key, &format!("is empty; {allowed}, or leave it out"));
+        }
+        let entry = |(name, value): (Spanned<DeString<'t>>, Spanned<DeValue<'t>>)| {
+            let line = self.reading.position(name.span().start).0;
+            let name = name.into_inner();
+            let found = Found { path: format!("{}.{name}", found.path), line, value: value.into_inner() };
+            self.read_text(&found, allowed, |text| read(&name, text))
+        };
+        Some(entries.into_iter().filter_map(entry).collect())
+    }
+
     /// A list of texts that has an element, where it is there at all.
     pub(super) fn some_texts<T>(
         &mut self,

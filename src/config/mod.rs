@@ -10,6 +10,7 @@ mod fault;
 mod file;
 mod issuer;
 mod look;
+mod preset;
 mod trusted_issuer;
 
 use std::collections::BTreeSet;
@@ -24,8 +25,8 @@ use crate::protocol::key_life::KeyTimes;
 use crate::protocol::rate_limit::RateLimit;
 
 pub use app::{
-    Access, App, Authorization, Caching, GroupsDelimiter, Identity, Names, Person, Route, Upstream, UpstreamTls,
-    host_name,
+    Access, App, Authorization, Caching, GroupsDelimiter, Identity, IdentityValue, Names, Person, Route, Upstream,
+    UpstreamTls, host_name,
 };
 pub use difference::Difference;
 pub use disk::not_after;

@@ -12,9 +12,9 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
-use crate::config::Config;
+use crate::config::{Config, Identity};
 use crate::gateway::answer::Answer;
-use crate::gateway::headers::{Rewrite, WHO};
+use crate::gateway::headers::{ASSERTION, Rewrite};
 use crate::gateway::visit::Body;
 use crate::gateway::{Decision, Gateway};
 use crate::origin::Origin;
@@ -104,7 +104,10 @@ pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts)
         as_a_program(&mut asked.headers);
     }
     match gateway.admit_with(sealgate, &asked, Body::Away).await {
-        Decision::Forward(permit) => permitted(&asked.headers, &permit.rewrite(&asked), in_place),
+        Decision::Forward(permit) => {
+            let told = gateway.gates.get(app).map(|gate| gate.app.identity.as_ref());
+            permitted(&asked.headers, &permit.rewrite(&asked), told, in_place)
+        }
         Decision::Answer(response) => refused(response, relays),
         // Never decided on a request whose body is the proxy's.
         Decision::ReadForm => Answer::empty(StatusCode::INTERNAL_SERVER_ERROR).into_response(),
@@ -199,14 +202,21 @@ fn as_a_program(headers: &mut HeaderMap) {
 
 /// All that the proxy needs to carry the request on. Each header is there, empty where it has nothing to say, so that a proxy
 /// that copies them leaves nothing of what its client wrote.
-fn permitted(headers: &HeaderMap, rewrite: &Rewrite, in_place: bool) -> Response<Bytes> {
+fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&Identity>, in_place: bool) -> Response<Bytes> {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
     let mut answer = Answer::empty(StatusCode::OK);
-    for name in WHO {
-        answer = answer.and(name.clone(), set(&name).unwrap_or_else(empty));
+    let named = told.into_iter().flat_map(|identity| &identity.headers).map(|(name, _)| name);
+    for name in named.clone().cloned().chain([ASSERTION]) {
+        let value = set(&name).unwrap_or_else(empty);
+        answer = answer.and(name, value);
     }
-    for name in NOBODYS {
+    // What other applications are told, and this one is not, its client may have written.
+    let usual = Identity::default();
+    for (name, _) in usual.headers.iter().filter(|(name, _)| !named.clone().any(|named| named == name)) {
+        answer = answer.and(name.clone(), empty());
+    }
+    for name in NOBODYS.into_iter().filter(|name| !named.clone().any(|named| named == name)) {
         answer = answer.and(name, empty());
     }
     for (name, cleaned) in CLEANED {

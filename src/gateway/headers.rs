@@ -1,30 +1,27 @@
 //! What an application sees of a request: identity headers that only we can have written, no cookie and no token of
 //! ours, and the client's address as far as we know it. Pure.
 
+use std::sync::Arc;
+
 use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderName};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::{self, Access, Authorization, Caching, Route};
+use crate::config::{self, Access, Authorization, Caching, IdentityValue, Route};
 use crate::cookie;
+use crate::fields;
 use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::gateway::encoding::{written, written_group};
-use crate::gateway::fields;
 use crate::gateway::who::Who;
 use crate::origin::Origin;
 
-const USER: HeaderName = HeaderName::from_static("x-forwarded-user");
-const EMAIL: HeaderName = HeaderName::from_static("x-forwarded-email");
-const NAME: HeaderName = HeaderName::from_static("x-forwarded-name");
-const GROUPS: HeaderName = HeaderName::from_static("x-forwarded-groups");
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
-/// The headers that say who somebody is.
-pub(super) const WHO: [HeaderName; 5] = [USER, EMAIL, NAME, GROUPS, ASSERTION];
+/// What has the signed assertion.
+pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-assertion");
 
 /// The longest list of groups that is sent, bytes: most servers take 8 KiB for all headers together.
 const LONGEST_GROUPS: usize = 4096;
@@ -46,7 +43,7 @@ pub struct Rewrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
-    authorization: Authorization,
+    format: Arc<config::Identity>,
     /// Whether the request's `Authorization` holds a bearer token that told who it is, or any access token of ours: it has no
     /// work to do further on.
     spent: bool,
@@ -67,14 +64,8 @@ pub(super) enum Unwritable {
 
 impl Identity {
     /// Of nobody.
-    pub(super) fn nobody(format: config::Identity) -> Self {
-        Self {
-            headers: Vec::new(),
-            authorization: format.authorization,
-            spent: false,
-            methods_ruled: false,
-            private: false,
-        }
+    pub(super) fn nobody(format: &Arc<config::Identity>) -> Self {
+        Self { headers: Vec::new(), format: Arc::clone(format), spent: false, methods_ruled: false, private: false }
     }
 
     /// Of somebody known. What they do not have (a name, groups) has no header.
@@ -82,25 +73,16 @@ impl Identity {
     /// # Errors
     /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
     /// person may do.
-    pub(super) fn of(who: Who<'_>, format: config::Identity) -> Result<Self, Unwritable> {
-        let delimiter = format.groups_delimiter.as_char();
-        let groups: Option<Vec<Vec<u8>>> =
-            who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
-        let groups = groups.ok_or(Unwritable::Letters)?.join([delimiter as u8].as_slice());
-        if groups.len() > LONGEST_GROUPS {
-            return Err(Unwritable::TooLong);
-        }
-        let values = [
-            (USER, who.name().into_bytes()),
-            (EMAIL, who.email().and_then(|(email, _)| written(email, format.names, None)).unwrap_or_default()),
-            (NAME, written(who.full_name(), format.names, Some(b'?')).unwrap_or_default()),
-            (GROUPS, groups),
-        ];
-        let values = values.into_iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, value)| {
+    pub(super) fn of(who: Who<'_>, format: &Arc<config::Identity>) -> Result<Self, Unwritable> {
+        let mut headers = Vec::with_capacity(format.headers.len() + 2);
+        for (name, value) in &format.headers {
+            let value = value_of(who, *value, format)?;
             // No encoding leaves controls, and all else every header may have.
-            HeaderValue::from_bytes(&value).ok().map(|value| (name, value))
-        });
-        Ok(Self { headers: values.collect(), ..Self::nobody(format) })
+            if let Some(value) = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty()) {
+                headers.push((name.clone(), value));
+            }
+        }
+        Ok(Self { headers, ..Self::nobody(format) })
     }
 
     /// The same, known by a token that came with the request.
@@ -125,13 +107,37 @@ impl Identity {
         if let Ok(value) = HeaderValue::from_str(assertion) {
             self.headers.push((ASSERTION, value));
         }
-        if self.authorization == Authorization::Replace
+        if self.format.authorization == Authorization::Replace
             && let Ok(value) = HeaderValue::try_from(format!("Bearer {assertion}"))
         {
             self.headers.push((AUTHORIZATION, value));
         }
         self
     }
+}
+
+/// What a header says of somebody; nothing where they do not have it, or the encoding lacks a letter of what they are known by.
+fn value_of(who: Who<'_>, value: IdentityValue, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {
+    let address = || who.email().and_then(|(email, _)| written(email, format.names, None));
+    Ok(match value {
+        IdentityValue::Sub => who.name().into_bytes(),
+        IdentityValue::Email => address().unwrap_or_default(),
+        // An address has an @ in it and the name of another issuer's person a colon: no username has.
+        IdentityValue::Username => {
+            let username = who.username().and_then(|username| written(username, format.names, None));
+            username.or_else(address).or_else(|| written(&who.name(), format.names, None)).unwrap_or_default()
+        }
+        IdentityValue::Name => written(who.full_name(), format.names, Some(b'?')).unwrap_or_default(),
+        IdentityValue::Groups => groups_of(who, format)?,
+    })
+}
+
+fn groups_of(who: Who<'_>, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {
+    let delimiter = format.groups_delimiter.as_char();
+    let groups: Option<Vec<Vec<u8>>> =
+        who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
+    let groups = groups.ok_or(Unwritable::Letters)?.join([delimiter as u8].as_slice());
+    if groups.len() > LONGEST_GROUPS { Err(Unwritable::TooLong) } else { Ok(groups) }
 }
 
 /// The changes to a request, and to its answer.
@@ -143,10 +149,14 @@ pub(super) fn rewrite(
     cors: &Cors,
 ) -> Rewrite {
     let headers = &head.headers;
-    let goes = |name: &&HeaderName| fields::goes(name, headers, identity.methods_ruled);
+    let format = identity.format.as_ref();
+    // The name is in lower case, as these are.
+    let ours = |name: &str| format.headers.iter().any(|(own, _)| own.as_str() == name);
+    let terms = fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
+    let goes = |name: &&HeaderName| fields::goes(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
     let mut set = identity.headers.clone();
-    if identity.spent || identity.authorization != Authorization::Pass {
+    if identity.spent || format.authorization != Authorization::Pass {
         remove.push(AUTHORIZATION);
     }
     match cookies(headers) {
@@ -247,13 +257,13 @@ mod tests {
     }
 
     fn of(user: &User) -> Result<Identity, Unwritable> {
-        Identity::of(Who::Ours(user), config::Identity::default())
+        Identity::of(Who::Ours(user), &Arc::default())
     }
 
     /// The headers of this person in another encoding, as the bytes that arrive.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
         let format = config::Identity { names, groups_delimiter: delimiter, ..config::Identity::default() };
-        Ok(arrive(&[], &Identity::of(Who::Ours(user), format)?))
+        Ok(arrive(&[], &Identity::of(Who::Ours(user), &Arc::new(format))?))
     }
 
     fn anna() -> Identity {
@@ -322,18 +332,18 @@ mod tests {
     #[test]
     fn authorization_passes_or_goes_or_is_replaced() {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
-        let format = |authorization| config::Identity { authorization, ..config::Identity::default() };
+        let format = |authorization| Arc::new(config::Identity { authorization, ..config::Identity::default() });
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::of(Who::Ours(&anna), format(Authorization::Strip)).unwrap();
+        let stripped = Identity::of(Who::Ours(&anna), &format(Authorization::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced = Identity::of(Who::Ours(&anna), format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
+        let replaced = Identity::of(Who::Ours(&anna), &format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);
         assert_eq!(
             (&headers["authorization"], &headers["x-sealgate-assertion"]),
             (&HeaderValue::from_static("Bearer a.b.c"), &HeaderValue::from_static("a.b.c"))
         );
         // Nobody's request carries a stranger's header into an application that takes it for ours.
-        let nobody = Identity::nobody(format(Authorization::Replace));
+        let nobody = Identity::nobody(&format(Authorization::Replace));
         assert!(!arrive(&basic, &nobody).contains_key("authorization"));
     }
 
@@ -383,7 +393,7 @@ mod tests {
             "x_request_id",
         ];
         let fields: Vec<(&str, &[u8])> = spellings.iter().map(|name| (*name, b"forged".as_slice())).collect();
-        let headers = arrive(&fields, &Identity::nobody(config::Identity::default()));
+        let headers = arrive(&fields, &Identity::nobody(&Arc::default()));
         assert!(headers.values().all(|value| value != "forged"), "{headers:?}");
         let names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(names.len(), 4, "{names:?}");

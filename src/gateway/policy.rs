@@ -167,7 +167,7 @@ pub(super) struct Wish<'a> {
 /// # Errors
 /// Why not.
 pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
-    let (rule, format) = (wish.rule, wish.app.identity);
+    let (rule, format) = (wish.rule, &wish.app.identity);
     let (who, at, acr) = match (rule.access, visitor) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
         (Access::Public, _) => return Ok(permit(wish, Identity::nobody(format))),

@@ -11,7 +11,7 @@ use site::{Kind, Site, exchange, raw, status};
 pub(crate) use site::{cache, nginx};
 
 /// Header names of which a client's value reaches no application, in spellings that fold to one another too.
-const FORGED: [&str; 33] = [
+const FORGED: [&str; 44] = [
     "X-Forwarded-User",
     "X-Forwarded-Email",
     "X-Forwarded-Name",
@@ -45,6 +45,17 @@ const FORGED: [&str; 33] = [
     "X-Forwarded-Prefix",
     "X-Rewrite-URL",
     "Proxy",
+    "Remote-User",
+    "Remote-Groups",
+    "X-Remote-User",
+    "X-Auth-Request-User",
+    "X-Auth-Request-Email",
+    "X-WEBAUTH-USER",
+    "X-WEBAUTH-ROLE",
+    "X-Authenticated-User",
+    "X-User",
+    "X-User-Id",
+    "SSL-Client-S-DN",
 ];
 
 /// What the application received under this name, in any spelling.

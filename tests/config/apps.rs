@@ -386,3 +386,53 @@ fn what_people_read_of_an_application_is_one_line_that_they_see() {
     }
     starts(&fault(&app(&format!("description = \"{}\"", "x".repeat(201)))), "app[0].description: ");
 }
+
+#[test]
+fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
+    use sealgate::config::{Authorization, IdentityValue, Names};
+    let with = |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
+    let headers = |lines: &str| {
+        let app = parse(&with(lines)).apps.remove(0);
+        app.identity.headers.iter().map(|(name, value)| (name.to_string(), *value)).collect::<Vec<_>>()
+    };
+    let named = |list: &[(&str, IdentityValue)]| {
+        list.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect::<Vec<_>>()
+    };
+    assert_eq!(headers("")[3], ("x-forwarded-user".to_owned(), IdentityValue::Sub));
+    let own = "identity_headers = { X-WEBAUTH-USER = \"username\", Remote-User = \"email\" }";
+    let expected = named(&[("remote-user", IdentityValue::Email), ("x-webauth-user", IdentityValue::Username)]);
+    assert_eq!(headers(own), expected);
+    // What stands beside a preset wins.
+    assert_eq!(headers(&format!("preset = \"grafana\"\n{own}")), expected);
+    assert_eq!(headers("preset = \"radicale\""), named(&[("x-remote-user", IdentityValue::Username)]));
+    let grafana = parse(&with("preset = \"grafana\"\nauthorization = \"strip\"")).apps.remove(0).identity;
+    assert_eq!((grafana.names, grafana.authorization), (Names::Utf8, Authorization::Strip));
+    starts(
+        &fault(&with("preset = \"grafena\"")),
+        "app[0].preset: \"grafena\" is no preset; write one of \"dokuwiki\", ",
+    );
+    for (lines, start) in [
+        ("identity_headers = {}", "app[0].identity_headers: is empty; "),
+        ("identity_headers = \"Remote-User\"", "app[0].identity_headers: is a string; "),
+        ("identity_headers = { Remote-User = \"mail\" }", "app[0].identity_headers.Remote-User: \"mail\" is nothing "),
+        (
+            "identity_headers = { Remote_User = \"sub\" }",
+            "app[0].identity_headers.Remote_User: \"Remote_User\" is no header's",
+        ),
+        ("identity_headers = { Cookie = \"sub\" }", "app[0].identity_headers.Cookie: \"Cookie\" means something else"),
+        ("identity_headers = { X-Forwarded-For = \"sub\" }", "app[0].identity_headers.X-Forwarded-For: "),
+        ("identity_headers = { X-Sealgate-Assertion = \"sub\" }", "app[0].identity_headers.X-Sealgate-Assertion: "),
+        (
+            "identity_headers = { X-A = \"sub\", x-a = \"sub\" }",
+            "app[0].identity_headers.x-a: \"x-a\" stands here already",
+        ),
+        ("pass_headers = [\"X-Forwarded-User\"]", "app[0].pass_headers[0]: \"X-Forwarded-User\" tells of the way"),
+        ("pass_headers = [\"X_User\"]", "app[0].pass_headers[0]: \"X_User\" is no header's name"),
+        (
+            "preset = \"radicale\"\npass_headers = [\"X-Remote-User\"]",
+            "app[0].pass_headers[0]: \"X-Remote-User\" says who somebody is",
+        ),
+    ] {
+        starts(&fault(&with(lines)), start);
+    }
+}

@@ -98,7 +98,8 @@ fn every_key_of_the_file_has_a_name_here() {
     for key in config::known_keys() {
         let name = key.rsplit('.').next().unwrap();
         // Tables, and what is compared as one with the table that it stands in.
-        let parts = ["app.route.", "app.upstream_tls.", "server.tls.", "trusted_issuer.", "pages.accent_dark"];
+        let parts =
+            ["app.route.", "app.upstream_tls.", "server.tls.", "trusted_issuer.", "pages.accent_dark", "app.preset"];
         let whole = parts.iter().any(|part| key.starts_with(part));
         let table = config::known_keys().iter().any(|other| other.starts_with(&format!("{key}.")));
         let said = [format!("\"{name}\""), format!(".{name}\"")].iter().any(|said| source.contains(said));

@@ -56,7 +56,10 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
             for (key, value) in table {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 keys.insert(path.clone());
-                collect(&path, value, keys);
+                // What stands in this table are headers' names.
+                if path != "app.identity_headers" {
+                    collect(&path, value, keys);
+                }
             }
         }
         toml::Value::Array(values) => values.iter().for_each(|value| collect(path, value, keys)),

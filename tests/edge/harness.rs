@@ -311,7 +311,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         audience: None,
         clients: None,
         trusted_issuers: Vec::new(),
-        identity: sealgate::config::Identity::default(),
+        identity: std::sync::Arc::default(),
         preserve_host: true,
         max_requests: 1024,
         max_requests_per_client: 128,

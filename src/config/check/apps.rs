@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::identity::identity;
 use super::{address, tls};
 use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{
-    Access, App, Authorization, Caching, GroupsDelimiter, Identity, Issuer, Names, Person, Route, Upstream,
-};
+use crate::config::{Access, App, Caching, Issuer, Person, Route, Upstream};
 use crate::protocol::client::ClientId;
 use crate::protocol::profile::is_line;
 use crate::protocol::scope::ScopeValue;
@@ -105,7 +105,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         if known { Ok(text.to_owned()) } else { Err(problem()) }
     });
     let trusted_issuers = trusted_issuers.unwrap_or_default();
-    let identity = identity(&mut section);
+    let identity = Arc::new(identity(&mut section));
     let preserve_host = section.flag("preserve_host", true);
     let max_requests = section.number("max_requests", 1024, 1..=1_000_000);
     let max_requests_per_client = section.number("max_requests_per_client", max_requests.min(128), 1..=1_000_000);
@@ -149,35 +149,6 @@ fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
         return Err(format!("{} is Sealgate's own socket; write the application's", path.display()));
     }
     Ok(path)
-}
-
-fn identity(app: &mut Section<'_, '_>) -> Identity {
-    let defaults = Identity::default();
-    let assertion = app.flag("assertion", defaults.assertion);
-    let authorizations =
-        [("pass", Authorization::Pass), ("strip", Authorization::Strip), ("replace", Authorization::Replace)];
-    let authorization = app.choice("authorization", &authorizations).unwrap_or(defaults.authorization);
-    if authorization == Authorization::Replace && !assertion {
-        app.fault("authorization", "\"replace\" sends the signed assertion; write assertion = true, or another word");
-    }
-    let names = [
-        ("ascii-percent", Names::AsciiPercent),
-        ("utf8", Names::Utf8),
-        ("iso-8859-9", Names::Iso8859_9),
-        ("base64url", Names::Base64url),
-    ];
-    let delimiters = [
-        (",", GroupsDelimiter::Comma),
-        (";", GroupsDelimiter::Semicolon),
-        ("|", GroupsDelimiter::Bar),
-        (" ", GroupsDelimiter::Space),
-    ];
-    Identity {
-        assertion,
-        authorization,
-        names: app.choice("names", &names).unwrap_or(defaults.names),
-        groups_delimiter: app.choice("groups_delimiter", &delimiters).unwrap_or(defaults.groups_delimiter),
-    }
 }
 
 /// Browsers leave the scheme's own port out, so a host with that port would never be asked for.

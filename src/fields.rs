@@ -1,4 +1,4 @@
-//! Which fields of a client's head go no further, and which may stand once only. Pure.
+//! Which fields of a client's head go no further to an application, and which may stand once only. Pure.
 //!
 //! An application that believes one of these names believes it from us, or from nobody. CGI and its heirs (WSGI, PSGI, Rack,
 //! PHP) make `HTTP_X_REAL_IP` of `X-Real-IP` and of `X_Real_IP` alike, and some servers fold every character that is no letter
@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-/// What the names begin with that are ours or another proxy's to say, of those that begin with `x-`.
-const PREFIXES: &[&str] = &[
+/// What the names begin with that tell of the way that a request came, of those that begin with `x-`.
+const WAY_PREFIXES: &[&str] = &[
     // Ours.
     "x-sealgate-",
     // Who somebody is, where they come from, and which address they asked for: `-User`, `-For`, `-Scheme`, `-Ssl`, `-Uri`,
@@ -28,10 +28,10 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// The like of those that do not.
-const OTHER_PREFIXES: &[&str] = &["ssl-client-", "wl-proxy-"];
+const OTHER_WAY_PREFIXES: &[&str] = &["ssl-client-", "wl-proxy-"];
 
 /// Further ones, whole.
-const EXTENSIONS: &[&str] = &[
+const WAY: &[&str] = &[
     "x-request-id",
     // The client's address.
     "x-real-ip",
@@ -57,10 +57,14 @@ const EXTENSIONS: &[&str] = &[
     // Certificates.
     "x-client-cert",
     "x-client-certificate",
+    "x-client-dn",
+    "x-client-s-dn",
+    "x-client-subject",
+    "x-client-verify",
 ];
 
 /// Those that do not.
-const OTHERS: &[&str] = &[
+const OTHER_WAY: &[&str] = &[
     "forwarded",
     "forwarded-for",
     "client-ip",
@@ -73,6 +77,8 @@ const OTHERS: &[&str] = &[
     "cloudfront-forwarded-proto",
     "proxy-client-ip",
     "front-end-https",
+    "remote-addr",
+    "remote-host",
     // The variables of CGI, as names.
     "http-client-ip",
     "http-x-forwarded-for",
@@ -82,6 +88,114 @@ const OTHERS: &[&str] = &[
     "client-cert",
     "client-cert-chain",
 ];
+
+/// What the names begin with by which an application may be told who somebody is, of those that begin with `x-`: by other
+/// gates and servers, in whose place we are.
+const WHO_PREFIXES: &[&str] = &[
+    "x-remote-",
+    // oauth2-proxy.
+    "x-auth-request-",
+    "x-auth-user-",
+    // Grafana, Gitea.
+    "x-webauth-",
+    "x-authenticated-",
+    "x-user-",
+    "x-authentik-",
+    "x-authelia-",
+    "x-pomerium-",
+    "x-vouch-",
+    "x-sso-",
+    "x-shib-",
+    "x-proxy-remote-",
+    // Kong.
+    "x-consumer-",
+    "x-credential-",
+    // Google's, Microsoft's and Amazon's.
+    "x-goog-authenticated-user-",
+    "x-goog-iap-",
+    "x-ms-client-principal-",
+    "x-ms-token-",
+    "x-amzn-oidc-",
+];
+
+/// The like of those that do not.
+const OTHER_WHO_PREFIXES: &[&str] = &[
+    // Authelia, Caddy, Apache's variables.
+    "remote-",
+    "http-remote-",
+    "redirect-remote-",
+    "proxy-remote-",
+    "authenticated-",
+    "cf-access-",
+    "tailscale-",
+    // mod_auth_openidc, mod_auth_mellon, Shibboleth.
+    "oidc-",
+    "mellon-",
+    "shib-",
+    // IBM's WebSEAL, SiteMinder, Oracle's.
+    "iv-",
+    "sm-",
+    "oam-",
+    // IIS.
+    "ms-aspnetcore-",
+];
+
+/// Further ones, whole.
+const WHO: &[&str] = &[
+    "x-userid",
+    "x-username",
+    "x-userinfo",
+    "x-email",
+    "x-group",
+    "x-groups",
+    "x-role",
+    "x-roles",
+    "x-login",
+    "x-principal",
+    "x-subject",
+    "x-auth-username",
+    "x-auth-userid",
+    "x-auth-email",
+    "x-auth-name",
+    "x-auth-group",
+    "x-auth-groups",
+    "x-auth-role",
+    "x-auth-roles",
+    "x-auth-subject",
+    "x-id-token",
+    "x-jwt-assertion",
+    "x-endpoint-api-userinfo",
+    "x-apigateway-api-userinfo",
+    "x-anonymous-consumer",
+    "x-proxy-user",
+    "x-proxyuser",
+    "x-iis-windowsauthtoken",
+];
+
+/// Those that do not.
+const OTHER_WHO: &[&str] = &[
+    "user",
+    "user-id",
+    "user-name",
+    "user-email",
+    "user-groups",
+    "userid",
+    "username",
+    "auth-user",
+    "auth-type",
+    "logon-user",
+    "proxy-user",
+    "eppn",
+    "upn",
+    "persistent-id",
+    "targeted-id",
+    "affiliation",
+    "unscoped-affiliation",
+    "entitlement",
+];
+
+/// One that begins like those and says something else.
+const NOBODY: &str = "x-user-agent";
 
 /// Names by which some frameworks let a client say which method it means. They go where a rule looks at methods.
 const METHOD_OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override"];
@@ -116,7 +230,7 @@ const STANDARD: &[&str] = &[
 const STANDARD_PREFIXES: &[&str] = &["accept-", "access-control-", "content-", "if-", "sec-", "trace", "x-csrf"];
 
 /// Fields of which two would be two requests in one: we judge by one of them, and the application may read the other. Of
-/// `Authorization` the credentials speak ([`crate::gateway::credential`]).
+/// `Authorization` the gate's credentials speak.
 static SINGLE: [HeaderName; 12] = [
     http::header::PROXY_AUTHORIZATION,
     http::header::HOST,
@@ -133,7 +247,7 @@ static SINGLE: [HeaderName; 12] = [
 ];
 
 /// The first of the fields that may stand once only and stands more often.
-pub(super) fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
+pub(crate) fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
     // Hardly any request has two fields of one name, and this is known without a look at them.
     if headers.len() == headers.keys_len() {
         return None;
@@ -141,12 +255,27 @@ pub(super) fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
     SINGLE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
 }
 
-/// Whether a field of a client goes no further. With `methods_ruled` a rule of the application looks at methods.
-pub(super) fn goes(name: &HeaderName, headers: &HeaderMap, methods_ruled: bool) -> bool {
-    let name = name.as_str();
-    let listed = |name: &str| is_listed(name) || (methods_ruled && METHOD_OVERRIDES.contains(&name));
-    match folded(name) {
-        Cow::Borrowed(name) => listed(name),
+/// What one application has settled about fields of its requests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a, O> {
+    /// Whether a rule looks at methods.
+    pub methods_ruled: bool,
+    /// Whether this name, in lower case, is one under which we tell the application who somebody is.
+    pub ours: O,
+    /// Names that pass in this very spelling, although they may say who somebody is.
+    pub passed: &'a [HeaderName],
+}
+
+/// Whether a field of a client goes no further.
+pub(crate) fn goes(name: &HeaderName, headers: &HeaderMap, terms: &Terms<'_, impl Fn(&str) -> bool>) -> bool {
+    let listed = |name: &str| {
+        tells_of_the_way(name)
+            || tells_who(name)
+            || (terms.ours)(name)
+            || (terms.methods_ruled && METHOD_OVERRIDES.contains(&name))
+    };
+    match folded(name.as_str()) {
+        Cow::Borrowed(plain) => listed(plain) && !terms.passed.contains(name),
         // Either is taken for the other, and this is the one with the strange name.
         Cow::Owned(folded) => {
             folded.is_empty() || listed(&folded) || is_standard(&folded) || headers.contains_key(folded.as_str())
@@ -154,19 +283,35 @@ pub(super) fn goes(name: &HeaderName, headers: &HeaderMap, methods_ruled: bool) 
     }
 }
 
-fn is_listed(name: &str) -> bool {
+/// Whether a name, in lower case, tells of the way that a request came: nobody but us knows that.
+pub(crate) fn tells_of_the_way(name: &str) -> bool {
+    is_among(name, [WAY_PREFIXES, WAY], [OTHER_WAY_PREFIXES, OTHER_WAY])
+}
+
+/// Whether a name, in lower case, is one by which some application is told who somebody is.
+pub(crate) fn tells_who(name: &str) -> bool {
+    name != NOBODY && is_among(name, [WHO_PREFIXES, WHO], [OTHER_WHO_PREFIXES, OTHER_WHO])
+}
+
+/// Whether a name, in lower case, steers an exchange, or is the credential or the browser's own word.
+pub(crate) fn is_standard(name: &str) -> bool {
+    STANDARD.contains(&name) || STANDARD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a name has no character that some servers fold into another one.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty() && matches!(folded(name), Cow::Borrowed(_))
+}
+
+/// Most fields begin otherwise than these, and are compared with one half of them only.
+fn is_among(name: &str, extensions: [&[&str]; 2], others: [&[&str]; 2]) -> bool {
+    let [prefixes, names] = if name.starts_with("x-") { extensions } else { others };
     let begins = |prefix: &&str| name.strip_prefix(prefix.trim_end_matches('-')).is_some_and(ends_word);
-    // Most fields begin otherwise, and are compared with a few names only.
-    let (prefixes, names) = if name.starts_with("x-") { (PREFIXES, EXTENSIONS) } else { (OTHER_PREFIXES, OTHERS) };
     names.contains(&name) || prefixes.iter().any(begins)
 }
 
 fn ends_word(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('-')
-}
-
-fn is_standard(name: &str) -> bool {
-    STANDARD.contains(&name) || STANDARD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A name as servers read it that fold all but letters and digits: each into a dash, and none at either end.
@@ -187,7 +332,12 @@ mod tests {
     use super::*;
 
     fn passes(name: &str) -> bool {
-        !goes(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), false)
+        !goes(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &HeaderMap::new(), &terms(&[]))
+    }
+
+    /// Of an application that is told of people under a name of its own.
+    fn terms(passed: &[HeaderName]) -> Terms<'_, fn(&str) -> bool> {
+        Terms { methods_ruled: false, ours: |name| name == "x-staff", passed }
     }
 
     #[test]
@@ -217,8 +367,8 @@ mod tests {
         }
         // Nothing but its spelling tells it from the other one.
         let both = HeaderMap::from_iter([(HeaderName::from_static("x-custom"), HeaderValue::from_static("1"))]);
-        assert!(goes(&HeaderName::from_static("x_custom"), &both, false));
-        assert!(!goes(&HeaderName::from_static("x-custom"), &both, false));
+        assert!(goes(&HeaderName::from_static("x_custom"), &both, &terms(&[])));
+        assert!(!goes(&HeaderName::from_static("x-custom"), &both, &terms(&[])));
     }
 
     #[test]
@@ -240,12 +390,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_named_passes_in_its_own_spelling_only() {
+        let passed = [HeaderName::from_static("x-user-token"), HeaderName::from_static("x-staff-room")];
+        let goes = |name: &'static str| goes(&HeaderName::from_static(name), &HeaderMap::new(), &terms(&passed));
+        assert!(!goes("x-user-token"));
+        for name in ["x_user_token", "x-user_token", "x.user.token", "x-user-tokens", "x-staff", "x_staff"] {
+            assert!(goes(name), "{name}");
+        }
+        assert!(!goes("x-staff-room") && !goes("x-user-agent") && !goes("x-users"));
+    }
+
+    #[test]
+    fn the_documentation_has_the_whole_list() {
+        let docs = include_str!("../docs/gateway.md").to_ascii_lowercase();
+        for name in listed() {
+            let written = if name.ends_with('-') { format!("`{name}…`") } else { format!("`{name}`") };
+            assert!(docs.contains(&written), "docs/gateway.md does not name {written}");
+        }
+    }
+
+    fn listed() -> Vec<&'static str> {
+        let lists =
+            [WAY_PREFIXES, OTHER_WAY_PREFIXES, WAY, OTHER_WAY, WHO_PREFIXES, OTHER_WHO_PREFIXES, WHO, OTHER_WHO];
+        lists.concat()
+    }
+
     proptest! {
         #[test]
         fn no_client_can_name_a_field_of_ours(
-            index in 0..EXTENSIONS.len() + OTHERS.len(), marks in proptest::collection::vec(0..5_usize, 40),
+            index in 0..listed().len(), marks in proptest::collection::vec(0..5_usize, 40),
         ) {
-            let name = EXTENSIONS.iter().chain(OTHERS).nth(index).unwrap();
+            let name = format!("{}{}", listed()[index], if listed()[index].ends_with('-') { "user" } else { "" });
             let spelled: String = name
                 .chars()
                 .zip(marks.iter().cycle())

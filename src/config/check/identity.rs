@@ -1,0 +1,119 @@
+//! How an application is told who somebody is: its headers, and what it lets pass.
+
+use http::HeaderName;
+
+use crate::config::file::Section;
+use crate::config::preset::{self, PRESETS};
+use crate::config::{Authorization, GroupsDelimiter, Identity, IdentityValue, Names};
+use crate::fields;
+
+/// As many headers as a request is given at most; servers have limits.
+const MOST_HEADERS: usize = 16;
+/// What another part of the gate writes: the way that the request came.
+const WAY: [&str; 12] =
+    ["for", "host", "proto", "protocol", "port", "scheme", "ssl", "server", "uri", "path", "prefix", "by"];
+
+const VALUES: &str = "write such as { Remote-User = \"username\", Remote-Email = \"email\" }; a value is \"sub\", \"email\", \
+    \"username\", \"name\" or \"groups\"";
+
+/// Reads what an application says of it.
+pub(super) fn identity(app: &mut Section<'_, '_>) -> Identity {
+    let chosen = app.text("preset", "write the name of an application", |text| {
+        preset::of(text).ok_or_else(|| {
+            let known: Vec<_> = PRESETS.iter().map(|preset| format!("{:?}", preset.name)).collect();
+            format!("{text:?} is no preset; write one of {}, or identity_headers", known.join(", "))
+        })
+    });
+    let defaults = chosen.unwrap_or_default();
+    let assertion = app.flag("assertion", defaults.assertion);
+    let authorizations =
+        [("pass", Authorization::Pass), ("strip", Authorization::Strip), ("replace", Authorization::Replace)];
+    let authorization = app.choice("authorization", &authorizations).unwrap_or(defaults.authorization);
+    if authorization == Authorization::Replace && !assertion {
+        app.fault("authorization", "\"replace\" sends the signed assertion; write assertion = true, or another word");
+    }
+    let names = [
+        ("ascii-percent", Names::AsciiPercent),
+        ("utf8", Names::Utf8),
+        ("iso-8859-9", Names::Iso8859_9),
+        ("base64url", Names::Base64url),
+    ];
+    let delimiters = [
+        (",", GroupsDelimiter::Comma),
+        (";", GroupsDelimiter::Semicolon),
+        ("|", GroupsDelimiter::Bar),
+        (" ", GroupsDelimiter::Space),
+    ];
+    let headers = headers(app).unwrap_or(defaults.headers);
+    let pass = pass(app, &headers);
+    Identity {
+        headers,
+        pass,
+        assertion,
+        authorization,
+        names: app.choice("names", &names).unwrap_or(defaults.names),
+        groups_delimiter: app.choice("groups_delimiter", &delimiters).unwrap_or(defaults.groups_delimiter),
+    }
+}
+
+fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>> {
+    let mut taken: Vec<HeaderName> = Vec::new();
+    let headers = app.named_texts("identity_headers", VALUES, |name, value| {
+        let value = match value {
+            "sub" => IdentityValue::Sub,
+            "email" => IdentityValue::Email,
+            "username" => IdentityValue::Username,
+            "name" => IdentityValue::Name,
+            "groups" => IdentityValue::Groups,
+            other => return Err(format!("{other:?} is nothing that is known of a person; {VALUES}")),
+        };
+        let header = header_name(name)?;
+        if fields::is_standard(header.as_str()) || is_of_the_way(header.as_str()) {
+            return Err(format!("{name:?} means something else in a request; write another header"));
+        }
+        if taken.contains(&header) {
+            return Err(format!("{name:?} stands here already in other letters; write each header once"));
+        }
+        taken.push(header.clone());
+        Ok((header, value))
+    });
+    if taken.len() > MOST_HEADERS {
+        app.fault("identity_headers", &format!("has {} headers; write at most {MOST_HEADERS}", taken.len()));
+    }
+    // The file's table has no order.
+    headers.map(|mut headers| {
+        headers.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        headers
+    })
+}
+
+fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<HeaderName> {
+    let passed = app.texts("pass_headers", "write a list of headers such as [\"X-User-Token\"]", |name| {
+        let header = header_name(name)?;
+        if fields::tells_of_the_way(header.as_str()) {
+            return Err(format!("{name:?} tells of the way that a request came, which a client cannot; leave it out"));
+        }
+        if own.iter().any(|(own, _)| *own == header) {
+            return Err(format!("{name:?} says who somebody is; leave it out here, or give that another header"));
+        }
+        Ok(header)
+    });
+    passed.unwrap_or_default()
+}
+
+/// A header's name that no server takes for another one.
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    let problem = || format!("{text:?} is no header's name; write one of letters, digits and single dashes");
+    let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
+    if fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
+}
+
+/// Whether a name is one that we write for other reasons, or one that nobody may: `X-Forwarded-User` is not.
+fn is_of_the_way(name: &str) -> bool {
+    match name.strip_prefix("x-forwarded-") {
+        Some(rest) => {
+            WAY.iter().any(|word| rest.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
+        }
+        None => fields::tells_of_the_way(name) || name.starts_with("trace"),
+    }
+}

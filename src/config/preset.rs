@@ -1,0 +1,82 @@
+//! How well-known applications want to be told who somebody is. docs/gateway.md says which of them were tried, and what each
+//! needs in its own settings.
+
+use http::HeaderName;
+
+use super::{Authorization, GroupsDelimiter, Identity, IdentityValue, Names};
+use IdentityValue::{Email, Groups, Name, Username};
+
+/// What one of them wants.
+pub(super) struct Preset {
+    /// Its name in the file.
+    pub(super) name: &'static str,
+    headers: &'static [(&'static str, IdentityValue)],
+    names: Names,
+    groups_delimiter: GroupsDelimiter,
+    authorization: Authorization,
+}
+
+/// A preset in which headers are ASCII and the application's own `Authorization` passes.
+const fn plain(name: &'static str, headers: &'static [(&'static str, IdentityValue)]) -> Preset {
+    Preset {
+        name,
+        headers,
+        names: Names::AsciiPercent,
+        groups_delimiter: GroupsDelimiter::Comma,
+        authorization: Authorization::Pass,
+    }
+}
+
+const REMOTE: &[(&str, IdentityValue)] =
+    &[("remote-user", Username), ("remote-email", Email), ("remote-name", Name), ("remote-groups", Groups)];
+
+/// All of them.
+pub(super) const PRESETS: &[Preset] = &[
+    plain("dokuwiki", REMOTE),
+    Preset {
+        names: Names::Utf8,
+        ..plain("gitea", &[("x-webauth-user", Username), ("x-webauth-email", Email), ("x-webauth-fullname", Name)])
+    },
+    Preset {
+        names: Names::Utf8,
+        ..plain(
+            "grafana",
+            &[
+                ("x-webauth-user", Username),
+                ("x-webauth-email", Email),
+                ("x-webauth-name", Name),
+                ("x-webauth-groups", Groups),
+            ],
+        )
+    },
+    Preset {
+        names: Names::Utf8,
+        groups_delimiter: GroupsDelimiter::Bar,
+        ..plain(
+            "jenkins",
+            &[
+                ("x-forwarded-user", Username),
+                ("x-forwarded-mail", Email),
+                ("x-forwarded-displayname", Name),
+                ("x-forwarded-groups", Groups),
+            ],
+        )
+    },
+    plain("jupyterhub", &[("remote-user", Username)]),
+    plain("jupyterlab", REMOTE),
+    plain("mediawiki", REMOTE),
+    plain("nextcloud", REMOTE),
+    Preset { authorization: Authorization::Strip, ..plain("radicale", &[("x-remote-user", Username)]) },
+];
+
+/// The one of this name.
+pub(super) fn of(name: &str) -> Option<Identity> {
+    let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+    Some(Identity {
+        headers: preset.headers.iter().map(|(name, value)| (HeaderName::from_static(name), *value)).collect(),
+        names: preset.names,
+        groups_delimiter: preset.groups_delimiter,
+        authorization: preset.authorization,
+        ..Identity::default()
+    })
+}

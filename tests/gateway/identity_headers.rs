@@ -1,0 +1,170 @@
+//! Who somebody is, in the headers that an application wants.
+
+use sealgate::protocol::username::Username;
+
+use crate::browser::Browser;
+use crate::world::{ANNA, World};
+
+const APPS: &str = r#"
+    [[app]]
+    name = "intranet"
+    host = "intranet.test"
+    upstreams = ["http://127.0.0.1:8087"]
+    identity_headers = { Remote-User = "username", X-Staff-Mail = "email", X-Teams = "groups", x-id = "sub" }
+    pass_headers = ["X-User-Token"]
+    groups_delimiter = "|"
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+
+    [[app]]
+    name = "calendar"
+    host = "calendar.test"
+    upstreams = ["http://127.0.0.1:8088"]
+    preset = "radicale"
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+
+    [[app]]
+    name = "boards"
+    host = "boards.test"
+    upstreams = ["http://127.0.0.1:8089"]
+    preset = "grafana"
+    groups_delimiter = "|"
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+"#;
+
+/// By which other gates, servers and frameworks tell who somebody is; each in spellings that are one to some server.
+const FORGED: &[&str] = &[
+    "remote-user",
+    "Remote_User",
+    "remote.user",
+    "REMOTE-USER",
+    "x-remote-user",
+    "X_Remote_User",
+    "x-remote_groups",
+    "x-auth-request-user",
+    "x_auth_request_email",
+    "x-auth-request-access-token",
+    "x-webauth-user",
+    "X_WEBAUTH_ROLE",
+    "x-authenticated-user",
+    "x-authenticated",
+    "x-authenticated-groups",
+    "ssl-client-s-dn",
+    "SSL_CLIENT_S_DN",
+    "x-user",
+    "x_user",
+    "x-user-id",
+    "x-username",
+    "x-email",
+    "x-forwarded-user",
+    "x-forwarded-preferred-username",
+    "oidc_claim_sub",
+    "x-authentik-username",
+    "cf-access-authenticated-user-email",
+    "tailscale-user-login",
+    "x-ms-client-principal-name",
+    "x-goog-authenticated-user-email",
+    "shib-identity-provider",
+    "eppn",
+    "sm_user",
+    "iv-user",
+    "auth_user",
+    "logon-user",
+    "http_remote_user",
+    "redirect_remote_user",
+    "x-proxy-remote-user",
+    // The application's own.
+    "x-staff-mail",
+    "x_staff_mail",
+    "X-Staff_Mail",
+    "x-teams",
+    "x.teams",
+    "x-id",
+    // One that may pass, in other spellings.
+    "x_user_token",
+    "x-user_token",
+];
+
+#[tokio::test]
+async fn an_application_is_told_in_its_own_headers_and_in_no_others() {
+    let world = World::with(APPS).await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://intranet.test/", ANNA).await;
+    let reply = browser.fetch("https://intranet.test/").await;
+    assert_eq!(reply.arrived().0, "intranet");
+    assert_eq!(reply.header("remote-user"), Some(ANNA), "without a username it is the address");
+    assert_eq!(reply.header("x-staff-mail"), Some(ANNA));
+    assert_eq!(reply.header("x-teams"), Some("a,b|staff"));
+    assert_eq!(reply.header("x-id"), Some(world.anna.sub.to_string().as_str()));
+    for name in ["x-forwarded-user", "x-forwarded-email", "x-forwarded-name", "x-forwarded-groups"] {
+        assert_eq!(reply.header(name), None, "{name}");
+    }
+    let reply = browser.open("https://boards.test/").await;
+    let told = ["user", "email", "name", "groups"].map(|what| reply.header(&format!("x-webauth-{what}")));
+    assert_eq!(told, [Some(ANNA), Some(ANNA), Some("Anna Şahin"), Some("a,b|staff")]);
+}
+
+#[tokio::test]
+async fn a_username_is_told_from_the_next_request_on() {
+    let world = World::with(APPS).await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://calendar.test/", ANNA).await;
+    assert_eq!(browser.fetch("https://calendar.test/").await.header("x-remote-user"), Some(ANNA));
+    let name = Username::parse("anna").unwrap();
+    world.sealgate.store.rename_user(world.anna.sub, |user| user.username = Some(name.clone())).await.unwrap();
+    assert_eq!(browser.fetch("https://calendar.test/").await.header("x-remote-user"), Some("anna"));
+    assert_eq!(browser.open("https://intranet.test/").await.header("x-staff-mail"), Some(ANNA));
+}
+
+#[tokio::test]
+async fn nobody_forges_a_header_that_may_say_who_they_are() {
+    let world = World::with(APPS).await;
+    let browser = Browser::new(&world);
+    let forged: Vec<(&str, &str)> = FORGED.iter().map(|name| (*name, "forged")).collect();
+    browser.sign_in_at("https://intranet.test/", ANNA).await;
+    for host in ["intranet.test", "calendar.test", "boards.test", "wiki.test"] {
+        browser.open(&format!("https://{host}/")).await.arrived();
+        let reply = browser.send("GET", &format!("https://{host}/"), &forged, "").await;
+        reply.arrived();
+        for (name, value) in &reply.headers {
+            // To the others these say nothing.
+            let own = host != "intranet.test" && ["x-staff-mail", "x-teams", "x-id"].contains(&name.as_str());
+            assert!(own || value != "forged", "{host}: {name}");
+        }
+    }
+    // On a public path nobody is anybody.
+    let reply = world.call("GET", "https://intranet.test/open/", &forged).await;
+    reply.arrived();
+    assert!(reply.headers.values().all(|value| value != "forged"), "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_calendar_is_entered_by_nobody_elses_name() {
+    let world = World::with(APPS).await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://calendar.test/", ANNA).await;
+    let fields = [("x-remote-user", "ceo"), ("X_REMOTE_USER", "ceo"), ("authorization", "Basic Y2VvOmNlbw==")];
+    let reply = browser.send("GET", "https://calendar.test/ceo/", &fields, "").await;
+    reply.arrived();
+    assert_eq!(reply.header("x-remote-user"), Some(ANNA));
+    assert_eq!((reply.header("x_remote_user"), reply.header("authorization")), (None, None));
+}
+
+#[tokio::test]
+async fn what_the_operator_names_passes() {
+    let world = World::with(APPS).await;
+    let fields = [("x-user-token", "t1"), ("x-user-agent", "grpc")];
+    let reply = world.call("GET", "https://intranet.test/open/", &fields).await;
+    reply.arrived();
+    assert_eq!((reply.header("x-user-token"), reply.header("x-user-agent")), (Some("t1"), Some("grpc")));
+    let reply = world.call("GET", "https://wiki.test/public/", &fields).await;
+    assert_eq!((reply.header("x-user-token"), reply.header("x-user-agent")), (None, Some("grpc")));
+}
