@@ -11,7 +11,7 @@ use crate::protocol::jwt::{self, Unverified};
 use crate::protocol::time::UnixTime;
 use crate::protocol::token::Authorization;
 use crate::protocol::user::User;
-use crate::signer::{SignError, Signer};
+use crate::signer::{KeyId, SignError, Signer};
 
 /// Mints tokens and recognises its own.
 pub struct Issuer {
@@ -42,7 +42,8 @@ impl Issuer {
         self.signer.as_ref()
     }
 
-    /// Mints the tokens of a grant; both signatures are asked for at once. `jti` names the access token.
+    /// Mints the tokens of a grant. The ID token is signed second, since it says which access token it came with. `jti` names
+    /// the access token.
     ///
     /// # Errors
     /// When the token device does not sign; nothing has been used up by then.
@@ -56,20 +57,23 @@ impl Issuer {
         let keys = self.signer.key_set();
         let kid = keys.active().kid();
         let write = |error: serde_json::Error| SignError::Bug(format!("claims cannot be written: {error}"));
-        let mut inputs = vec![
+        let input =
             jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, user, jti, now))
-                .map_err(write)?,
-        ];
+                .map_err(write)?;
+        let access_token = self.signed(kid, input).await?;
+        let mut id_token = None;
         if authorization.has_id_token() {
-            let claims = self.id_claims(authorization, user, now);
-            inputs.push(jwt::signing_input(jwt::ID_TOKEN, kid.as_str(), &claims).map_err(write)?);
+            let claims = self.id_claims(authorization, user, &access_token, now);
+            let input = jwt::signing_input(jwt::ID_TOKEN, kid.as_str(), &claims).map_err(write)?;
+            id_token = Some(self.signed(kid, input).await?);
         }
-        let signing = inputs.iter().map(|input| input.clone().into_bytes()).collect();
-        let signatures = self.signer.sign(kid, signing).await?;
-        let mut tokens =
-            inputs.iter().zip(&signatures).map(|(input, signature)| jwt::assemble(input, signature.as_bytes()));
-        let access_token = tokens.next().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
-        Ok(Tokens { access_token, id_token: tokens.next(), lifetime: self.access_token })
+        Ok(Tokens { access_token, id_token, lifetime: self.access_token })
+    }
+
+    async fn signed(&self, kid: &KeyId, input: String) -> Result<String, SignError> {
+        let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
+        let signature = signatures.first().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
+        Ok(jwt::assemble(&input, signature.as_bytes()))
     }
 
     fn access_claims(
@@ -97,7 +101,13 @@ impl Issuer {
         }
     }
 
-    fn id_claims(&self, authorization: &Authorization, user: &User, now: UnixTime) -> IdTokenClaims {
+    fn id_claims(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        access_token: &str,
+        now: UnixTime,
+    ) -> IdTokenClaims {
         IdTokenClaims {
             iss: self.name.clone(),
             sub: authorization.subject.to_string(),
@@ -108,6 +118,7 @@ impl Issuer {
             nonce: authorization.nonce.clone(),
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
+            at_hash: Some(jwt::at_hash(access_token)),
             claims: UserClaims::in_token(user, authorization.scope),
         }
     }
@@ -121,9 +132,7 @@ impl Issuer {
         let kid = keys.active().kid();
         let input = jwt::signing_input(jwt::ASSERTION, kid.as_str(), claims)
             .map_err(|error| SignError::Bug(format!("claims cannot be written: {error}")))?;
-        let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
-        let signature = signatures.first().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
-        Ok(jwt::assemble(&input, signature.as_bytes()))
+        self.signed(kid, input).await
     }
 
     /// The claims of an access token that we signed and that has not expired (RFC 9068 §4, without the audience, which

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::authorize::{AuthorizationRequest, ReturnTo};
+use sealgate_fuzz::protocol::authorize::{AuthorizationRequest, ReturnTo, WayBack};
 use sealgate_fuzz::protocol::client::ClientType;
 use sealgate_fuzz::protocol::params::Params;
 use sealgate_fuzz::{REDIRECT_URIS, client};
@@ -20,7 +20,8 @@ fuzz_target!(|raw: &[u8]| {
         .map(|uri| url::form_urlencoded::Serializer::new(String::new()).append_pair("redirect_uri", uri).finish());
     let Ok(params) = Params::parse(&[known.unwrap_or_default().as_bytes(), b"&", query].concat()) else { return };
     let _ = ReturnTo::client_id(&params);
-    let Ok(way) = ReturnTo::resolve(&params, &client) else { return };
+    let form_post = first & 8 != 0;
+    let Ok(way) = ReturnTo::resolve(&params, &client, form_post) else { return };
     assert!(client.redirects_to(way.redirect_uri()));
     check(&way, &way.with_code(CODE, ISSUER), ("code", CODE), &params);
     match AuthorizationRequest::parse(&params, &client, way) {
@@ -32,7 +33,7 @@ fuzz_target!(|raw: &[u8]| {
             assert_eq!(serde_json::from_slice::<AuthorizationRequest>(&kept).ok(), Some(request));
         }
         Err(refusal) => {
-            let way = ReturnTo::resolve(&params, &client).expect("it was there before");
+            let way = ReturnTo::resolve(&params, &client, form_post).expect("it was there before");
             let location = way.with_refusal(&refusal, ISSUER);
             check(&way, &location, ("error", refusal.code.as_str()), &params);
         }
@@ -40,7 +41,15 @@ fuzz_target!(|raw: &[u8]| {
 });
 
 /// The location is the registered URI with our answer behind it, and `state` comes back as it was sent.
-fn check(way: &ReturnTo, location: &str, (name, value): (&str, &str), params: &Params) {
+fn check(way: &ReturnTo, back: &WayBack, (name, value): (&str, &str), params: &Params) {
+    let location = match back {
+        WayBack::Redirect(location) => location,
+        WayBack::Form { action, fields } => {
+            assert_eq!(action, way.redirect_uri());
+            assert!(fields.iter().any(|(field, text)| (*field, text.as_str()) == (name, value)) && fields.contains(&("iss", ISSUER.to_owned())));
+            return;
+        }
+    };
     assert!(location.starts_with(way.redirect_uri()) && location.bytes().all(|byte| byte.is_ascii_graphic()));
     let registered =
         REDIRECT_URIS.iter().any(|uri| location.starts_with(uri)) || location.starts_with("http://127.0.0.1:");

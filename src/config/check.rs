@@ -25,7 +25,7 @@ use super::{
     Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
     RateLimits, Reach, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tokens,
 };
-use crate::protocol::client::LONGEST_REFRESH_RETRY;
+use crate::protocol::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::protocol::key_life::KeyTimes;
 use crate::protocol::profile::is_group;
 use crate::protocol::rate_limit::{MOST_PER_MINUTE, RateLimit};
@@ -100,6 +100,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
     let forward_auth = forward_auth(root.section("forward_auth"));
+    let form_post = form_post(root.section("form_post"));
     let trusted_issuers = root.sections("trusted_issuer");
     let trusted_issuers = trusted_issuers::trusted_issuers(trusted_issuers, issuer.as_ref(), files);
     let trusted: Vec<&str> = trusted_issuers.iter().flatten().map(|issuer| issuer.terms.name.as_str()).collect();
@@ -130,6 +131,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         log,
         audit,
         forward_auth,
+        form_post,
         trusted_issuers: trusted_issuers?,
         apps,
         warnings,
@@ -359,6 +361,14 @@ fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
 fn forward_auth(mut section: Section<'_, '_>) -> super::ForwardAuth {
     let trusted = section.texts("trusted", "write a list such as [\"127.0.0.1\"]", address::network);
     super::ForwardAuth { trusted: trusted.unwrap_or_default() }
+}
+
+fn form_post(mut section: Section<'_, '_>) -> super::FormPost {
+    let enabled = section.flag("enabled", false);
+    let clients = section.texts("clients", "write a list of client ids", |text| {
+        ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client id; `sealgate client list` shows them"))
+    });
+    super::FormPost { enabled, clients: clients.unwrap_or_default() }
 }
 
 fn console(mut section: Section<'_, '_>) -> Console {

@@ -2,8 +2,8 @@
 //! section has its name here: one that is added does not compile before somebody has decided.
 
 use super::{
-    Admin, App, Audit, ClientCertificates, Config, Console, ForwardAuth, Hsm, Identity, Keys, Log, Login, Pages,
-    RateLimits, Registration, Server, Sessions, Store, Tokens,
+    Admin, App, Audit, ClientCertificates, Config, Console, FormPost, ForwardAuth, Hsm, Identity, Keys, Log, Login,
+    Pages, RateLimits, Registration, Server, Sessions, Store, Tokens,
 };
 use crate::protocol::key_life::KeyTimes;
 
@@ -60,6 +60,7 @@ impl Config {
             log,
             audit,
             forward_auth,
+            form_post,
             trusted_issuers,
             apps,
             // They follow from the rest.
@@ -138,7 +139,7 @@ impl Config {
             keep: "keep_days" Restart,
             max_records: "max_records" Restart,
         });
-        compare!(found, "forward_auth", self.forward_auth, forward_auth, ForwardAuth { trusted: "trusted" Live });
+        found.exchanges((&self.forward_auth, &self.form_post), (forward_auth, form_post));
         if self.trusted_issuers != *trusted_issuers {
             found.note("trusted_issuer", Restart);
         }
@@ -206,6 +207,11 @@ impl Difference {
             mechanism: "mechanism" Restart,
             require_local: "require_local" Restart,
         });
+    }
+
+    fn exchanges(&mut self, old: (&ForwardAuth, &FormPost), new: (&ForwardAuth, &FormPost)) {
+        compare!(self, "forward_auth", old.0, new.0, ForwardAuth { trusted: "trusted" Live });
+        compare!(self, "form_post", old.1, new.1, FormPost { enabled: "enabled" Live, clients: "clients" Live });
     }
 
     fn store(&mut self, old: &Store, new: &Store) {

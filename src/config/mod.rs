@@ -21,6 +21,7 @@ use std::time::Duration;
 use disk::Files;
 use ipnet::IpNet;
 
+use crate::protocol::client::ClientId;
 use crate::protocol::key_life::KeyTimes;
 use crate::protocol::rate_limit::RateLimit;
 
@@ -70,6 +71,8 @@ pub struct Config {
     pub audit: Audit,
     /// Who may ask for decisions on behalf of their clients.
     pub forward_auth: ForwardAuth,
+    /// Which clients may have the answers of their sign-ins in forms.
+    pub form_post: FormPost,
     /// Other issuers whose access tokens some applications take.
     pub trusted_issuers: Vec<TrustedIssuer>,
     /// The protected applications, in the file's order.
@@ -439,6 +442,27 @@ pub struct Audit {
 pub struct ForwardAuth {
     /// The networks that they ask from; nobody may when empty.
     pub trusted: Vec<IpNet>,
+}
+
+/// `[form_post]`: clients that may have the answers of their sign-ins in forms (`response_mode=form_post`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormPost {
+    /// Whether all may.
+    pub enabled: bool,
+    /// Those that may in any case.
+    pub clients: Vec<ClientId>,
+}
+
+impl FormPost {
+    /// Whether this client may.
+    pub fn is_for(&self, client: &ClientId) -> bool {
+        self.enabled || self.clients.contains(client)
+    }
+
+    /// Whether any may.
+    pub fn is_for_some(&self) -> bool {
+        self.enabled || !self.clients.is_empty()
+    }
 }
 
 /// `[log]`.

@@ -1,12 +1,13 @@
 //! `GET` and `POST /oauth/authorize` (specification §2), and `GET /oauth/resume`, where the pages of the sign-in come
 //! back to. What happens next is decided by [`next_step`] alone; this file does it.
 
-use http::{Method, StatusCode};
+use http::Method;
 
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::{self, Waiting};
 use crate::endpoint::response::Response;
+use crate::endpoint::way_back;
 use crate::metrics::TokenKind;
 use crate::page::Problem;
 use crate::protocol::audit::{Actor, AuditKind};
@@ -51,7 +52,8 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let client = call.sealgate.client(&id).await?.filter(Client::is_enabled);
     let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
     call.concern(Some(&client));
-    let return_to = ReturnTo::resolve(&params, &client).map_err(no_way_back)?;
+    let form_post = call.sealgate.config.form_post.is_for(&client.id);
+    let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(no_way_back)?;
 
     let begun = begin(call, &params, &client, return_to.clone()).await;
     begun.map_err(|failure| failure.returning_to(&return_to))
@@ -274,8 +276,8 @@ async fn issue(
         let event = call.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
         call.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
     }
-    let location = request.return_to.with_code(secret.expose(), call.sealgate.config.issuer.as_str());
-    Ok(Response::redirect(StatusCode::FOUND, &location))
+    let way = request.return_to.with_code(secret.expose(), call.sealgate.config.issuer.as_str());
+    Ok(way_back::respond(call, &way))
 }
 
 /// The person that a page speaks to: chosen or signed in for this request, or else in use. The same as [`next_step`]

@@ -11,6 +11,7 @@ const SECONDS: u32 = 3600;
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
 pub(super) fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let config = &call.sealgate.config;
-    let document = ProviderMetadata::of(config.issuer.as_str(), config.tokens.groups_scope);
+    let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
+    let document = ProviderMetadata::of(config.issuer.as_str(), groups, form_post);
     Ok(Response::public_json(&document, SECONDS))
 }

@@ -12,6 +12,7 @@ use crate::endpoint::Style;
 use crate::endpoint::call::{Call, status_of};
 use crate::endpoint::response::Response;
 use crate::endpoint::visitor;
+use crate::endpoint::way_back;
 use crate::page::{ErrorPage, Problem, Way, WayTo};
 use crate::password::PasswordError;
 use crate::protocol::authorize::ReturnTo;
@@ -94,10 +95,9 @@ impl Failure {
             Self::Bearer(refusal) => bearer(refusal),
             Self::Page(status, problem) => page(call, status, problem),
             Self::Elsewhere(address) => Response::see_other(&address),
-            Self::Return(return_to, refusal) => Response::redirect(
-                StatusCode::FOUND,
-                &return_to.with_refusal(&refusal, call.sealgate.config.issuer.as_str()),
-            ),
+            Self::Return(return_to, refusal) => {
+                way_back::respond(call, &return_to.with_refusal(&refusal, call.sealgate.config.issuer.as_str()))
+            }
             Self::Method(methods) => {
                 let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
                 let response = if call.is_opened_by_person() {
@@ -134,7 +134,7 @@ impl Failure {
 }
 
 fn error(status: StatusCode, refusal: &Refusal) -> Response {
-    Response::json(status, &ErrorBody { error: refusal.code.as_str(), error_description: refusal.description })
+    Response::json(status, &ErrorBody { error: refusal.code.as_str(), error_description: &refusal.description })
 }
 
 /// The specification's 429: JSON to every program wherever it happens, with the seconds in words too.

@@ -29,6 +29,7 @@ mod revoke;
 mod token;
 mod userinfo;
 mod visitor;
+mod way_back;
 
 use std::time::Instant;
 

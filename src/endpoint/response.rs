@@ -16,6 +16,10 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
+/// What scripts of other origins may send. Clients of the Model Context Protocol name its version in every request, those to
+/// the provider too.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, MCP-Protocol-Version";
+
 /// A response that is being put together.
 pub struct Response(http::Response<Bytes>);
 
@@ -80,7 +84,7 @@ impl Response {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         Self::empty(StatusCode::NO_CONTENT)
             .with(ACCESS_CONTROL_ALLOW_METHODS, &names.join(", "))
-            .with(ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type")
+            .with(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS)
             .with(ACCESS_CONTROL_MAX_AGE, "600")
     }
 

@@ -35,7 +35,8 @@ async fn revoke(call: &Call<'_>, caller: &Caller, form: &Params) -> Result<Respo
         Some(token) => refresh_token(call, caller, &token).await?,
         None => access_token(call, caller, token).await?,
     }
-    Ok(Response::empty(StatusCode::OK))
+    // RFC 7009 §2.2 leaves the body open; many clients read one, and take nothing but JSON.
+    Ok(Response::json(StatusCode::OK, &serde_json::Map::new()))
 }
 
 /// Ends the grant: the access tokens of it go too (RFC 7009 §2.1).

@@ -24,7 +24,7 @@ pub(super) struct Challenge<'a> {
     /// Where the application says whose tokens it takes (RFC 9728 §5.1).
     pub resource_metadata: &'a str,
     /// Scopes that would do.
-    pub scopes: &'a [String],
+    pub scopes: &'a [&'a str],
     /// Context classes that would do.
     pub acr: &'a [String],
     /// The longest ago that the person may have signed in.
@@ -51,7 +51,7 @@ impl Answer {
 
     /// A refusal, to a program.
     pub(super) fn error(status: StatusCode, refusal: &Refusal) -> Self {
-        let body = ErrorBody { error: refusal.code.as_str(), error_description: refusal.description };
+        let body = ErrorBody { error: refusal.code.as_str(), error_description: &refusal.description };
         match serde_json::to_vec(&body) {
             Ok(body) => Self::empty(status).body(body).with(CONTENT_TYPE, "application/json"),
             Err(error) => {
@@ -64,9 +64,9 @@ impl Answer {
     /// A refusal that tells how to be let in (RFC 6750 §3, RFC 9470 §3). Without any credentials there is nothing to explain, so
     /// that `fault` is none and no error stands in the challenge.
     pub(super) fn challenge(challenge: &Challenge<'_>, fault: Option<&Refusal>) -> Self {
-        const MISSING: Refusal =
+        let missing =
             Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
-        let refusal = fault.unwrap_or(&MISSING);
+        let refusal = fault.unwrap_or(&missing);
         let status = match refusal.code {
             ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
             _ => StatusCode::UNAUTHORIZED,
@@ -186,13 +186,12 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn asking<'a>(scopes: &'a [String], acr: &'a [String], max_age: Option<Duration>) -> Challenge<'a> {
+    fn asking<'a>(scopes: &'a [&'a str], acr: &'a [String], max_age: Option<Duration>) -> Challenge<'a> {
         Challenge { realm: "wiki", resource_metadata: "https://wiki.test/r", scopes, acr, max_age }
     }
 
     fn challenge(fault: Option<Refusal>, scopes: &[&str]) -> (u16, String) {
-        let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-        let response = Answer::challenge(&asking(&scopes, &[], None), fault.as_ref()).into_response();
+        let response = Answer::challenge(&asking(scopes, &[], None), fault.as_ref()).into_response();
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
         (response.status().as_u16(), response.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned())
     }

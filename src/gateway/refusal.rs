@@ -108,7 +108,10 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
             visit.challenge(Some(rule), Some(&refusal))
         }
-        (Refused::Audience, _) => return Ok(refuse_token(visit)),
+        (Refused::Audience, _) => {
+            let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
+            return Ok(("invalid_token", visit.challenge(None, Some(&refusal))));
+        }
         // Another token would not help a client, nor another sign-in: it is the client that is refused.
         (Refused::Client, _) => {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
@@ -130,8 +133,10 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
             visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
-        (Refused::Unknown, _) if rule.basic => app_password::offered(visit, visit.challenge(None, None)),
-        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => visit.challenge(None, None),
+        (Refused::Unknown, _) if rule.basic => app_password::offered(visit, visit.challenge(Some(rule), None)),
+        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => {
+            visit.challenge(Some(rule), None)
+        }
     };
     Ok((refused.as_str(), answer))
 }

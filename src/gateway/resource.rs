@@ -1,13 +1,19 @@
 //! What an application's host says of itself to clients that look for the way in: protected-resource metadata (RFC 9728).
 
-use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CACHE_CONTROL};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
+    ALLOW, CACHE_CONTROL,
+};
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
+use crate::config::Access;
 use crate::gateway::answer::Answer;
 use crate::gateway::path::CanonicalPath;
+use crate::gateway::route::Rule;
 use crate::gateway::visit::Visit;
 use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::scope::ScopeValue;
 
 /// Where it stands on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";
@@ -17,6 +23,7 @@ const PATH: &str = "/.well-known/oauth-protected-resource";
 struct Metadata<'a> {
     resource: &'a str,
     authorization_servers: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     scopes_supported: Vec<&'a str>,
     bearer_methods_supported: [&'static str; 1],
     resource_name: &'a str,
@@ -32,15 +39,36 @@ pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
     path.as_bytes() == PATH.as_bytes()
 }
 
+/// What a client asks the provider for, to get a token that these rules take: `openid`, without which the provider gives none,
+/// and what the rules ask for. Nothing where no rule takes a token.
+pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
+    if rules.iter().all(|rule| rule.access == Access::Public) {
+        return Vec::new();
+    }
+    let openid = ScopeValue::OpenId.as_str();
+    let mut scopes: Vec<&str> = rules.iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect();
+    scopes.retain(|scope| *scope != openid);
+    scopes.sort_unstable();
+    scopes.dedup();
+    scopes.insert(0, openid);
+    scopes
+}
+
 /// The document, the same for everybody.
 pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
+    if visit.head.method == Method::OPTIONS {
+        // Pages of every origin may read it, with the headers that clients of the Model Context Protocol send.
+        return Answer::empty(StatusCode::NO_CONTENT)
+            .with(ALLOW, "GET, HEAD")
+            .with(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
+            .with(ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD")
+            .with(ACCESS_CONTROL_ALLOW_HEADERS, "MCP-Protocol-Version")
+            .with(ACCESS_CONTROL_MAX_AGE, "600");
+    }
     if !matches!(visit.head.method, Method::GET | Method::HEAD) {
         let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
         return Answer::error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, "GET, HEAD");
     }
-    let mut scopes: Vec<&str> = visit.app.routes.iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect();
-    scopes.sort_unstable();
-    scopes.dedup();
     let config = &visit.sealgate.config;
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
     let taken =
@@ -49,7 +77,7 @@ pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
         // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
         resource: &visit.app.origin(&config.issuer),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
-        scopes_supported: scopes,
+        scopes_supported: scopes(&visit.app.routes),
         bearer_methods_supported: ["header"],
         resource_name: &visit.app.name,
     };

@@ -173,12 +173,18 @@ impl<'a> Visit<'a> {
     /// A refusal that tells a program how to be let in. A fault is what was wrong with the credentials that it sent.
     pub(super) fn challenge(&self, rule: Option<&Rule>, fault: Option<&Refusal>) -> Answer {
         let of_rule = |code| rule.filter(|_| fault.is_some_and(|fault| fault.code == code));
-        let scopes = of_rule(ErrorCode::InsufficientScope).map_or(&[][..], |rule| &rule.scopes);
+        let scopes: Vec<&str> = if fault.is_none() {
+            // What to ask the provider for, before there is any token.
+            resource::scopes(rule.map_or(self.app.routes.as_slice(), std::slice::from_ref))
+        } else {
+            let lacking = of_rule(ErrorCode::InsufficientScope);
+            lacking.into_iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect()
+        };
         let step_up = of_rule(ErrorCode::InsufficientUserAuthentication);
         let challenge = Challenge {
             realm: &self.app.name,
             resource_metadata: &resource::metadata_url(self),
-            scopes,
+            scopes: &scopes,
             acr: step_up.map_or(&[][..], |rule| &rule.acr),
             max_age: step_up.and_then(|rule| rule.max_age),
         };

@@ -238,6 +238,17 @@ pub struct SendAgain<'a> {
     pub instead: &'a str,
 }
 
+/// A form that takes the answer of a sign-in to the client. It sends itself where there are scripts.
+#[derive(Debug, Clone, Copy)]
+pub struct ReturnForm<'a> {
+    /// Where it goes.
+    pub action: &'a str,
+    /// The host of that, for people.
+    pub host: &'a str,
+    /// Names and values.
+    pub fields: &'a [(&'static str, String)],
+}
+
 /// The gate's 403: signed in, but not allowed into the application.
 #[derive(Debug, Clone, Copy)]
 pub struct Forbidden<'a> {

@@ -108,6 +108,10 @@ messages! {
     plain forbidden_advice = "forbidden-advice" ();
     plain forbidden_switch = "forbidden-switch" ();
 
+    plain return_form_title = "return-form-title" ();
+    rich return_form_text = "return-form-text" (host);
+    plain return_form_submit = "return-form-submit" ();
+
     plain send_again_title = "send-again-title" ();
     rich send_again_text = "send-again-text" (app);
     rich send_again_account = "send-again-account" (account);

@@ -22,7 +22,7 @@ use crate::config::{self, Language};
 use messages::Messages;
 use template::{
     AccountChooserPage, ConfirmLogoutPage, ConsentLine, ConsentPage, ForbiddenPage, Frame, LoginPage, ProblemPage,
-    SendAgainPage, SignedOutPage,
+    ReturnFormPage, SendAgainPage, SignedOutPage,
 };
 
 pub use account::{
@@ -31,7 +31,7 @@ pub use account::{
 pub use app_passwords::{AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords};
 pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Problem, ScopeLine, SendAgain, SignedOut, Way, WayTo,
+    LoginProblem, Problem, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo,
 };
 pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
 pub use home::{Home, HomeApp};
@@ -191,6 +191,12 @@ impl Pages {
     pub fn send_again(&self, chrome: &Chrome<'_>, page: &SendAgain<'_>) -> String {
         let title = self.messages(chrome).send_again_title();
         rendered(&SendAgainPage { frame: self.frame(chrome, &title), page })
+    }
+
+    /// The form that takes an answer to the client.
+    pub fn return_form(&self, chrome: &Chrome<'_>, page: &ReturnForm<'_>) -> String {
+        let title = self.messages(chrome).return_form_title();
+        rendered(&ReturnFormPage { frame: self.frame(chrome, &title), page })
     }
 
     fn messages(&self, chrome: &Chrome<'_>) -> &Messages {

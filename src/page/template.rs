@@ -4,8 +4,8 @@
 use askama::Template;
 
 use super::content::{
-    AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, ScopeLine,
-    SendAgain, SignedOut, WayTo,
+    AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, ReturnForm,
+    ScopeLine, SendAgain, SignedOut, WayTo,
 };
 use super::language::language_tag;
 use super::messages::{Markup, Messages};
@@ -192,6 +192,13 @@ pub(super) struct ForbiddenPage<'a> {
 pub(super) struct SendAgainPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) page: &'a SendAgain<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "return_form.html")]
+pub(super) struct ReturnFormPage<'a> {
+    pub(super) frame: Frame<'a>,
+    pub(super) page: &'a ReturnForm<'a>,
 }
 
 /// A wait in the unit that a person would use, rounded up so that nobody comes back too early.

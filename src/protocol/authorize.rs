@@ -48,6 +48,22 @@ pub enum ResponseMode {
     Query,
     /// In the fragment.
     Fragment,
+    /// In a form that the browser posts (OAuth 2.0 Form Post Response Mode).
+    FormPost,
+}
+
+/// How an answer goes back to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WayBack {
+    /// By a redirect to this location.
+    Redirect(String),
+    /// By a form that the browser posts.
+    Form {
+        /// Where it goes: the redirect URI.
+        action: String,
+        /// Names and values.
+        fields: Vec<(&'static str, String)>,
+    },
 }
 
 /// Where a browser is sent back to. Exists only for a redirect URI that matched the client's registration.
@@ -80,11 +96,11 @@ impl ReturnTo {
         params.one("client_id").ok().flatten().and_then(ClientId::parse).ok_or(NoWayBack::Client)
     }
 
-    /// The way back to this client.
+    /// The way back to this client. `form_post`: the operator lets it have answers in forms.
     ///
     /// # Errors
     /// Why not, when the request names no URI that the client registered.
-    pub fn resolve(params: &Params, client: &Client) -> Result<Self, NoWayBack> {
+    pub fn resolve(params: &Params, client: &Client, form_post: bool) -> Result<Self, NoWayBack> {
         let uri = params.one("redirect_uri").map_err(|_| NoWayBack::Repeated)?;
         let uri = uri.filter(|uri| !uri.is_empty()).ok_or(NoWayBack::NoRedirectUri)?;
         if !client.redirects_to(uri) {
@@ -92,6 +108,7 @@ impl ReturnTo {
         }
         let mode = match params.one("response_mode") {
             Ok(Some("fragment")) => ResponseMode::Fragment,
+            Ok(Some("form_post")) if form_post => ResponseMode::FormPost,
             _ => ResponseMode::Query,
         };
         let state = params.one("state").ok().flatten().filter(|state| state.len() <= LONGEST_VALUE);
@@ -103,29 +120,28 @@ impl ReturnTo {
         &self.redirect_uri
     }
 
-    /// The location that carries a code (RFC 6749 §4.1.2, RFC 9207 §2).
-    pub fn with_code(&self, code: &str, issuer: &str) -> String {
-        self.location(&[("code", code)], issuer)
+    /// The way back of a code (RFC 6749 §4.1.2, RFC 9207 §2).
+    pub fn with_code(&self, code: &str, issuer: &str) -> WayBack {
+        self.with(vec![("code", code.to_owned())], issuer)
     }
 
-    /// The location that carries a refusal (RFC 6749 §4.1.2.1).
-    pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> String {
-        self.location(&[("error", refusal.code.as_str()), ("error_description", refusal.description)], issuer)
+    /// The way back of a refusal (RFC 6749 §4.1.2.1).
+    pub fn with_refusal(&self, refusal: &Refusal, issuer: &str) -> WayBack {
+        let error = ("error", refusal.code.as_str().to_owned());
+        self.with(vec![error, ("error_description", refusal.description.clone().into_owned())], issuer)
     }
 
-    fn location(&self, answer: &[(&str, &str)], issuer: &str) -> String {
-        let mut written = url::form_urlencoded::Serializer::new(String::new());
-        written.extend_pairs(answer);
-        if let Some(state) = &self.state {
-            written.append_pair("state", state);
-        }
-        written.append_pair("iss", issuer);
+    fn with(&self, mut fields: Vec<(&'static str, String)>, issuer: &str) -> WayBack {
+        fields.extend(self.state.clone().map(|state| ("state", state)));
+        fields.push(("iss", issuer.to_owned()));
         let separator = match self.mode {
+            ResponseMode::FormPost => return WayBack::Form { action: self.redirect_uri.clone(), fields },
             ResponseMode::Fragment => '#',
             ResponseMode::Query if self.redirect_uri.contains('?') => '&',
             ResponseMode::Query => '?',
         };
-        format!("{}{separator}{}", self.redirect_uri, written.finish())
+        let written = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        WayBack::Redirect(format!("{}{separator}{written}", self.redirect_uri))
     }
 }
 
@@ -213,6 +229,12 @@ impl AuthorizationRequest {
         }
         match params.one("response_mode")? {
             None | Some("query" | "fragment") => {}
+            Some("form_post") if return_to.mode == ResponseMode::FormPost => {}
+            Some("form_post") => {
+                return Err(Refusal::invalid_request(
+                    "The response mode form_post is not switched on for this client.",
+                ));
+            }
             Some(_) => return Err(Refusal::invalid_request("The response modes are query and fragment.")),
         }
         let scope = scope(params, client)?;
@@ -261,7 +283,7 @@ fn refuse_unsupported(params: &Params) -> Result<(), Refusal> {
 fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
     let text = params.required("scope", Refusal::invalid_request("The parameter scope is missing."))?;
     let refused = |description| Refusal::new(ErrorCode::InvalidScope, description);
-    let scope = Scope::parse(text).map_err(|_| refused("The scope names an unknown value."))?;
+    let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
     if !scope.contains(ScopeValue::OpenId) {
         return Err(refused("The scope must include openid."));
     }

@@ -113,6 +113,9 @@ pub struct IdTokenClaims {
     pub acr: String,
     /// The methods used.
     pub amr: Vec<String>,
+    /// Which access token came with it: the left half of its SHA-256, in base64url (§3.1.3.6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_hash: Option<String>,
     /// What the scope covers.
     #[serde(flatten)]
     pub claims: UserClaims,

@@ -52,7 +52,7 @@ pub struct Code {
 }
 
 /// Why a presented code gives no tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedeemFault {
     /// The request is refused; the code stays as it was.
     Refused(Refusal),

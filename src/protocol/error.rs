@@ -1,4 +1,8 @@
-//! The error codes of OAuth 2.0 and OpenID Connect, and a refusal: a code with a fixed sentence for the developer.
+//! The error codes of OAuth 2.0 and OpenID Connect, and a refusal: a code with a sentence for the developer.
+
+use std::borrow::Cow;
+
+use crate::protocol::scope::UnknownScope;
 
 /// An error code as it stands on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,20 +92,29 @@ impl ErrorCode {
     }
 }
 
-/// Why a request is refused: a code, and a fixed sentence for the developer that never echoes what was sent and stays
-/// within the characters that RFC 6749 §5.2 permits (no quotation mark, no backslash, ASCII).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a request is refused: a code, and a sentence for the developer that stays within the characters that RFC 6749 §5.2
+/// permits (no quotation mark, no backslash, ASCII). It echoes nothing of what was sent but the name of an unknown scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The code on the wire.
     pub code: ErrorCode,
     /// The sentence on the wire.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
 }
 
 impl Refusal {
     /// A refusal with this code and sentence.
     pub const fn new(code: ErrorCode, description: &'static str) -> Self {
-        Self { code, description }
+        Self { code, description: Cow::Borrowed(description) }
+    }
+
+    /// `invalid_scope` that names the value which the provider does not know.
+    pub fn unknown_scope(unknown: &UnknownScope) -> Self {
+        let description = match unknown.value() {
+            Some(value) => Cow::Owned(format!("The scope names a value that is not known here: {value}")),
+            None => Cow::Borrowed("The scope names a value that is not known here."),
+        };
+        Self { code: ErrorCode::InvalidScope, description }
     }
 
     /// `invalid_request` with this sentence.

@@ -4,6 +4,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use sha2::{Digest, Sha256};
+
 use crate::protocol::secret::{base64url, from_base64url};
 
 /// The longest token that is looked at; ours are about 900 bytes.
@@ -22,6 +24,12 @@ struct OurHeader<'a> {
     alg: &'static str,
     typ: &'static str,
     kid: &'a str,
+}
+
+/// What an ID token says of the access token beside it: the left half of its SHA-256 (OpenID Connect Core §3.1.3.6).
+pub fn at_hash(access_token: &str) -> String {
+    let digest = Sha256::digest(access_token.as_bytes());
+    base64url(&digest.iter().take(16).copied().collect::<Vec<u8>>())
 }
 
 /// The signing input of a token: `base64url(header).base64url(claims)` (RFC 7515 §5.1).

@@ -19,7 +19,7 @@ pub struct ProviderMetadata {
     pub end_session_endpoint: String,
     pub scopes_supported: Vec<&'static str>,
     pub response_types_supported: [&'static str; 1],
-    pub response_modes_supported: [&'static str; 2],
+    pub response_modes_supported: Vec<&'static str>,
     pub grant_types_supported: [&'static str; 2],
     pub subject_types_supported: [&'static str; 1],
     pub id_token_signing_alg_values_supported: [&'static str; 1],
@@ -38,8 +38,9 @@ pub struct ProviderMetadata {
 
 impl ProviderMetadata {
     /// The document of this issuer. The registration endpoint is always named, as the specification lists it; whether it
-    /// takes requests is the operator's choice. The scope `groups` and its claim are named where the operator switched them on.
-    pub fn of(issuer: &str, groups: bool) -> Self {
+    /// takes requests is the operator's choice. The scope `groups` and its claim are named where the operator switched them
+    /// on, and so is the response mode `form_post`.
+    pub fn of(issuer: &str, groups: bool, form_post: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
         let at = |path: &str| format!("{issuer}{path}");
@@ -54,7 +55,10 @@ impl ProviderMetadata {
             end_session_endpoint: at("/oauth/logout"),
             scopes_supported: scopes.values().map(ScopeValue::as_str).collect(),
             response_types_supported: ["code"],
-            response_modes_supported: ["query", "fragment"],
+            response_modes_supported: ["query", "fragment"]
+                .into_iter()
+                .chain(form_post.then_some("form_post"))
+                .collect(),
             grant_types_supported: ["authorization_code", "refresh_token"],
             subject_types_supported: ["public"],
             id_token_signing_alg_values_supported: ["RS256"],

@@ -61,11 +61,15 @@ impl ClientMetadata {
         };
         let grant_types = grant_types(&members)?;
         let scope = match text(&members, "scope")? {
-            // What only an operator gives is as unknown to strangers as what there is not.
-            Some(list) => Scope::parse(list)
-                .ok()
-                .filter(|scope| scope.is_subset_of(Scope::all()))
-                .ok_or(invalid("The scope names an unknown value."))?,
+            Some(list) => {
+                let scope = Scope::parse(list).map_err(|unknown| {
+                    let named = Refusal::unknown_scope(&unknown);
+                    Refusal { code: ErrorCode::InvalidClientMetadata, ..named }
+                })?;
+                // What only an operator gives is as unknown to strangers as what there is not.
+                let given = Some(scope).filter(|scope| scope.is_subset_of(Scope::all()));
+                given.ok_or(invalid("The scope names an unknown value."))?
+            }
             None => Scope::all(),
         };
         Ok(Self {

@@ -64,7 +64,10 @@ impl Scope {
     pub fn parse(text: &str) -> Result<Self, UnknownScope> {
         text.split(' ')
             .filter(|value| !value.is_empty())
-            .map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value).ok_or(UnknownScope))
+            .map(|value| {
+                let known = ScopeValue::ALL.into_iter().find(|known| known.as_str() == value);
+                known.ok_or_else(|| UnknownScope::of(value))
+            })
             .collect()
     }
 
@@ -114,9 +117,25 @@ impl Scope {
 }
 
 /// A scope list names a value that the provider does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the scopes are openid, profile, email, phone, offline_access and groups")]
-pub struct UnknownScope;
+pub struct UnknownScope(Option<String>);
+
+impl UnknownScope {
+    /// The longest value that is told to whoever sent it.
+    const LONGEST: usize = 64;
+
+    fn of(value: &str) -> Self {
+        // What a value may be made of (RFC 6749 §3.3), and an answer may repeat: no quotation mark and no backslash.
+        let sound = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+        Self((value.len() <= Self::LONGEST && value.bytes().all(sound)).then(|| value.to_owned()))
+    }
+
+    /// The value, where it can be repeated.
+    pub fn value(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
 
 impl FromIterator<ScopeValue> for Scope {
     fn from_iter<I: IntoIterator<Item = ScopeValue>>(values: I) -> Self {
@@ -166,8 +185,12 @@ mod tests {
 
     #[test]
     fn an_unknown_value_is_refused() {
-        assert_eq!(Scope::parse("openid foo:bar"), Err(UnknownScope));
-        assert_eq!(Scope::parse("OpenID"), Err(UnknownScope));
+        let unknown = |list: &str| Scope::parse(list).unwrap_err().value().map(str::to_owned);
+        assert_eq!(unknown("openid foo:bar baz").as_deref(), Some("foo:bar"));
+        assert_eq!(unknown("OpenID").as_deref(), Some("OpenID"));
+        for odd in ["a\"b", "a\\b", "ş", "a\nb", &"x".repeat(65)] {
+            assert_eq!(unknown(odd), None, "{odd:?}");
+        }
     }
 
     #[test]

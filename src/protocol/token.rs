@@ -93,8 +93,9 @@ impl TokenRequest {
             .one("scope")?
             .map(|text| {
                 // RFC 6749 §3.3: a list of at least one.
-                let scope = Scope::parse(text).ok().filter(|scope| !scope.is_empty());
-                scope.ok_or(Refusal::new(ErrorCode::InvalidScope, "The scope names an unknown value, or none."))
+                let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
+                let none = || Refusal::new(ErrorCode::InvalidScope, "The scope names no value.");
+                Some(scope).filter(|scope| !scope.is_empty()).ok_or_else(none)
             })
             .transpose()?;
         Ok(Self::Refresh { token: Secret::new(token), scope })

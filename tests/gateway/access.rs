@@ -32,11 +32,14 @@ async fn without_credentials_a_program_is_told_how_to_come_in() {
     for (method, path) in [("GET", "/"), ("GET", "/api/x"), ("POST", "/a"), ("DELETE", "/a"), ("OPTIONS", "/a")] {
         let reply = world.call(method, &format!("https://wiki.test{path}"), &[("accept", "*/*")]).await;
         reply.assert_refused(401, "login_required");
-        let challenge = "Bearer realm=\"wiki\", \
+        let challenge = "Bearer realm=\"wiki\", scope=\"openid\", \
              resource_metadata=\"https://wiki.test/.well-known/oauth-protected-resource\"";
         assert_eq!(reply.header("www-authenticate"), Some(challenge));
         assert_eq!(reply.header("set-cookie"), None);
     }
+    // What the rule asks for, and what the provider does.
+    let reply = world.call("GET", "https://wiki.test/profiles/x", &[]).await;
+    assert!(reply.header("www-authenticate").unwrap().contains(", scope=\"openid profile\", "), "{reply:?}");
 }
 
 #[tokio::test]

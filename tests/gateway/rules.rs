@@ -129,6 +129,9 @@ async fn a_rules_own_audience_is_asked_of_tokens() {
     let token = bearer(&world.access_token("openid").await);
     let refused = world.call("GET", "https://desk.test/partners/x", &[("authorization", &token)]).await;
     refused.assert_refused(401, "invalid_token");
+    assert_eq!(refused.json()["error_description"], "The access token is for another audience.");
+    let challenge = refused.header("www-authenticate").unwrap();
+    assert!(challenge.contains("error_description=\"The access token is for another audience.\""), "{challenge}");
 }
 
 #[tokio::test]
@@ -140,10 +143,35 @@ async fn every_application_says_whose_tokens_it_takes() {
     let document = reply.json();
     assert_eq!(document["resource"], "https://wiki.test");
     assert_eq!(document["authorization_servers"], serde_json::json!(["https://id.test"]));
-    assert_eq!(document["scopes_supported"], serde_json::json!(["profile"]));
+    assert_eq!(document["scopes_supported"], serde_json::json!(["openid", "profile"]));
     assert_eq!(document["bearer_methods_supported"], serde_json::json!(["header"]));
     assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+    let asked = [("origin", "https://inspector.test"), ("access-control-request-method", "GET")];
+    let asked = [&asked[..], &[("access-control-request-headers", "mcp-protocol-version")]].concat();
+    let preflight = world.call("OPTIONS", address, &asked).await;
+    assert_eq!(preflight.answered_with(), 204);
+    assert_eq!(preflight.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(preflight.header("access-control-allow-headers"), Some("MCP-Protocol-Version"));
+    assert!(preflight.header("access-control-allow-methods").unwrap().contains("GET"));
     world.call("POST", address, &[]).await.assert_refused(405, "method_not_allowed");
     // Below it begins the application again.
     world.call("GET", &format!("{address}/x"), &[]).await.assert_refused(401, "login_required");
+}
+
+#[tokio::test]
+async fn an_application_that_takes_no_token_names_no_scopes() {
+    let world = World::with(
+        r#"
+        [[app]]
+        name = "open"
+        host = "open.test"
+        upstreams = ["http://127.0.0.1:8087"]
+        [[app.route]]
+        path = "/"
+        access = "public"
+    "#,
+    )
+    .await;
+    let reply = world.call("GET", "https://open.test/.well-known/oauth-protected-resource", &[]).await;
+    assert_eq!(reply.json().get("scopes_supported"), None);
 }

@@ -65,6 +65,18 @@ async fn auth_17_a_missing_scope_is_an_invalid_request() {
 }
 
 #[tokio::test]
+async fn an_unknown_scope_is_named() {
+    let provider = Provider::new().await;
+    let told =
+        async |scope: &str| answer_to(&provider, &[("scope", scope)]).await.returned("error_description").unwrap();
+    assert_eq!(told("openid api:read email").await, "The scope names a value that is not known here: api:read");
+    // What no answer may repeat is not.
+    for odd in ["openid a\"b", "openid a\\b", "openid ş", &format!("openid {}", "x".repeat(65))] {
+        assert_eq!(told(odd).await, "The scope names a value that is not known here.", "{odd}");
+    }
+}
+
+#[tokio::test]
 async fn auth_18_a_scope_without_openid_is_invalid() {
     let provider = Provider::new().await;
     for value in ["profile email", "OPENID", "openid,profile", " ", "openidprofile"] {

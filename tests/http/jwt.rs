@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sealgate::protocol::secret::base64url;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::support::{ISSUER, Provider, Tokens, jwt_claims, jwt_header};
 
@@ -109,7 +111,8 @@ async fn jwt_06_acr_and_amr_say_how_the_person_signed_in() {
 #[tokio::test]
 async fn jwt_07_an_id_token_has_only_the_claims_of_the_granted_scopes() {
     let provider = Provider::new().await;
-    let always: BTreeSet<&str> = ["iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr"].into();
+    let always: BTreeSet<&str> =
+        ["iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash"].into();
     for (scope, more) in [
         ("openid", &[][..]),
         ("openid email", &["email", "email_verified"]),
@@ -124,6 +127,18 @@ async fn jwt_07_an_id_token_has_only_the_claims_of_the_granted_scopes() {
         for claim in more {
             assert_eq!(jwt_claims(&tokens.access).get(claim), None);
         }
+    }
+}
+
+/// OpenID Connect Core §3.1.3.6.
+#[tokio::test]
+async fn an_id_token_says_which_access_token_came_with_it() {
+    let provider = Provider::new().await;
+    let tokens = provider.c1().tokens("openid offline_access").await;
+    let renewed = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
+    for tokens in [tokens, renewed] {
+        let digest = Sha256::digest(tokens.access.as_bytes());
+        assert_eq!(jwt_claims(&tokens.id)["at_hash"], base64url(&digest[..16]));
     }
 }
 

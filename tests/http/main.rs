@@ -11,6 +11,7 @@ mod support;
 mod sweep;
 
 mod flow;
+mod form_post;
 
 mod account;
 mod app_passwords;

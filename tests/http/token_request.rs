@@ -156,6 +156,7 @@ async fn tok_33_a_script_of_another_origin_may_redeem_its_code() {
     assert_eq!((reply.status, reply.text()), (204, ""));
     assert!(reply.header("access-control-allow-methods").unwrap().contains("POST"));
     let allowed = reply.header("access-control-allow-headers").unwrap().to_ascii_lowercase();
+    assert!(allowed.contains("mcp-protocol-version"), "{allowed}");
     assert!(allowed.contains("authorization") && allowed.contains("content-type"));
 
     let code = provider.p1().code(&[]).await;

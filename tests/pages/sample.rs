@@ -172,6 +172,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let fields = [(client.to_owned(), account.to_owned())];
     let again = SendAgain { app: client, account, target: action, charset: "utf-8", fields: &fields, instead: action };
     add("send-again", pages.send_again(&chrome, &again));
+    let fields = [("code", client.to_owned()), ("state", account.to_owned())];
+    add("return-form", pages.return_form(&chrome, &ReturnForm { action, host: client, fields: &fields }));
     all.extend(account_pages(&pages, &chrome, sample));
     all.extend(console_pages(&pages, &chrome, sample));
     all

@@ -91,6 +91,10 @@ forbidden-switch = Use another account
 
 ## A form that was kept while its sender signed in
 
+return-form-title = One moment
+return-form-text = You are on your way back to <bdi>{ $host }</bdi>. If nothing happens, press the button.
+return-form-submit = Continue
+
 send-again-title = Send the form now?
 send-again-text =
     You had been signed out when you submitted a form to <bdi>{ $app }</bdi>. What you entered was saved, but it has not

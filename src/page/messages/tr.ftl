@@ -83,6 +83,10 @@ forbidden-switch = Başka bir hesap kullan
 
 ## Oturum açılırken saklanan form
 
+return-form-title = Bir saniye
+return-form-text = <bdi>{ $host }</bdi> adresine geri dönüyorsunuz. Hiçbir şey olmazsa düğmeye basın.
+return-form-submit = Devam et
+
 send-again-title = Form şimdi gönderilsin mi?
 send-again-text =
     <bdi>{ $app }</bdi> uygulamasına bir form gönderdiğinizde oturumunuz sona ermişti. Yazdıklarınız saklandı, ancak
