@@ -33,6 +33,8 @@ mod kept_form;
 mod meddler;
 #[path = "gateway/own_paths.rs"]
 mod own_paths;
+#[path = "gateway/path_characters.rs"]
+mod path_characters;
 #[path = "gateway/readings.rs"]
 mod readings;
 #[path = "gateway/remembering.rs"]

@@ -3,10 +3,19 @@
 
 use libfuzzer_sys::fuzz_target;
 use percent_encoding::percent_decode;
-use sealgate_fuzz::canonical;
+use sealgate_fuzz::{canonical, readings};
 use url::Url;
 
 fuzz_target!(|raw: &str| {
+    // With characters that are data no reading walks up or has an empty name, and what a server reads that decodes is one.
+    if let Some(all) = readings(raw) {
+        let segments = |path: &[u8]| -> Vec<Vec<u8>> {
+            path.split(|byte| matches!(byte, b'/' | b'\\')).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+        };
+        assert!(all.iter().all(|read| !segments(read).iter().any(|name| name == b"." || name == b"..")), "{raw}");
+        let decoded = segments(&percent_decode(raw.as_bytes()).collect::<Vec<u8>>());
+        assert!(all.iter().any(|read| segments(read) == decoded), "{raw}");
+    }
     let Some(path) = canonical(raw) else { return };
     // A server that decodes reads what the rule was compared with, and one that decodes twice reads the same.
     let once: Vec<u8> = percent_decode(raw.as_bytes()).collect();

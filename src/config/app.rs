@@ -274,6 +274,27 @@ pub struct Route {
     pub caching: Caching,
     /// Whether programs may come with an application password (HTTP Basic).
     pub basic: bool,
+    /// Characters that the application reads as data in such paths, where others see a separator.
+    pub path_characters: PathCharacters,
+}
+
+/// Characters in paths that some servers take for separators, and some applications for a part of a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathCharacters {
+    /// `;`, escaped or not.
+    pub semicolon: bool,
+    /// `%2F`.
+    pub slash: bool,
+    /// `%5C`.
+    pub backslash: bool,
+}
+
+impl PathCharacters {
+    /// As the file has them.
+    pub fn words(self) -> Vec<String> {
+        let all = [(self.semicolon, ";"), (self.slash, "%2F"), (self.backslash, "%5C")];
+        all.into_iter().filter(|(has, _)| *has).map(|(_, word)| word.to_owned()).collect()
+    }
 }
 
 /// What caches between us and browsers are told of an application's answers.
@@ -303,6 +324,7 @@ impl Route {
             caching: Caching::Private,
             allow_get_body: false,
             basic: false,
+            path_characters: PathCharacters::default(),
         }
     }
 
@@ -323,6 +345,8 @@ impl Route {
             caching,
             allow_get_body,
             basic,
+            // It says which paths there are, not who may have them.
+            path_characters: _,
         } = self;
         methods == &other.methods
             && access == &other.access

@@ -26,8 +26,8 @@ use crate::protocol::key_life::KeyTimes;
 use crate::protocol::rate_limit::RateLimit;
 
 pub use app::{
-    Access, App, Authorization, Caching, GroupsDelimiter, Identity, IdentityValue, Names, Person, Route, Upstream,
-    UpstreamTls, host_name,
+    Access, App, Authorization, Caching, GroupsDelimiter, Identity, IdentityValue, Names, PathCharacters, Person,
+    Route, Upstream, UpstreamTls, host_name,
 };
 pub use difference::Difference;
 pub use disk::not_after;

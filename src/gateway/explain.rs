@@ -77,14 +77,14 @@ pub fn explain(
     let target =
         PathAndQuery::try_from(target).map_err(|_| "the URL's path cannot be sent: escape what is not ASCII")?;
     let refused = |told: Explanation, reason| Ok(Explanation { reason, ..told });
-    let path = match CanonicalPath::of(&target) {
+    let routes = Routes::of(app);
+    let path = match CanonicalPath::of(&target, routes.characters()) {
         Ok(path) => path,
         Err(ambiguous) => return refused(told, ambiguous.as_str()),
     };
     if wanted::is_own(&path) || resource::is_metadata(&path) {
         return refused(told, "own");
     }
-    let routes = Routes::of(app);
     let place = match routes.find(&path) {
         Ok(Some(place)) => place,
         Ok(None) => return refused(told, "unopened"),
@@ -161,6 +161,7 @@ fn in_words(rule: &Rule) -> String {
         }
     };
     add("methods", &rule.methods);
+    add("path_characters", &rule.path_characters.words());
     add("audience", rule.audience.as_slice());
     add("scopes", &rule.scopes);
     add("groups", &rule.groups);

@@ -8,6 +8,7 @@ mod answer;
 mod app_password;
 mod assertion;
 mod browser_login;
+mod characters;
 mod cors;
 mod credential;
 mod encoding;
@@ -56,6 +57,7 @@ use crate::store::{self, StoreError};
 use answer::Answer;
 use assertion::Assertions;
 use browser_login::{Demand, First};
+use characters::Characters;
 use cors::Cors;
 use credential::Presented;
 use path::{Ambiguous, CanonicalPath};
@@ -209,7 +211,7 @@ impl Gateway {
         if let Some(field) = fields::repeated(&visit.head.headers) {
             return refused(refuse_repeated(visit, field));
         }
-        let (target, path) = match read_target(visit.head, host) {
+        let (target, path) = match read_target(visit.head, host, gate.routes.characters()) {
             Ok(read) => read,
             Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
         };
@@ -360,12 +362,16 @@ fn host_name(authority: &str) -> &str {
 }
 
 /// The target that will be forwarded, and the one reading of its path.
-fn read_target<'h>(head: &'h Parts, host: &str) -> Result<(&'h PathAndQuery, CanonicalPath<'h>), Ambiguous> {
+fn read_target<'h>(
+    head: &'h Parts,
+    host: &str,
+    characters: Characters,
+) -> Result<(&'h PathAndQuery, CanonicalPath<'h>), Ambiguous> {
     // A target that names another host than `Host` does (RFC 9112 §3.2.2) would be one application to us and another to
     // the next server.
     let other_host = head.uri.authority().is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(host));
     let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
-    Ok((target, CanonicalPath::of(target)?))
+    Ok((target, CanonicalPath::of(target, characters)?))
 }
 
 fn refused((word, answer): Halt) -> (&'static str, Result<Passage, Answer>) {

@@ -8,11 +8,17 @@ use std::borrow::Cow;
 
 use http::uri::PathAndQuery;
 
+use crate::gateway::characters::{self, Characters};
 use crate::gateway::reading;
 
-/// A path that means one thing: every escape read once, no empty or dot segment, no escape that hides a separator.
+/// A path that means one thing: every escape read once, no empty or dot segment, no escape that hides a separator. With
+/// [`Characters`] that an application reads as data it has other readings too, and they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CanonicalPath<'a>(Cow<'a, [u8]>);
+pub(super) struct CanonicalPath<'a> {
+    text: Cow<'a, [u8]>,
+    /// The same with marks for such characters; empty where there is none.
+    marked: Vec<u8>,
+}
 
 /// Why a path is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,35 +62,64 @@ impl Ambiguous {
 }
 
 impl<'a> CanonicalPath<'a> {
-    /// Reads the path of a request target.
+    /// Reads the path of a request target, in which some characters may be data.
     ///
     /// # Errors
     /// What makes it ambiguous.
-    pub(super) fn of(target: &'a PathAndQuery) -> Result<Self, Ambiguous> {
+    pub(super) fn of(target: &'a PathAndQuery, data: Characters) -> Result<Self, Ambiguous> {
         // Not `target.path()`, which makes up a slash where a target begins with its query.
-        Self::parse(target.as_str().split('?').next().unwrap_or_default())
+        Self::parse_with(target.as_str().split('?').next().unwrap_or_default(), data)
     }
 
-    /// Reads the path of a request target, without its query.
+    /// Reads a path in which no character is data that may be a separator.
     ///
     /// # Errors
     /// What makes it ambiguous.
     pub(super) fn parse(raw: &'a str) -> Result<Self, Ambiguous> {
+        Self::parse_with(raw, Characters::default())
+    }
+
+    /// Reads the path of a request target, without its query, in which some characters may be data.
+    ///
+    /// # Errors
+    /// What makes it ambiguous.
+    pub(super) fn parse_with(raw: &'a str, data: Characters) -> Result<Self, Ambiguous> {
+        let stands = |byte: u8| !is_separator(byte) || (byte == b';' && data.semicolon);
         let raw = raw.as_bytes();
         if raw.first() != Some(&b'/') {
             return Err(Ambiguous::NotAbsolute);
         }
-        if !raw.iter().all(|byte| byte.is_ascii_graphic() && !is_separator(*byte) && !matches!(byte, b'?' | b'#')) {
+        if !raw.iter().all(|byte| byte.is_ascii_graphic() && stands(*byte) && !matches!(byte, b'?' | b'#')) {
             return Err(Ambiguous::Character);
         }
-        let decoded = if raw.contains(&b'%') { Cow::Owned(decode(raw)?) } else { Cow::Borrowed(raw) };
-        check_segments(&decoded)?;
-        Ok(Self(decoded))
+        let marked = if raw.contains(&b'%') { Cow::Owned(decode(raw, data)?) } else { Cow::Borrowed(raw) };
+        check_segments(&marked)?;
+        if !Characters::of(&marked).is_any() {
+            return Ok(Self { text: marked, marked: Vec::new() });
+        }
+        if characters::begins_with_two(&marked) {
+            return Err(Ambiguous::EmptySegment);
+        }
+        Ok(Self { text: Cow::Owned(characters::as_data(&marked)), marked: marked.into_owned() })
     }
 
-    /// The path, decoded once. Not always UTF-8: old applications escape other encodings.
+    /// The path, decoded once; for escaped slashes and backslashes that are data stand bytes that no path has. Not
+    /// always UTF-8: old applications escape other encodings.
     pub(super) fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.text
+    }
+
+    /// The characters in it that are data, and a separator to others.
+    pub(super) fn characters(&self) -> Characters {
+        Characters::of(&self.marked)
+    }
+
+    /// How servers may read it to which these characters mean something; none where there is none.
+    ///
+    /// # Errors
+    /// When a reading walks up.
+    pub(super) fn readings(&self) -> Result<Vec<Vec<u8>>, Ambiguous> {
+        if self.marked.is_empty() { Ok(Vec::new()) } else { characters::readings(&self.marked) }
     }
 }
 
@@ -93,7 +128,7 @@ const fn is_separator(byte: u8) -> bool {
     matches!(byte, b'\\' | b';')
 }
 
-fn decode(raw: &[u8]) -> Result<Vec<u8>, Ambiguous> {
+fn decode(raw: &[u8], data: Characters) -> Result<Vec<u8>, Ambiguous> {
     let mut decoded = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -104,10 +139,13 @@ fn decode(raw: &[u8]) -> Result<Vec<u8>, Ambiguous> {
         }
         let (digits, tail) = tail.split_first_chunk::<2>().ok_or(Ambiguous::Escape)?;
         let byte = escaped(*digits).ok_or(Ambiguous::Escape)?;
-        if byte == b'/' || byte.is_ascii_control() || is_separator(byte) {
+        if let Some(mark) = data.mark(byte) {
+            decoded.push(mark);
+        } else if byte == b'/' || byte.is_ascii_control() || is_separator(byte) {
             return Err(Ambiguous::Hidden);
+        } else {
+            decoded.push(byte);
         }
-        decoded.push(byte);
         rest = tail;
     }
     if decoded.windows(3).any(|window| matches!(window, [b'%', high, low] if escaped([*high, *low]).is_some())) {
@@ -177,7 +215,8 @@ mod tests {
     #[test]
     fn a_target_is_read_up_to_its_query() {
         let of = |text: &'static str| {
-            CanonicalPath::of(&PathAndQuery::from_static(text)).map(|path| path.as_bytes().to_vec())
+            CanonicalPath::of(&PathAndQuery::from_static(text), Characters::default())
+                .map(|path| path.as_bytes().to_vec())
         };
         assert_eq!(of("/a?/../b//;%2f"), Ok(b"/a".to_vec()));
         assert_eq!(of("/a??b"), Ok(b"/a".to_vec()));

@@ -75,7 +75,7 @@ pub(super) fn may_walk(name: &[u8]) -> bool {
 }
 
 /// A reading whose slashes are one each.
-fn tidied(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
+pub(super) fn tidied(reading: &[u8]) -> Result<Vec<u8>, Ambiguous> {
     let mut tidy = Vec::with_capacity(reading.len());
     for name in reading.split(|byte| is_slash(*byte)).filter(|name| !name.is_empty()) {
         if may_walk(name) {

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use http::Method;
 
-use crate::config::{Access, App};
+use crate::config::{Access, App, PathCharacters};
+use crate::gateway::characters::Characters;
 use crate::gateway::path::{Ambiguous, CanonicalPath};
 use crate::gateway::reading;
 
@@ -100,6 +101,20 @@ impl Place {
             && self.rules.iter().zip(&other.rules).all(|(one, other)| one.asks_the_same_as(other))
     }
 
+    /// The characters that the application reads as data here, whatever the method.
+    fn characters(&self) -> Characters {
+        let of = |rule: &Rule| {
+            let PathCharacters { semicolon, slash, backslash } = rule.path_characters;
+            Characters { semicolon, slash, backslash }
+        };
+        let characters = self.rules.iter().map(of).reduce(|one, other| Characters {
+            semicolon: one.semicolon && other.semicolon,
+            slash: one.slash && other.slash,
+            backslash: one.backslash && other.backslash,
+        });
+        characters.unwrap_or_default()
+    }
+
     /// Whether everybody may do everything here.
     fn is_open(&self) -> bool {
         self.rules.iter().all(|rule| rule.access == Access::Public)
@@ -161,6 +176,11 @@ impl Routes {
         Self { places }
     }
 
+    /// The characters that the application reads as data somewhere.
+    pub(super) fn characters(&self) -> Characters {
+        self.places.iter().map(Place::characters).fold(Characters::default(), Characters::with)
+    }
+
     /// Whether any rule looks at methods.
     pub(super) fn look_at_methods(&self) -> bool {
         self.places.iter().flat_map(|place| &place.rules).any(|rule| !rule.methods.is_empty())
@@ -182,10 +202,27 @@ impl Routes {
     ///
     /// # Errors
     /// [`Ambiguous::Spelling`] when a server that reads the path in another way, blind to case for one, would serve what
-    /// another rule asks more or less for.
+    /// another rule asks more or less for; [`Ambiguous::Hidden`] when a character is data that this place does not name.
     pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&Place>, Ambiguous> {
-        let path = path.as_bytes();
-        let Some(found) = self.longest(path, |one, other| one == other) else { return Ok(None) };
+        let Some(found) = self.longest(path.as_bytes(), |one, other| one == other) else { return Ok(None) };
+        self.check(path.as_bytes(), found)?;
+        if path.characters().is_any() {
+            if !found.characters().cover(path.characters()) {
+                return Err(Ambiguous::Hidden);
+            }
+            for read in path.readings()? {
+                let place = self.longest(&read, |one, other| one == other);
+                if !place.is_some_and(|place| place.asks_the_same_as(found)) {
+                    return Err(Ambiguous::Spelling);
+                }
+                self.check(&read, found)?;
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Whether a path that these rules are for comes to them in every other reading too.
+    fn check(&self, path: &[u8], found: &Place) -> Result<(), Ambiguous> {
         let spelled = |blind: &Place| blind.path.eq_ignore_ascii_case(&found.path);
         match self.longest(path, <[u8]>::eq_ignore_ascii_case) {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
@@ -194,7 +231,7 @@ impl Routes {
         if self.is_below_a_name(path, found) || (reading::is_odd(path) && self.is_read_otherwise(path, found)?) {
             return Err(Ambiguous::Spelling);
         }
-        Ok(Some(found))
+        Ok(())
     }
 
     /// Whether any other reading of the path comes to other rules.

@@ -2,6 +2,7 @@
 
 use http::uri::PathAndQuery;
 
+use crate::gateway::characters::Characters;
 use crate::gateway::path::CanonicalPath;
 
 /// The longest that is remembered, bytes; strangers make these.
@@ -22,7 +23,8 @@ impl Wanted {
         let target = PathAndQuery::try_from(text).ok()?;
         // The parser cuts a fragment off.
         let whole = target.as_str() == text && text.len() <= LONGEST;
-        let path = CanonicalPath::of(&target).ok()?;
+        // Whether its rule has these characters is looked at when the browser comes back.
+        let path = CanonicalPath::of(&target, Characters::ALL).ok()?;
         (whole && !is_own(&path)).then(|| Self(text.to_owned()))
     }
 
@@ -51,7 +53,15 @@ mod tests {
 
     #[test]
     fn a_page_of_the_application_is_remembered_byte_for_byte() {
-        for text in ["/", "/a/b?c=d&e=%2F%2e%2e//x;y", "/a?", "/a?next=https://evil.test/", "/.sealgated", "/a?ş=1"] {
+        for text in [
+            "/",
+            "/a/b?c=d&e=%2F%2e%2e//x;y",
+            "/a?",
+            "/a?next=https://evil.test/",
+            "/.sealgated",
+            "/a?ş=1",
+            "/a;b%2Fc%5C",
+        ] {
             assert_eq!(Wanted::parse(text).unwrap().as_str(), text);
         }
     }

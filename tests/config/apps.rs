@@ -436,3 +436,21 @@ fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
         starts(&fault(&with(lines)), start);
     }
 }
+
+#[test]
+fn characters_of_paths_that_are_data_are_named_one_by_one() {
+    let with = |first: &str, second: &str| {
+        let rule = |method: &str, lines: &str| {
+            format!("[[app.route]]\npath = \"/x/\"\naccess = \"signed_in\"\nmethods = [{method:?}]\n{lines}\n")
+        };
+        format!("{REQUIRED}{APP}\n{}{}", rule("GET", first), rule("POST", second))
+    };
+    let all = "path_characters = [\";\", \"%2F\", \"%5c\"]";
+    let config = parse(&with(all, all));
+    assert_eq!(config.apps[0].routes[0].path_characters.words(), [";", "%2F", "%5C"]);
+    let odd = "path_characters = [\"/\"]";
+    starts(&faults(&with(odd, odd))[0], "app[0].route[1].path_characters[0]: \"/\" is not among them; ");
+    let empty = "path_characters = []";
+    starts(&faults(&with(empty, empty))[0], "app[0].route[1].path_characters: is empty; ");
+    starts(&fault(&with(all, "")), "app[0].route[2].path_characters: another rule of \"/x/\" says otherwise; ");
+}

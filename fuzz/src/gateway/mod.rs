@@ -1,5 +1,8 @@
 //! The gate's reading of paths, from the program's own files.
 
+#[path = "../../../src/gateway/characters.rs"]
+#[allow(dead_code, reason = "the gate's other files use the rest")]
+mod characters;
 #[path = "../../../src/gateway/path.rs"]
 #[allow(dead_code, reason = "the gate's other files use the rest")]
 mod path;
@@ -16,4 +19,10 @@ pub fn canonical(raw: &str) -> Option<Vec<u8>> {
     }
     let _ = reading::written_out(&path, b"/administration/");
     Some(path)
+}
+
+/// Every reading of a path in which `;`, `%2F` and `%5C` are data; `None` when it is ambiguous, or has none of them.
+pub fn readings(raw: &str) -> Option<Vec<Vec<u8>>> {
+    let path = path::CanonicalPath::parse_with(raw, characters::Characters::ALL).ok()?;
+    path.readings().ok().filter(|readings| !readings.is_empty())
 }

@@ -1,7 +1,7 @@
 //! The applications of the file and their routes.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{address, tls};
 use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{Access, App, Caching, Issuer, Person, Route, Upstream};
+use crate::config::{Access, App, Caching, Issuer, PathCharacters, Person, Route, Upstream};
 use crate::protocol::client::ClientId;
 use crate::protocol::profile::is_line;
 use crate::protocol::scope::ScopeValue;
@@ -181,7 +181,10 @@ fn routes(app: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<Route>> {
 
 /// What earlier rules of the application are for: a path, and a method there or those that are left.
 #[derive(Default)]
-struct TakenRules(BTreeSet<(String, Option<String>)>);
+struct TakenRules {
+    rules: BTreeSet<(String, Option<String>)>,
+    characters: BTreeMap<String, PathCharacters>,
+}
 
 fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRules) -> Option<Route> {
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
@@ -197,7 +200,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         let all = [None];
         let named: Vec<_> = methods.iter().cloned().map(Some).collect();
         for method in if named.is_empty() { all.as_slice() } else { &named } {
-            if !taken.0.insert((path.clone(), method.clone())) {
+            if !taken.rules.insert((path.clone(), method.clone())) {
                 let what = method.as_ref().map_or_else(String::new, |method| format!(" for {method}"));
                 let problem = format!("{path:?} has another rule{what}; write one rule a path and method");
                 section.fault("path", &problem);
@@ -237,6 +240,14 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
     if basic && (max_age.is_some() || acr.as_ref().is_some_and(|acr| !acr.is_empty())) {
         section.fault("basic", "an application password is no sign-in; leave it out, or acr and max_age_seconds");
     }
+    let path_characters = path_characters(&mut section);
+    if let Some(path) = &path {
+        let before = *taken.characters.entry(path.clone()).or_insert(path_characters);
+        if before != path_characters {
+            let problem = format!("another rule of {path:?} says otherwise; write the same for all methods of a path");
+            section.fault("path_characters", &problem);
+        }
+    }
     if access == Some(Access::Public) {
         if caching.is_some() {
             section.fault("caching", "on a public route the application has the say; leave it out");
@@ -266,7 +277,23 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         caching: caching.unwrap_or_default(),
         allow_get_body,
         basic,
+        path_characters,
     })
+}
+
+fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
+    let allowed = "write a list of \";\", \"%2F\" and \"%5C\"";
+    let mut characters = PathCharacters::default();
+    route.some_texts("path_characters", allowed, |text| {
+        match text {
+            ";" | "%3B" | "%3b" => characters.semicolon = true,
+            "%2F" | "%2f" => characters.slash = true,
+            "%5C" | "%5c" => characters.backslash = true,
+            other => return Err(format!("{other:?} is not among them; {allowed}")),
+        }
+        Ok(())
+    });
+    characters
 }
 
 /// A person of ours, or of a trusted issuer that the application takes: `issuer:sub`.

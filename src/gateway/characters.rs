@@ -1,0 +1,272 @@
+//! Characters that an application reads as a part of a name, where another server sees the end of one (`;`) or a separator
+//! (`%2F`, `%5C`), and the readings that a path with them has. Pure.
+//!
+//! The rule is found for the path as the application reads it. Whoever else stands in the way, a framework or a server in front
+//! of the application, may read it otherwise, so that each such reading must come to rules that ask for the same.
+
+use crate::gateway::path::Ambiguous;
+use crate::gateway::reading;
+
+/// Some of these characters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Characters {
+    /// `;` and `%3B`.
+    pub semicolon: bool,
+    /// `%2F`.
+    pub slash: bool,
+    /// `%5C`.
+    pub backslash: bool,
+}
+
+/// They stand in a decoded path for what was escaped; no path has them otherwise, since controls are refused.
+const SLASH: u8 = 1;
+const BACKSLASH: u8 = 2;
+const SEMICOLON: u8 = 3;
+
+impl Characters {
+    /// All of them.
+    pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true };
+
+    /// Those that are in a decoded path.
+    pub(super) fn of(marked: &[u8]) -> Self {
+        let has = |wanted: &[u8]| marked.iter().any(|byte| wanted.contains(byte));
+        Self { semicolon: has(&[b';', SEMICOLON]), slash: has(&[SLASH]), backslash: has(&[BACKSLASH]) }
+    }
+
+    /// Whether there is any.
+    pub(super) fn is_any(self) -> bool {
+        self != Self::default()
+    }
+
+    /// Whether the others are among these.
+    pub(super) const fn cover(self, others: Self) -> bool {
+        (self.semicolon || !others.semicolon) && (self.slash || !others.slash) && (self.backslash || !others.backslash)
+    }
+
+    /// These and the others.
+    pub(super) const fn with(self, others: Self) -> Self {
+        Self {
+            semicolon: self.semicolon || others.semicolon,
+            slash: self.slash || others.slash,
+            backslash: self.backslash || others.backslash,
+        }
+    }
+
+    /// What stands for this byte, which was escaped, where it is one of these.
+    pub(super) const fn mark(self, byte: u8) -> Option<u8> {
+        match byte {
+            b'/' if self.slash => Some(SLASH),
+            b'\\' if self.backslash => Some(BACKSLASH),
+            b';' if self.semicolon => Some(SEMICOLON),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of semicolons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// They are letters like others.
+    Nothing,
+    /// From one to the end of the name: parameters of the segment (RFC 3986 §3.3), as servers of Java and many proxies read.
+    Parameters,
+    /// From one to the end of the path.
+    Rest,
+}
+
+/// Whether a path begins with two slashes to a server that decodes first: then what follows may be taken for a host.
+pub(super) fn begins_with_two(marked: &[u8]) -> bool {
+    matches!(marked, [_, SLASH | BACKSLASH, ..])
+}
+
+/// The path as the application reads it, with marks for escaped slashes and backslashes: written out they would look like
+/// escapes of escapes.
+pub(super) fn as_data(marked: &[u8]) -> Vec<u8> {
+    read_as(marked, [false; 2], (Cut::Nothing, false))
+}
+
+/// Every reading of a path, with one slash wherever there are several.
+///
+/// # Errors
+/// When one of them walks up.
+pub(super) fn readings(marked: &[u8]) -> Result<Vec<Vec<u8>>, Ambiguous> {
+    let has = Characters::of(marked);
+    let both = |has: bool| if has { &[false, true][..] } else { &[false][..] };
+    let cuts = [
+        (Cut::Nothing, false),
+        // An escaped one counts for a server that decodes first, and not for one that cuts first.
+        (Cut::Parameters, false),
+        (Cut::Parameters, true),
+        (Cut::Rest, false),
+        (Cut::Rest, true),
+    ];
+    let cuts = cuts.get(..if has.semicolon { cuts.len() } else { 1 }).unwrap_or_default();
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for slash in both(has.slash) {
+        for backslash in both(has.backslash) {
+            for cut in cuts {
+                let read = reading::tidied(&read_as(marked, [*slash, *backslash], *cut))?;
+                if !found.contains(&read) {
+                    found.push(read);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// One reading: whether an escaped slash and an escaped backslash are separators, and what a semicolon cuts, an escaped one
+/// too or not.
+fn read_as(marked: &[u8], [slash, backslash]: [bool; 2], (cut, escaped): (Cut, bool)) -> Vec<u8> {
+    let mut read = Vec::with_capacity(marked.len());
+    let mut skipping = false;
+    for byte in marked {
+        let (text, separates): (&[u8], bool) = match *byte {
+            b'/' => (b"/", true),
+            SLASH if slash => (b"/", true),
+            BACKSLASH if backslash => (b"/", true),
+            SEMICOLON => (b";", false),
+            ref other => (std::slice::from_ref(other), false),
+        };
+        let cuts = *byte == b';' || (escaped && *byte == SEMICOLON);
+        match cut {
+            Cut::Rest if cuts => break,
+            Cut::Parameters if separates => skipping = false,
+            Cut::Parameters if cuts => skipping = true,
+            _ => {}
+        }
+        if !skipping {
+            read.extend_from_slice(text);
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::gateway::path::CanonicalPath;
+
+    fn all(raw: &str) -> Result<Vec<String>, Ambiguous> {
+        let path = CanonicalPath::parse_with(raw, Characters::ALL)?;
+        let texts = path.readings()?.into_iter().map(|read| String::from_utf8(read).unwrap());
+        Ok(texts.map(|text| text.replace('\u{1}', "%2F").replace('\u{2}', "%5C")).collect())
+    }
+
+    fn sorted(raw: &str) -> Vec<String> {
+        let mut all = all(raw).unwrap();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_path_has_every_reading_that_some_server_gives_it() {
+        assert_eq!(sorted("/files/a;b.txt"), ["/files/a", "/files/a;b.txt"]);
+        assert_eq!(sorted("/a;b/c"), ["/a", "/a/c", "/a;b/c"]);
+        assert_eq!(sorted("/api/x%2Fy/z"), ["/api/x%2Fy/z", "/api/x/y/z"]);
+        assert_eq!(sorted("/api/x%5cy"), ["/api/x%5Cy", "/api/x/y"]);
+        assert_eq!(sorted("/a%3Bb;c/d"), ["/a", "/a/d", "/a;b", "/a;b/d", "/a;b;c/d"]);
+        assert_eq!(sorted("/a;x%2Fb"), ["/a", "/a/b", "/a;x%2Fb", "/a;x/b"]);
+        assert_eq!(sorted("/x/https%3A%2F%2Fy"), ["/x/https:%2F%2Fy", "/x/https:/y"]);
+        assert_eq!(all("/plain").unwrap(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn no_reading_walks_up_or_names_a_host() {
+        for raw in [
+            "/a/..%2Fb",
+            "/a%2F..%2Fb",
+            "/a/..%5Cb",
+            "/a/..;/b",
+            "/a/..;x/b",
+            "/a/..%3B/b",
+            "/a/.;/b",
+            "/a/%2e%2e%2Fb",
+            "/a/..%20%2Fb",
+            "/a%2F.../b",
+            "/a%2F..:x/b",
+        ] {
+            assert_eq!(all(raw), Err(Ambiguous::DotSegment), "{raw}");
+        }
+        for raw in ["/%2Fevil.test/", "/%5Cevil.test/", "/%2F"] {
+            assert_eq!(all(raw), Err(Ambiguous::EmptySegment), "{raw}");
+        }
+        // What was refused without these characters is refused with them.
+        for (raw, why) in [
+            ("/a%252Fb", Ambiguous::Twice),
+            ("/a\\b", Ambiguous::Character),
+            ("/a%01", Ambiguous::Hidden),
+            ("/a%02b", Ambiguous::Hidden),
+            ("/a%03b", Ambiguous::Hidden),
+            ("/a//b", Ambiguous::EmptySegment),
+        ] {
+            assert_eq!(all(raw), Err(why), "{raw}");
+        }
+    }
+
+    #[test]
+    fn each_character_is_taken_for_itself_only() {
+        let parsed = |raw: &str, characters| CanonicalPath::parse_with(raw, characters).map(|path| path.characters());
+        let semicolon = Characters { semicolon: true, ..Characters::default() };
+        let slash = Characters { slash: true, ..Characters::default() };
+        assert_eq!(parsed("/a;b%3Bc", semicolon), Ok(semicolon));
+        assert_eq!(parsed("/a%2fb", slash), Ok(slash));
+        assert_eq!(parsed("/a;b", slash), Err(Ambiguous::Character));
+        assert_eq!(parsed("/a%3Bb", slash), Err(Ambiguous::Hidden));
+        assert_eq!(parsed("/a%2Fb", semicolon), Err(Ambiguous::Hidden));
+        assert_eq!(parsed("/a%5Cb", semicolon.with(slash)), Err(Ambiguous::Hidden));
+        assert!(semicolon.with(slash).cover(slash) && !slash.cover(semicolon) && slash.cover(Characters::default()));
+    }
+
+    /// A server that decodes (or does not), splits at what it takes for a separator, cuts at semicolons before or after it decodes
+    /// (or never), and drops empty names.
+    fn as_some_server_reads(raw: &str, decodes: bool, backslash: bool, cut: usize) -> Vec<u8> {
+        let cut_off = |path: &[u8]| -> Vec<u8> {
+            let segments = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\'));
+            let cut: Vec<&[u8]> =
+                segments.map(|name| name.split(|byte| *byte == b';').next().unwrap_or_default()).collect();
+            cut.join(&b'/')
+        };
+        let mut path = raw.as_bytes().to_vec();
+        if cut == 1 {
+            path = cut_off(&path);
+        }
+        if decodes {
+            path = percent_encoding::percent_decode(&path).collect();
+        }
+        if cut == 2 {
+            path = cut_off(&path);
+        }
+        let names = path.split(|byte| *byte == b'/' || (backslash && *byte == b'\\')).filter(|name| !name.is_empty());
+        names.map(<[u8]>::to_vec).collect::<Vec<_>>().join(&b'/')
+    }
+
+    fn tricky() -> impl Strategy<Value = String> {
+        const PIECES: &[&str] = &["/", "/", "a", "b", "..", ".", ";", "%3B", "%2F", "%5c", "%2e", "x=1"];
+        proptest::collection::vec(proptest::sample::select(PIECES), 0..10)
+            .prop_map(|pieces| format!("/{}", pieces.concat()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn no_server_reads_a_path_as_none_of_its_readings(
+            raw in tricky(), decodes: bool, backslash: bool, cut in 0..3_usize,
+        ) {
+            let Ok(path) = CanonicalPath::parse_with(&raw, Characters::ALL) else { return Ok(()) };
+            prop_assume!(path.characters().is_any());
+            let Ok(readings) = path.readings() else { return Ok(()) };
+            let theirs = as_some_server_reads(&raw, decodes, backslash, cut);
+            let plain = |text: &[u8]| -> Vec<u8> {
+                let text: Vec<u8> = percent_encoding::percent_decode(text).collect();
+                text.split(|byte| matches!(*byte, b'/' | b'\\' | SLASH | BACKSLASH)).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(&b'/')
+            };
+            // Where a separator stays data to the server, both are compared with it decoded.
+            let known = readings.iter().any(|read| plain(read) == plain(&theirs));
+            prop_assert!(known, "{} is read as {:?}, none of {:?}", raw, String::from_utf8_lossy(&theirs), readings);
+        }
+    }
+}

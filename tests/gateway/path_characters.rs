@@ -1,0 +1,136 @@
+//! Characters in a path that one application reads as data and another server as a separator.
+
+use crate::browser::Browser;
+use crate::world::{ANNA, BEN, World};
+
+/// An open site with a closed part, files whose names have semicolons, and an interface whose names have slashes.
+const SITE: &str = r#"
+    [[app]]
+    name = "site"
+    host = "site.test"
+    upstreams = ["http://127.0.0.1:8086"]
+    [[app.route]]
+    path = "/"
+    access = "public"
+    [[app.route]]
+    path = "/files/"
+    access = "public"
+    path_characters = [";"]
+    [[app.route]]
+    path = "/files/private/"
+    access = "signed_in"
+    path_characters = [";"]
+    [[app.route]]
+    path = "/files/secret.txt"
+    access = "signed_in"
+    [[app.route]]
+    path = "/api/"
+    access = "public"
+    path_characters = ["%2F", "%5C"]
+    [[app.route]]
+    path = "/api/admin/"
+    access = "signed_in"
+    groups = ["staff"]
+    path_characters = ["%2F"]
+    [[app.route]]
+    path = "/admin/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/both/"
+    access = "public"
+    path_characters = [";", "%2F", "%5C"]
+    [[app.route]]
+    path = "/both/inner/"
+    access = "signed_in"
+"#;
+
+#[tokio::test]
+async fn what_an_application_reads_as_data_passes_byte_for_byte() {
+    let world = World::with(SITE).await;
+    for path in [
+        "/files/a;b.txt",
+        "/files/a%3Bb.txt",
+        "/files/a%3bb;c/d;e",
+        "/files/;",
+        "/api/projects/group%2Fproject/files/src%2fmain.rs",
+        "/api/C%3A%5Ctemp",
+        "/api/https%3A%2F%2Fexample.com",
+        "/both/a;b%2Fc%5Cd",
+        "/both/%C5%9F;%C4%B1%2F%20x",
+    ] {
+        let reply = world.call("GET", &format!("https://site.test{path}?q=;%2F"), &[]).await;
+        assert_eq!(reply.arrived(), ("site", format!("{path}?q=;%2F").as_str()));
+    }
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://site.test/files/private/a;b.txt", ANNA).await;
+    assert_eq!(browser.fetch("https://site.test/files/private/a;b.txt").await.arrived().1, "/files/private/a;b.txt");
+    assert_eq!(browser.fetch("https://site.test/api/admin/x%2Fy").await.arrived().1, "/api/admin/x%2Fy");
+}
+
+#[tokio::test]
+async fn a_reading_that_comes_to_another_rule_is_refused() {
+    let world = World::with(SITE).await;
+    for path in [
+        // A server that cuts parameters off.
+        "/files/private;x/report",
+        "/files/private;/report",
+        "/files/private%3Bx/report",
+        "/files/;x/private/report",
+        "/files;/private/report",
+        "/files/secret.txt;.png",
+        "/files/secret.txt%3B.png",
+        "/files/Secret.txt;a/b",
+        "/files/PRIVATE;x/y",
+        "/files/secret.txt.;x",
+        // One that decodes before it looks for separators.
+        "/api%2Fadmin/users",
+        "/api/admin%2Fusers",
+        "/api/%61dmin%2fusers",
+        "/api/ADMIN%2Fusers",
+        "/api/admin%5Cusers",
+        "/api/x%2F..%2Fadmin%2Fusers",
+        "/api/..%2Fadmin/",
+        "/api/..%5C..%5Cadmin/",
+        "/api/%2e%2e%2fadmin/",
+        "/api/.%2F./x",
+        "/api/admin.%2Fusers",
+        "/api/adm%C4%B1n%2Fusers",
+        // Several at once.
+        "/both/inner;x%2Fy",
+        "/both/inner%2F;y",
+        "/both/;x%2Finner%2Fy",
+        "/both/..;/admin/",
+        "/both/..;%2Fadmin/",
+        "/both/x%2F..;y%2F..%2Fadmin",
+        "/both/inner%3B%2Fx",
+        "/both%2Finner/x",
+        // No name of a host, no escape of an escape.
+        "/%2Fevil.test/both/",
+        "/both/a%252Fb",
+        "/both/a%253Bb",
+    ] {
+        let reply = world.call("GET", &format!("https://site.test{path}"), &[]).await;
+        reply.assert_refused(400, "invalid_request");
+    }
+}
+
+#[tokio::test]
+async fn where_no_rule_names_a_character_it_is_refused_as_before() {
+    let world = World::with(SITE).await;
+    for path in
+        ["/a;b", "/a%2Fb", "/files/a%2Fb", "/files/a%5Cb", "/api/a;b", "/api/a%3Bb", "/admin/a;b", "/api/admin/a%5Cb"]
+    {
+        world.call("GET", &format!("https://site.test{path}"), &[]).await.assert_refused(400, "invalid_request");
+        world.call("GET", &format!("https://wiki.test{path}"), &[]).await.assert_refused(400, "invalid_request");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_with_such_characters_asks_for_as_much_as_it_says() {
+    let world = World::with(SITE).await;
+    world.call("GET", "https://site.test/files/private/a;b", &[]).await.assert_refused(401, "login_required");
+    world.call("GET", "https://site.test/api/admin/x%2Fy", &[]).await.assert_refused(401, "login_required");
+    let ben = Browser::new(&world);
+    ben.sign_in_at("https://site.test/files/private/", BEN).await;
+    ben.fetch("https://site.test/api/admin/x%2Fy").await.assert_refused(403, "access_denied");
+}
