@@ -2,12 +2,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
+.PHONY: help run test test-rust test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
+	@echo "make test-apps     DokuWiki, JupyterLab and Radicale behind the gate, and attacks on them"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
@@ -41,6 +42,11 @@ systemd:
 test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
+
+# Not a part of `make test`: it fetches three applications.
+test-apps:
+	@.ci/install apps
+	tests/apps/run.sh
 
 test-browser:
 	@.ci/install browser

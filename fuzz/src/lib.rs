@@ -5,7 +5,7 @@ pub mod protocol;
 
 mod gateway;
 
-pub use gateway::canonical;
+pub use gateway::{canonical, readings};
 use protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType};
 use protocol::redirect_uri::RedirectUri;
 use protocol::scope::Scope;

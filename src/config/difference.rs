@@ -128,12 +128,7 @@ impl Config {
             logo: "logo" Live,
             accent: "accent" Live,
         });
-        compare!(found, "console", self.console, console, Console {
-            enabled: "enabled" Live,
-            developers: "developers" Live,
-            admins: "admins" Live,
-            sign_in: "sign_in_seconds" Live,
-        });
+        found.console(&self.console, console);
         compare!(found, "log", self.log, log, Log { format: "format" Restart, filter: "filter" Live });
         compare!(found, "audit", self.audit, audit, Audit {
             keep: "keep_days" Restart,
@@ -206,6 +201,15 @@ impl Difference {
             hang_abort: "hang_abort_seconds" Restart,
             mechanism: "mechanism" Restart,
             require_local: "require_local" Restart,
+        });
+    }
+
+    fn console(&mut self, old: &Console, new: &Console) {
+        compare!(self, "console", old, new, Console {
+            enabled: "enabled" Live,
+            developers: "developers" Live,
+            admins: "admins" Live,
+            sign_in: "sign_in_seconds" Live,
         });
     }
 

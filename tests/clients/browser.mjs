@@ -79,6 +79,11 @@ export class Browser {
     throw new Error(`the redirects do not end at ${url}`);
   }
 
+  /// The cookies of a host, as a request sends them.
+  cookies(host) {
+    return [...(this.#cookies.get(host) ?? [])].map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
   async open(address) {
     const url = new URL(address);
     return this.#follow(url, await this.#send(url));
@@ -99,6 +104,8 @@ export class Browser {
     let page = await this.open(address);
     if (page.html?.includes('id="login-submit"')) page = await this.submit(page, { ...this.#person });
     if (page.html?.includes('id="consent-allow"')) page = await this.submit(page, { "consent-allow": "yes", offline_access: "true" });
+    // The script of this page would do so at once.
+    if (page.html?.includes('id="return-submit"')) page = await this.submit(page, {});
     if (page.html?.includes('id="logout-confirm"')) page = await this.submit(page, {});
     return page;
   }

@@ -12,7 +12,10 @@ tests/clients/need.sh node npm curl openssl softhsm2-util
 cargo build --quiet --bin sealgate
 begin clients
 read -r port admin rp < <(node tests/support/free_ports.mjs 3)
-configure "$port" "$admin" </dev/null
+configure "$port" "$admin" <<END
+[form_post]
+clients = ["web"]
+END
 
 # What a relying party gets. The address SIGNED_OUT_PAGE is for those that protect everything else.
 export ISSUER="http://localhost:$port" RP_PORT="$rp"

@@ -3,7 +3,7 @@
 use sealgate::config::{self, Language};
 use sealgate::page::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Pages, Problem, ScopeLine, SendAgain, SignedOut, Way, WayTo, language_tag,
+    LoginProblem, Pages, Problem, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo, language_tag,
 };
 
 use crate::account::account_pages;

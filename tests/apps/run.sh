@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Applications that we did not write, behind the gate with their presets: DokuWiki of this Debian, JupyterLab and Radicale. A
+# person signs in, each calls them by their name, and is attacked: forged headers, and paths that it reads in another way.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+umask 022
+tests/clients/need.sh node curl softhsm2-util php apt-get dpkg
+
+. tests/support/provider.sh
+cargo build --quiet --bin sealgate
+
+python=/usr/bin/python3
+"$python" -c 'import ensurepip' || { echo "python3-venv is missing: run .ci/install apps" >&2; exit 1; }
+venv=$PWD/target/apps-venv
+if ! cmp -s tests/apps/requirements.txt "$venv/installed"; then
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/apps/requirements.txt
+    cp tests/apps/requirements.txt "$venv/installed"
+fi
+# The packages' files alone: installed they would bring a web server.
+debian=$PWD/target/apps-dokuwiki
+if [ ! -e "$debian/complete" ]; then
+    rm -rf "$debian"
+    mkdir -p "$debian"
+    (cd "$debian" && apt-get download -q dokuwiki libphp-simplepie php-geshi php-phpseclib3 >/dev/null)
+    for package in "$debian"/*.deb; do dpkg -x "$package" "$debian/root"; done
+    touch "$debian/complete"
+fi
+
+begin apps
+read -r port admin wiki lab calendar < <(node tests/support/free_ports.mjs 5)
+configure "$port" "$admin" <<END
+[[app]]
+name = "wiki"
+host = "wiki.localhost"
+upstreams = ["http://127.0.0.1:$wiki"]
+preset = "dokuwiki"
+[[app.route]]
+path = "/"
+access = "signed_in"
+[[app.route]]
+path = "/lib/"
+access = "public"
+
+[[app]]
+name = "lab"
+host = "lab.localhost"
+upstreams = ["http://127.0.0.1:$lab"]
+preset = "jupyterlab"
+[[app.route]]
+path = "/"
+access = "signed_in"
+path_characters = [";", "%2F"]
+[[app.route]]
+path = "/api/contents/private/"
+access = "signed_in"
+groups = ["owners"]
+
+[[app]]
+name = "calendar"
+host = "calendar.localhost"
+upstreams = ["http://127.0.0.1:$calendar"]
+preset = "radicale"
+[[app.route]]
+path = "/"
+access = "signed_in"
+END
+
+# DokuWiki: a copy of the packages' files, with its settings and pages in places of its own.
+site=$work/dokuwiki
+cp -r "$debian/root/usr/share/dokuwiki" "$site"
+rm -rf "$site/lib/plugins" "$site/lib/tpl" "$site/.htaccess"
+cp -r "$debian/root/var/lib/dokuwiki/lib/." "$site/lib/"
+cp -r "$debian/root/var/lib/dokuwiki/data" "$site/data"
+mkdir "$site/conf" "$site/lib/plugins/authsealgate"
+cp -r "$debian/root/etc/dokuwiki/." "$site/conf/"
+# Links to where an installation keeps them.
+find "$site/conf" -xtype l -delete
+grep -rlZ "'/usr/share/php" "$site" --include='*.php' \
+    | xargs -0 sed -i "s#'/usr/share/php#'$debian/root/usr/share/php#g"
+# phpseclib is there under another name, and the wiki needs none of it.
+sed -i '/phpseclib\/bootstrap/d' "$site"/vendor/composer/autoload_*.php
+cat >"$site/inc/preload.php" <<'END'
+<?php
+define('DOKU_CONF', __DIR__ . '/../conf/');
+define('DOKU_MAIN_CONF', DOKU_CONF);
+define('DOKU_FARM', false);
+END
+cat >"$site/conf/local.php" <<END
+<?php
+\$conf['savedir'] = '$site/data';
+\$conf['useacl'] = 1;
+\$conf['authtype'] = 'authsealgate';
+\$conf['title'] = 'Wiki';
+END
+printf '*\t@ALL\t0\n*\t@user\t8\n' >"$site/conf/acl.auth.php"
+cp conf/apps/dokuwiki-auth.php "$site/lib/plugins/authsealgate/auth.php"
+mkdir -p "$site/data/pages"
+echo "The page that people see." >"$site/data/pages/start.txt"
+php -d display_errors=0 -S "127.0.0.1:$wiki" -t "$site" >"$work/wiki.log" 2>&1 &
+pids+=($!)
+
+mkdir -p "$work/notebooks/private" "$work/jupyter"
+echo "data with a semicolon" >"$work/notebooks/a;b.txt"
+echo "for owners" >"$work/notebooks/private/secret.txt"
+HOME=$work/jupyter JUPYTER_CONFIG_DIR=$work/jupyter "$venv/bin/jupyter-lab" --config="$PWD/conf/apps/jupyter_server_config.py" \
+    --no-browser --ip=127.0.0.1 --port="$lab" --ServerApp.port_retries=0 --allow-root \
+    --ServerApp.root_dir="$work/notebooks" >"$work/lab.log" 2>&1 &
+pids+=($!)
+
+"$venv/bin/python" -m radicale --config "" --server-hosts="127.0.0.1:$calendar" --auth-type=http_x_remote_user \
+    --rights-type=owner_only --storage-filesystem-folder="$work/collections" >"$work/calendar.log" 2>&1 &
+pids+=($!)
+
+sealgate key generate >/dev/null
+export EMAIL=anna@example.test USERNAME=anna PASSWORD="correct horse battery staple" NAME="Anna Şahin"
+sealgate user add --email "$EMAIL" --username "$USERNAME" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
+serve
+export PORT="$port" WIKI="http://127.0.0.1:$wiki" LAB="http://127.0.0.1:$lab" CALENDAR="http://127.0.0.1:$calendar"
+timeout --kill-after 10 180 node tests/apps/test.mjs || {
+    echo "tests/apps failed (exit code $?; 124 means that it took too long)"
+    for log in wiki lab calendar; do echo "--- log of $log"; tail -n 20 "$work/$log.log"; done
+    exit 1
+}

@@ -1,0 +1,133 @@
+// What each application calls the person who has signed in, and what becomes of attacks.
+
+import assert from "node:assert/strict";
+import http from "node:http";
+import { Browser, listening } from "../clients/browser.mjs";
+
+const { PORT, EMAIL, USERNAME, NAME, WIKI, LAB, CALENDAR } = process.env;
+// Every name is this machine.
+const here = (_, options, found) => (options.all ? found(null, [{ address: "127.0.0.1", family: 4 }]) : found(null, "127.0.0.1", 4));
+http.globalAgent.options.lookup = here;
+
+/// A request, its target byte for byte as written here.
+function ask(origin, path, { method = "GET", headers = {}, body } = {}) {
+  const url = new URL(origin);
+  return new Promise((resolve, reject) => {
+    const request = http.request({ host: url.hostname, port: url.port, path, method, headers, lookup: here }, (response) => {
+      response.setEncoding("utf8");
+      let text = "";
+      response.on("data", (chunk) => (text += chunk));
+      response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, text }));
+      response.on("error", reject);
+    });
+    request.setTimeout(20_000, () => request.destroy(new Error(`${method} ${path} took too long`)));
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+const site = (name) => `http://${name}.localhost:${PORT}`;
+const browser = new Browser([]);
+
+/// Signs the person in at an application; yields a function that asks it for things with their session.
+async function signedIn(name, path) {
+  const page = await browser.pass(site(name) + path);
+  assert.equal(page.url.host, `${name}.localhost:${PORT}`, `${page.url} (${page.status}): ${page.html}`);
+  const cookie = browser.cookies(`${name}.localhost`);
+  return { page, ask: (target, options = {}) => ask(site(name), target, { ...options, headers: { cookie, ...options.headers } }) };
+}
+
+async function eventually(what, origin) {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    try {
+      return await listening(origin);
+    } catch (error) {
+      if (Date.now() > deadline) throw new Error(`${what} does not answer`, { cause: error });
+    }
+  }
+}
+
+/// Spellings of a header that are one header to CGI and its heirs.
+const forged = (name, value) => ({ [name]: value, [name.replaceAll("-", "_")]: value, [name.toUpperCase()]: value });
+
+async function dokuwiki() {
+  await eventually("DokuWiki", WIKI);
+  const { page, ask: wiki } = await signedIn("wiki", "/doku.php?id=start");
+  assert.equal(page.status, 200);
+  assert.match(page.html, /The page that people see/);
+  const called = (html) => /<li class="user">.*?<bdi>([^<]*)<\/bdi> \(<bdi>([^<]*)<\/bdi>/s.exec(html)?.slice(1);
+  assert.deepEqual(called(page.html), [NAME, USERNAME]);
+  console.log(`ok DokuWiki calls the person ${NAME} (${USERNAME})`);
+
+  // The application believes each of these: nobody but the gate may write them.
+  const direct = await ask(WIKI, "/doku.php?id=start", { headers: { Remote_User: "ceo" } });
+  assert.match(direct.text, /<bdi>ceo<\/bdi>/, "DokuWiki reads the header in this spelling");
+  const told = await wiki("/doku.php?id=start", { headers: { ...forged("Remote-User", "ceo"), ...forged("Remote-Groups", "admin"), ...forged("X-Remote-User", "ceo") } });
+  assert.equal(told.status, 200);
+  assert.deepEqual(called(told.text), [NAME, USERNAME]);
+  const nobody = await ask(site("wiki"), "/doku.php?id=start", { headers: { "Remote-User": "ceo", Remote_User: "ceo" } });
+  assert.equal(nobody.status, 401);
+  for (const path of ["/lib/../doku.php?id=start", "/lib/%2e%2e/doku.php?id=start", "/lib/..%2Fdoku.php?id=start", "/lib//../doku.php", "/lib/..;/doku.php"]) {
+    assert.equal((await ask(site("wiki"), path)).status, 400, path);
+  }
+  console.log("ok DokuWiki: forged names and paths around the closed part");
+}
+
+async function jupyterlab() {
+  await eventually("JupyterLab", LAB);
+  const { ask: lab } = await signedIn("lab", "/lab");
+  const me = async (headers) => JSON.parse((await lab("/api/me", { headers })).text).identity;
+  const { username, name } = await me();
+  assert.deepEqual([username, name], [USERNAME, NAME]);
+  console.log(`ok JupyterLab calls the person ${name} (${username})`);
+
+  assert.equal((await ask(LAB, "/api/me", { headers: { "Remote-User": "ceo" } })).status, 200, "JupyterLab believes the header");
+  assert.equal((await me({ ...forged("Remote-User", "ceo"), ...forged("Remote-Name", "The CEO") })).username, USERNAME);
+
+  // A name with a semicolon is data here, in both spellings.
+  for (const path of ["/files/a;b.txt", "/files/a%3Bb.txt"]) {
+    const file = await lab(path, { headers: { referer: `${site("lab")}/lab` } });
+    assert.deepEqual([file.status, file.text], [200, "data with a semicolon\n"], path);
+  }
+  // A server that decodes first reads what another rule is for.
+  const secret = "/api/contents/private%2Fsecret.txt";
+  const direct = await ask(LAB, secret, { headers: { "Remote-User": USERNAME } });
+  assert.equal(JSON.parse(direct.text).content, "for owners\n", "JupyterLab takes %2F for a slash");
+  assert.equal((await lab("/api/contents/private/secret.txt")).status, 403);
+  for (const path of [secret, "/api/contents%2Fprivate/secret.txt", "/api/contents/private;/secret.txt", "/api%2fcontents%2Fprivate%2fsecret.txt", "/api/contents/a%2F..%2Fprivate%2Fsecret.txt"]) {
+    assert.equal((await lab(path)).status, 400, path);
+  }
+  console.log("ok JupyterLab: forged names, and escaped slashes around a rule");
+}
+
+async function radicale() {
+  await eventually("Radicale", CALENDAR);
+  const { ask: calendar } = await signedIn("calendar", "/.web/");
+  const propfind = (path, headers) =>
+    calendar(path, {
+      method: "PROPFIND",
+      headers: { depth: "0", "content-type": "application/xml", ...headers },
+      body: '<propfind xmlns="DAV:"><prop><current-user-principal/></prop></propfind>',
+    });
+  const own = `/${encodeURIComponent(USERNAME)}/`;
+  const principal = async (headers) => decodeURIComponent(/<(?:\w+:)?href>([^<]*)<\/(?:\w+:)?href><\/(?:\w+:)?current-user-principal>/.exec((await propfind("/", headers)).text)?.[1] ?? "");
+  assert.equal(await principal(), `/${USERNAME}/`);
+  assert.equal((await calendar(`${own}work/`, { method: "MKCALENDAR" })).status, 201);
+  console.log(`ok Radicale calls the person ${USERNAME}, who has a calendar`);
+
+  const attack = { ...forged("X-Remote-User", "ceo"), authorization: `Basic ${Buffer.from("ceo:ceo").toString("base64")}` };
+  const direct = await ask(CALENDAR, "/ceo/work/", { method: "MKCALENDAR", headers: { X_Remote_User: "ceo" } });
+  assert.equal(direct.status, 201, "Radicale reads the header in this spelling");
+  assert.equal(await principal(attack), `/${USERNAME}/`);
+  assert.ok([403, 404].includes((await calendar("/ceo/work/", { method: "PROPFIND", headers: { depth: "1", ...attack } })).status));
+  assert.ok([403, 404].includes((await calendar("/ceo/mine/", { method: "MKCALENDAR", headers: attack })).status));
+  for (const path of [`${own}..%2Fceo%2Fwork/`, `${own}../ceo/work/`, `${own}..;/ceo/work/`, `${own}%2e%2e/ceo/work/`]) {
+    assert.equal((await propfind(path)).status, 400, path);
+  }
+  console.log("ok Radicale: nobody enters as ceo");
+}
+
+await dokuwiki();
+await radicale();
+await jupyterlab();

@@ -1,0 +1,26 @@
+// An Express application that signs people in with express-openid-connect, written as its own documentation says.
+
+import { randomBytes } from "node:crypto";
+import express from "express";
+import openid from "express-openid-connect";
+
+const { ISSUER, CLIENT_ID, CLIENT_SECRET, RP_PORT } = process.env;
+const application = express();
+application.use(
+  openid.auth({
+    issuerBaseURL: ISSUER,
+    baseURL: `http://localhost:${RP_PORT}`,
+    clientID: CLIENT_ID,
+    clientSecret: CLIENT_SECRET,
+    secret: randomBytes(32).toString("hex"),
+    // A port does not keep cookies apart.
+    session: { name: "express" },
+    authorizationParams: { response_type: "code", response_mode: "form_post", scope: "openid profile email" },
+    idpLogout: true,
+    authRequired: false,
+    routes: { postLogoutRedirect: process.env.SIGNED_OUT_URI },
+  }),
+);
+application.get("/", (request, response) => response.json(request.oidc.user ?? { error: "nobody" }));
+application.get("/claims", async (request, response) => response.json(await request.oidc.fetchUserInfo()));
+application.listen(Number(RP_PORT), "127.0.0.1");
