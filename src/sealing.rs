@@ -29,16 +29,35 @@ impl NotSealing {
     }
 }
 
+/// Whether [`open`] would open what the store has. Writes nothing. Blocks on the token.
+///
+/// # Errors
+/// [`NotSealing`].
+pub async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
+    let kept = kept(store).await?;
+    if !kept.is_empty() {
+        signer::data_key(hsm, &kept, fresh(entropy))?;
+    }
+    Ok(())
+}
+
+async fn kept(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
+    let kept = store.wrapped_data_keys().await?;
+    Ok(kept.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
+}
+
+fn fresh(entropy: &dyn Entropy) -> Fresh {
+    Fresh { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
+}
+
 /// What seals, when the token has a wrapping key. The first time a data key is made, wrapped and kept. Blocks on the
 /// token; call it before the signer is opened.
 ///
 /// # Errors
 /// [`NotSealing`].
 pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
-    let kept = store.wrapped_data_keys().await?;
-    let kept: Vec<_> = kept.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect();
-    let fresh = Fresh { key: Zeroizing::new(random(entropy)), nonce: random(entropy) };
-    let opened = signer::data_key(hsm, &kept, fresh)?;
+    let kept = kept(store).await?;
+    let opened = signer::data_key(hsm, &kept, fresh(entropy))?;
     let Some(opened) = opened else {
         if !kept.is_empty() {
             let ids: Vec<&str> = kept.iter().map(|kept| kept.wrapping_id.as_str()).collect();

@@ -10,7 +10,7 @@ use zeroize::Zeroize;
 const SECRETS: [&str; 2] = ["client_secret", "initial_access_token"];
 
 /// The answer to a command. A secret in it is wiped when it is dropped and never printed by `Debug`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Answer(Map<String, Value>);
 

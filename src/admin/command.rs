@@ -162,10 +162,19 @@ pub enum SessionCommand {
 pub enum KeyCommand {
     /// All keys that were announced.
     List,
+    /// Notes that a key is about to be made, so that it is no stranger's, whatever becomes of its maker.
+    Begin {
+        /// The `CKA_ID` that it will have, hexadecimal.
+        id: String,
+        /// The kids of the keys in the token.
+        others: Vec<String>,
+    },
     /// Publishes a key that is in the token.
     Announce {
         /// Its kid.
         kid: String,
+        /// Its `CKA_ID`, hexadecimal.
+        id: String,
         /// The kids of the other keys in the token.
         others: Vec<String>,
     },

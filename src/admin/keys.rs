@@ -69,13 +69,20 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
     if let KeyCommand::Announce { kid, .. } = &command {
         let found = directory.keys.look().await.map_err(CommandError::invalid)?;
         if found.is_some_and(|found| !found.contains(kid)) {
-            return Err(CommandError::Absent(format!("the server does not see the key {kid} in its token")));
+            return Err(CommandError::Absent(format!(
+                "the server does not see the key {kid} in its token; a service whose token is SoftHSM's must be able to write \
+                 to the token's directory (ReadWritePaths= of its unit)"
+            )));
         }
     }
     let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     // At once: a key that was removed because others can sign with it verifies nothing while the trail is written.
     directory.keys.follow(ring.clone());
+    if let KeyCommand::Begin { .. } = command {
+        // Nothing has changed yet for whoever reads the trail.
+        return Ok(shown(&ring, now, directory));
+    }
     directory.record(directory.event(AuditKind::KeysChanged).with_detail(said(&command))).await;
     Ok(shown(&ring, now, directory))
 }
@@ -84,6 +91,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
 fn said(command: &KeyCommand) -> String {
     match command {
         KeyCommand::List => "list".to_owned(),
+        KeyCommand::Begin { id, .. } => format!("begin {id}"),
         KeyCommand::Announce { kid, .. } => format!("announce {kid}"),
         KeyCommand::Activate { kid, early, .. } => format!("activate {kid}{}", if *early { " early" } else { "" }),
         KeyCommand::Retire { kid } => format!("retire {kid}"),
@@ -96,7 +104,12 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
     let times = directory.key_times;
     match command {
         KeyCommand::List => Ok(()),
-        KeyCommand::Announce { kid, others } => ring.announce(kid, others, now),
+        KeyCommand::Begin { id, others } => ring.begin_key(id, others, now),
+        KeyCommand::Announce { kid, id, others } => {
+            ring.announce(kid, others, now)?;
+            ring.made(id);
+            Ok(())
+        }
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
         KeyCommand::Retire { kid } => ring.retire(kid, now, times),
         KeyCommand::Remove { kid } => ring.remove(kid, now, times),
@@ -118,7 +131,9 @@ fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
         })
     };
     let keys: Vec<Value> = ring.keys().iter().map(key).collect();
-    Answer::new(rotation(ring, now, directory)).with("keys", keys)
+    let answer = Answer::new(rotation(ring, now, directory)).with("keys", keys);
+    // For whoever compares them with the token.
+    if ring.begun().is_empty() { answer } else { answer.with("begun", ring.begun()) }
 }
 
 /// When the server rotates by itself, and why it does not; nothing where it is not told to.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use super::failure::Failure;
-use crate::admin::command::Command;
+use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
 use crate::ambient::{OsEntropy, SystemClock};
 use crate::audit::Trail;
@@ -50,21 +50,41 @@ impl Access {
             },
         };
         let store = self.store.insert(store);
-        let directory = Directory {
-            store,
-            clock: &SystemClock,
-            entropy: &OsEntropy,
-            passwords: &OnThisThread,
-            keys: &NobodySigns,
-            key_times: self.config.keys.times,
-            trail: &Trail::new(&self.config.audit),
-            rotate: self.config.keys.rotate,
-            actor: Actor::Operator,
-            authority: Authority::Operator,
-            request: None,
+        self.runtime.block_on(execute_on(store, &self.config, command))
+    }
+
+    /// The keys' times: the server's, or those of the store as it lies. Nothing is made or migrated for that; without a
+    /// server and a store there are none.
+    pub(super) fn key_times(&self) -> Result<Answer, Failure> {
+        let list = Command::Key(KeyCommand::List);
+        match self.connect(&list) {
+            Ok(answer) => Ok(answer),
+            Err(AskError::NobodyListens) => self.block_on(async {
+                match self.store_as_it_lies().await? {
+                    Some(store) => execute_on(&store, &self.config, &list).await,
+                    None => Ok(Answer::default()),
+                }
+            }),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Whether a server answers.
+    pub(super) fn is_served(&self) -> bool {
+        !matches!(self.connect(&Command::Status), Err(AskError::NobodyListens))
+    }
+
+    /// The store of a server that does not run, to be read and no more; `None` before there is one.
+    pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, Failure> {
+        let settings = &self.config.store;
+        if !settings.path.join("db").is_file() {
+            return Ok(None);
+        }
+        refuse_as_root(&settings.path)?;
+        let engine: Arc<dyn Engine> = match settings.engine {
+            StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(Failure::line)?),
         };
-        let executed = self.runtime.block_on(admin::execute(&directory, command.clone()));
-        executed.map_err(|error| Failure::Failed(error.into_lines()))
+        Store::open_for_export(engine).await.map(Some).map_err(Failure::line)
     }
 
     /// All rows of a list, page by page. `command` asks for what follows the given row.
@@ -115,6 +135,23 @@ impl Access {
     fn connect(&self, command: &Command) -> Result<Answer, AskError> {
         self.runtime.block_on(admin::ask(&self.config.admin.socket, &self.config.store.path, command))
     }
+}
+
+async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result<Answer, Failure> {
+    let directory = Directory {
+        store,
+        clock: &SystemClock,
+        entropy: &OsEntropy,
+        passwords: &OnThisThread,
+        keys: &NobodySigns,
+        key_times: config.keys.times,
+        trail: &Trail::new(&config.audit),
+        rotate: config.keys.rotate,
+        actor: Actor::Operator,
+        authority: Authority::Operator,
+        request: None,
+    };
+    admin::execute(&directory, command.clone()).await.map_err(|error| Failure::Failed(error.into_lines()))
 }
 
 fn refused(error: AskError) -> Failure {

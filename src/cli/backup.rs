@@ -9,11 +9,12 @@ use serde_json::json;
 use super::access::Access;
 use super::failure::Failure;
 use super::output::Output;
+use super::restored_keys;
 use crate::admin::command::Command;
 use crate::ambient::{Clock, SystemClock};
 use crate::config::Store as Settings;
-use crate::store::Store;
 use crate::store::sled::{NewStore, OpenError, Options, SledEngine};
+use crate::store::{Store, StoreError};
 
 /// Where a backup goes.
 #[derive(Debug, Args)]
@@ -53,11 +54,12 @@ pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Ou
     let proven = engine.is_proven();
     let taken = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, access.config().sessions.max_interactions).await?;
-        store.take_back_after_restore(SystemClock.now()).await
+        let taken = store.take_back_after_restore(SystemClock.now()).await?;
+        Ok::<_, StoreError>((taken, restored_keys::settle(&store, &access.config().hsm, SystemClock.now()).await?))
     });
     engine.close();
     drop(engine);
-    let taken = taken
+    let (taken, keys) = taken
         .map_err(|error| Failure::line(format_args!("{}: {error}; nothing was restored", arguments.from.display())))?;
     new.finish().map_err(Failure::line)?;
     let store = access.config().store.path.as_path();
@@ -67,8 +69,10 @@ pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Ou
         "sessions_ended": taken.sessions,
         "grants_ended": taken.grants,
         "proven_whole": proven,
+        "keys": keys.keys,
+        "notices": keys.lines,
     });
-    output.result(&result, || said(store, taken.sessions, taken.grants, proven))
+    output.result(&result, || said(store, taken.sessions, taken.grants, proven) + &restored_keys::said(&keys))
 }
 
 /// Looks through a copy: sled writes to whatever it opens.

@@ -1,19 +1,51 @@
-//! `sealgate check`.
+//! `sealgate check`: what a start would refuse.
 
 use std::path::Path;
 
+use clap::Args;
 use serde_json::json;
 
+use super::access::Access;
 use super::failure::Failure;
+use super::key;
 use super::output::Output;
-use crate::ambient::{Clock, SystemClock};
+use crate::ambient::{Clock, OsEntropy, SystemClock};
+use crate::sealing;
 
-pub(super) fn run(file: &Path, output: &Output) -> Result<(), Failure> {
+/// How much is looked at.
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// Look at the file and the files that it names alone, not at the token and the store
+    #[arg(long)]
+    file_only: bool,
+}
+
+pub(super) fn run(arguments: &CheckArguments, file: &Path, output: &Output) -> Result<(), Failure> {
     let config = super::load(file)?;
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
-    let warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
+    let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
+    if !arguments.file_only {
+        let access = Access::open(config)?;
+        let keys = key::check::find(&access)?;
+        if !keys.faults.is_empty() {
+            return Err(Failure::Failed(keys.faults));
+        }
+        warnings.extend(keys.warnings);
+        data_key_opens(&access)?;
+    }
     output.result(&json!({ "config": file.display().to_string(), "ok": true, "warnings": warnings }), || {
         let lines = warnings.iter().map(|line| format!("warning: {line}")).chain([format!("{}: ok\n", file.display())]);
         lines.collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// A server that runs has opened it.
+fn data_key_opens(access: &Access) -> Result<(), Failure> {
+    if access.is_served() {
+        return Ok(());
+    }
+    access.block_on(async {
+        let Some(store) = access.store_as_it_lies().await? else { return Ok(()) };
+        sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(Failure::line)
     })
 }

@@ -2,7 +2,7 @@
 //! keys' times are the server's matter, or the store's while none runs.
 
 pub(super) mod attestation;
-mod check;
+pub(super) mod check;
 
 use std::io::{self, Write};
 
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::failure::Failure;
 use super::output::Output;
-use crate::admin::Answer;
 use crate::admin::command::{Command, KeyCommand};
+use crate::admin::{Answer, hex};
 use crate::ambient::{OsEntropy, random};
 use crate::protocol::time::UnixTime;
 use crate::signer::{self, KeyReport, KeySize};
@@ -123,12 +123,11 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         Verb::Check => check::run(access, output),
         Verb::Attestation(arguments) => attestation::run(&arguments, output),
         Verb::Announce(Which { kid }) => {
-            let mut others = kids_in_token(access)?;
-            if !others.contains(&kid) {
+            let found = keys_in_token(access)?;
+            let Some(key) = found.iter().find(|key| key.kid.as_str() == kid) else {
                 return Err(Failure::line(format_args!("the token has no key {kid} with the label in hsm.key_label")));
-            }
-            others.retain(|other| *other != kid);
-            change(&KeyCommand::Announce { kid, others }, access, output)
+            };
+            change(&announcing(key, &found), access, output)
         }
         Verb::Activate { which: Which { kid }, at, early } => {
             change(&KeyCommand::Activate { kid, at, early }, access, output)
@@ -145,43 +144,100 @@ fn remove_now(kid: String, access: &mut Access, output: &Output) -> Result<(), F
     let cache = access.config().keys.cache.as_secs();
     let warning = format!(
         "warning: tokens of the key {kid} are refused here from now on. Others who keep the key set accept them, and may \
-         refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still in the token: \
-         delete it there"
+         refuse the new key's, for up to {cache} seconds: have them fetch the keys again. The key is still in the token, \
+         with the label {}: delete it there",
+        signer::removed_label(&access.config().hsm)
     );
     // A token that cannot be looked at is no reason to wait: any key that waits will do then.
     let in_token = kids_in_token(access).ok();
-    change(&KeyCommand::RemoveNow { kid, in_token }, access, output)?;
+    let keys = lives(&KeyCommand::RemoveNow { kid: kid.clone(), in_token }, access)?;
+    // The token remembers it: a backup that is restored does not.
+    let marked = signer::mark_removed(&access.config().hsm, &kid);
+    show(&keys, output)?;
     // Where nobody reads, nobody is told.
     let _ = writeln!(io::stderr(), "{warning}");
+    if let Err(error) = marked {
+        let _ = writeln!(
+            io::stderr(),
+            "warning: the token does not let the key {kid} be marked as removed ({error}). Delete it there now: a backup \
+             that is restored would bring it back"
+        );
+    }
     Ok(())
 }
 
-fn kids_in_token(access: &Access) -> Result<Vec<String>, Failure> {
+/// What the token states of the keys with the configured label.
+fn keys_in_token(access: &Access) -> Result<Vec<KeyReport>, Failure> {
     let hsm = &access.config().hsm;
-    let keys = signer::list(hsm).map_err(Failure::line)?;
-    Ok(keys.into_iter().filter(|key| key.label == hsm.key_label).map(|key| key.kid.to_string()).collect())
+    let mut keys = signer::list(hsm).map_err(Failure::line)?;
+    keys.retain(|key| key.label == hsm.key_label);
+    Ok(keys)
 }
 
-/// Makes a key beside others and announces it, so that no server refuses it as a stranger's.
+fn kids_in_token(access: &Access) -> Result<Vec<String>, Failure> {
+    Ok(keys_in_token(access)?.iter().map(|key| key.kid.to_string()).collect())
+}
+
+/// Announces one of the token's keys.
+fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
+    let others = found.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
+    KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), others }
+}
+
+/// Makes a key beside others and announces it, so that no server refuses it as a stranger's. Its `CKA_ID` is written down
+/// first: where the announcement fails, the next start makes up for it.
 fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, Failure> {
-    let others = kids_in_token(access)?;
+    let mut found = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
+    let others = found.iter().map(|key| key.kid.to_string()).collect();
+    access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), others }))?;
     let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(Failure::line)?;
-    let kid = key.kid.to_string();
-    access.ask(&Command::Key(KeyCommand::Announce { kid: kid.clone(), others })).map_err(|failure| match failure {
+    found.push(key.clone());
+    announce(&key, &found, access)?;
+    Ok(key)
+}
+
+fn announce(key: &KeyReport, found: &[KeyReport], access: &mut Access) -> Result<(), Failure> {
+    let announced = access.ask(&Command::Key(announcing(key, found)));
+    announced.map(drop).map_err(|failure| match failure {
         Failure::Failed(mut lines) => {
-            lines.push(format!("the key {kid} was made, but is not announced; run: sealgate key announce --kid {kid}"));
+            let kid = &key.kid;
+            lines.push(format!(
+                "the key {kid} is in the token and not announced; nothing is lost: run this again, or sealgate key announce \
+                 --kid {kid}; the next start announces it too"
+            ));
             Failure::Failed(lines)
         }
         other => other,
-    })?;
-    Ok(key)
+    })
+}
+
+/// A further key for a rotation: one that was begun earlier and could not be announced, or a new one.
+fn next_key(size: Size, access: &mut Access) -> Result<String, Failure> {
+    let begun = begun(&mut access.ask(&Command::Key(KeyCommand::List))?);
+    if !begun.is_empty() {
+        let found = keys_in_token(access)?;
+        if let Some(key) = found.iter().find(|key| begun.contains(&key.id)) {
+            announce(key, &found, access)?;
+            return Ok(key.kid.to_string());
+        }
+    }
+    Ok(generate_next(size, access)?.kid.to_string())
+}
+
+/// The `CKA_ID`s of keys that were begun and not announced.
+fn begun(answer: &mut Answer) -> Vec<String> {
+    let begun = answer.take("begun").and_then(|ids| serde_json::from_value(ids).ok());
+    begun.unwrap_or_default()
 }
 
 /// Carries a change out and shows the keys as they then are.
 fn change(command: &KeyCommand, access: &mut Access, output: &Output) -> Result<(), Failure> {
-    let keys = lives(command, access)?;
-    let present: Vec<Value> = keys.into_iter().filter(|key| key["state"] != "removed").collect();
+    show(&lives(command, access)?, output)
+}
+
+fn show(keys: &[Value], output: &Output) -> Result<(), Failure> {
+    let present: Vec<Value> = keys.iter().filter(|key| key["state"] != "removed").cloned().collect();
     output.list("keys", &present, &COLUMNS)
 }
 
@@ -208,7 +264,7 @@ fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), Failur
     // A key that waits was made for this.
     let kid = match waiting.first().and_then(|key| key["kid"].as_str()) {
         Some(kid) => kid.to_owned(),
-        None => generate_next(size, access)?.kid.to_string(),
+        None => next_key(size, access)?,
     };
     change(&KeyCommand::Activate { kid, at: None, early: false }, access, output)
 }
@@ -227,7 +283,7 @@ fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(
         key["state"] == "pre_published" && in_token.iter().any(|found| found == kid)
     });
     if !waits {
-        generate_next(size, access)?;
+        next_key(size, access)?;
     }
     remove_now(active.to_owned(), access, output)
 }
@@ -237,6 +293,7 @@ fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
     let found = signer::list(&access.config().hsm).map_err(Failure::line)?;
     let mut answer = access.ask(&Command::Key(KeyCommand::List))?;
     let mut lives = keys_of(&mut answer);
+    let begun = begun(&mut answer);
     let label = access.config().hsm.key_label.clone();
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
@@ -245,6 +302,7 @@ fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
         let at = lives.iter().position(|life| life["kid"] == row["kid"]);
         let life = match at {
             Some(at) => lives.remove(at),
+            None if key.label == label && begun.contains(&key.id) => json!({ "state": "begun" }),
             None if key.label == label => json!({ "state": state_of_strangers }),
             None => json!({ "state": "not_ours" }),
         };

@@ -16,6 +16,7 @@ mod key;
 mod output;
 mod password;
 mod reload;
+mod restored_keys;
 mod serve;
 mod session;
 mod transfer;
@@ -65,8 +66,9 @@ itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage, 3 not prov
 enum Noun {
     /// Run the server in the foreground, until SIGTERM or SIGINT
     Serve,
-    /// Check the configuration file and the files that it names; print every fault
-    Check,
+    /// Tell what a start would refuse: every fault of the configuration file and the files that it names, of the keys in the
+    /// token (the PIN is tried once), and of the keys' times in the store. Whether ports are free is not looked at
+    Check(check::CheckArguments),
     /// Tell which application, which rule and which claim decide on a request
     Explain(explain::ExplainArguments),
     /// Ask the running server whether it works
@@ -121,7 +123,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
     };
     match cli.noun {
         Noun::Serve => serve::run(load(&file)?, &file),
-        Noun::Check => check::run(&file, &output),
+        Noun::Check(arguments) => check::run(&arguments, &file, &output),
         Noun::Explain(arguments) => explain::run(arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Status => status(&file, &output),
         Noun::Reload => reload::run(&file, &output),

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::access::Access;
 use super::failure::Failure;
 use super::output::Output;
+use super::restored_keys;
 use crate::admin::{self, ExportError};
 use crate::ambient::{Clock, SystemClock};
 use crate::config::Store as Settings;
@@ -131,16 +132,15 @@ pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Outp
         if arguments.old {
             store.take_back_after_restore(SystemClock.now()).await?;
         }
-        Ok(records)
+        Ok((records, restored_keys::settle(&store, &access.config().hsm, SystemClock.now()).await?))
     });
     engine.close();
     drop(engine);
-    let records = imported.map_err(named)?;
+    let (records, keys) = imported.map_err(named)?;
     new.finish().map_err(Failure::line)?;
     let store = &access.config().store.path;
-    output.result(&json!({ "directory": store, "records": records }), || {
-        format!("{}: {records} records\n", store.display())
-    })
+    let result = json!({ "directory": store, "records": records, "keys": keys.keys, "notices": keys.lines });
+    output.result(&result, || format!("{}: {records} records\n", store.display()) + &restored_keys::said(&keys))
 }
 
 /// A file whose bytes are hashed as they are read.

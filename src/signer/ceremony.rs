@@ -2,7 +2,7 @@
 //! logs in once, and leaves it again; run them in a process of their own, not beside a signer.
 
 use cryptoki::mechanism::Mechanism;
-use cryptoki::object::Attribute;
+use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
 use serde::Serialize;
 
@@ -50,6 +50,8 @@ pub struct Check {
     pub faults: Vec<String>,
     /// The keys with the configured label.
     pub keys: Vec<CheckedKey>,
+    /// Keys that were removed for cause: see [`mark_removed`].
+    pub removed: Vec<KeyReport>,
 }
 
 /// One key of a [`Check`].
@@ -132,7 +134,9 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, OpenError> {
         faults.extend(wrapping::faults(session, hsm).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?);
         let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &Terms::of(hsm))).collect();
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
-        Ok(Check { ok, faults, keys })
+        let removed = key::token_keys(session, Some(&removed_label(hsm)))
+            .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        Ok(Check { ok, faults, keys, removed: removed.into_iter().map(|key| key.report).collect() })
     })
 }
 
@@ -144,6 +148,40 @@ fn checked(session: &Session, key: TokenKey, terms: &Terms) -> CheckedKey {
         Err(error) => vec![error.to_string()],
     };
     CheckedKey { report, faults }
+}
+
+/// The label of a key that was removed for cause. Such a key is none of the server's: it is neither published nor used,
+/// whatever a store says that knows nothing of its removal.
+pub fn removed_label(hsm: &config::Hsm) -> String {
+    format!("{}-removed", hsm.key_label)
+}
+
+/// Gives the key with this kid the label of removed keys, its public part and copies of it too. Yields whether it was there.
+///
+/// # Errors
+/// As for opening a signer, as far as the token is concerned; `Device` where it does not let a label be changed.
+pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, OpenError> {
+    with_session(hsm, |session| {
+        let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
+        let keys = key::token_keys(session, Some(&hsm.key_label)).map_err(device)?;
+        let ids: Vec<_> = keys.into_iter().filter(|key| key.report.kid.as_str() == kid).map(|key| key.id).collect();
+        for id in &ids {
+            relabel(session, &hsm.key_label, id, &removed_label(hsm)).map_err(device)?;
+        }
+        Ok(!ids.is_empty())
+    })
+}
+
+/// The private object last: a key that is half done is still found, and the next try goes on with it.
+fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), Fault> {
+    for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
+        let template =
+            [Attribute::Class(class), Attribute::Label(from.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
+        for object in session.find_objects(&template)? {
+            session.update_attributes(object, &[Attribute::Label(to.as_bytes().to_vec())])?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the pair, reads it back and lets it sign. The inner error lists what the token did not honour; the pair is

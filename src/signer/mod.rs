@@ -34,7 +34,7 @@ use async_trait::async_trait;
 use crate::ambient::Clock;
 use crate::protocol::key_life::KeyRing;
 
-pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list};
+pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list, mark_removed, removed_label};
 pub use encoding::{Jwk, JwkSet};
 pub use error::{OpenError, PinProblem, SignError};
 pub use fault::ErrorClass;

@@ -135,3 +135,33 @@ fn a_directory_that_is_no_backup_is_not_restored() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("holds no backup"));
     assert!(!instance.store().exists());
 }
+
+#[test]
+fn a_restored_backup_starts_with_the_keys_of_the_token_once_they_are_announced() {
+    let mut instance = Instance::started(&Settings::default());
+    let kid_in = |instance: &Instance, state: &str| {
+        let list = instance.json(&["key", "list"]);
+        let key = list["keys"].as_array().unwrap().iter().find(|key| key["state"] == state).cloned();
+        key.unwrap_or_else(|| panic!("{state}: {list}"))["kid"].as_str().unwrap().to_owned()
+    };
+    let stolen = kid_in(&instance, "active");
+    let backup = instance.directory.path().join("backup");
+    instance.run(&["backup", "--to", backup.to_str().unwrap()]);
+    assert!(instance.try_run(&["key", "rotate", "--emergency"], "").status.success());
+    let new = kid_in(&instance, "active");
+    instance.kill();
+    fs::rename(instance.store(), instance.directory.path().join("lost")).unwrap();
+    let told = instance.run(&["restore", "--from", backup.to_str().unwrap()]);
+    assert!(told.contains(&format!("key {stolen}: active, removed in the token")), "{told}");
+    assert!(told.contains(&format!("sealgate key announce --kid {new}")), "{told}");
+
+    let refused = instance.try_run(&["serve"], "");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains(&new));
+    instance.run(&["key", "announce", "--kid", &new]);
+    let refused = instance.try_run(&["serve"], "");
+    assert!(String::from_utf8(refused.stderr).unwrap().contains(&stolen));
+    assert!(instance.try_run(&["key", "remove", "--now", "--kid", &stolen], "").status.success());
+    instance.start();
+    assert_eq!((kid_in(&instance, "active"), kid_in(&instance, "removed")), (new, stolen));
+}

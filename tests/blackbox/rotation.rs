@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -157,4 +158,48 @@ fn an_emergency_is_one_command() {
     let active: Vec<_> = keys(&list).into_iter().filter(|key| key["state"] == "active").collect();
     assert!(active.len() == 1 && active[0]["kid"] == waiting.as_str(), "{list}");
     assert_eq!(keys(&list).len(), 3);
+}
+
+/// A copy of the tokens that a running server does not see, as a SoftHSM that may not lock its files sees no change.
+fn apart(instance: &Instance) -> PathBuf {
+    let (tokens, copy) = (instance.softhsm.tokens(), instance.softhsm.root().join("apart"));
+    let copied = std::process::Command::new("cp").arg("-r").args([&tokens, &copy]).status().unwrap();
+    assert!(copied.success());
+    let own = fs::read_to_string(instance.softhsm.configuration()).unwrap();
+    let configuration = instance.softhsm.root().join("apart.conf");
+    let (tokens, copy) = (tokens.to_str().unwrap(), copy.to_str().unwrap());
+    fs::write(&configuration, own.replace(tokens, copy)).unwrap();
+    configuration
+}
+
+#[test]
+fn a_rotation_that_could_not_be_announced_stops_no_start_and_goes_on() {
+    let mut instance = Instance::started(&Settings::default());
+    let configuration = apart(&instance);
+    instance.environment.push(("SOFTHSM2_CONF", configuration.display().to_string()));
+    for _ in 0..2 {
+        let output = instance.try_run(&["key", "rotate"], "");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(told.contains("the server does not see the key") && told.contains("ReadWritePaths="), "{told}");
+        assert!(told.contains("nothing is lost"), "{told}");
+    }
+    let list = instance.json(&["key", "list"]);
+    let states: Vec<_> = keys(&list).iter().map(|key| key["state"].as_str().unwrap().to_owned()).collect();
+    assert!(states.len() == 2 && states.iter().any(|state| state == "begun"), "one key, tried twice: {list}");
+    let begun = keys(&list).into_iter().find(|key| key["state"] == "begun").unwrap()["kid"].clone();
+    let checked = instance.run(&["check"]);
+    assert!(checked.contains(&format!("key {} was made here", begun.as_str().unwrap())), "{checked}");
+
+    instance.kill();
+    let (tokens, apart) = (instance.softhsm.tokens(), instance.softhsm.root().join("apart"));
+    fs::remove_dir_all(&tokens).unwrap();
+    fs::rename(apart, tokens).unwrap();
+    instance.environment.clear();
+    instance.start();
+    let rotated = instance.json(&["key", "rotate"]);
+    let planned = keys(&rotated).into_iter().find(|key| key["state"] == "pre_published").unwrap();
+    assert!(planned["kid"] == begun && planned["activate_at"].is_u64(), "{rotated}");
+    assert_eq!(keys(&rotated).len(), 2);
+    assert!(instance.run(&["check"]).ends_with(": ok\n"));
 }

@@ -1,11 +1,12 @@
 //! `sealgate key`, on SoftHSM.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::site::{Site, names};
+use crate::site::{Site, names, stderr};
 use crate::softhsm::PIN;
 
 #[test]
@@ -201,6 +202,127 @@ fn two_keys_of_one_id_fail_the_check() {
     assert!(errors[0].contains("several private keys") && errors[0].contains(&id), "{errors:?}");
 }
 
+/// Runs commands on another store and the same token.
+fn with_store<T>(site: &Site, store: &Path, run: impl FnOnce() -> T) -> T {
+    let own = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), own.replace("\"store\"", &format!("{:?}", store.to_str().unwrap()))).unwrap();
+    let outcome = run();
+    fs::write(site.config(), own).unwrap();
+    outcome
+}
+
+fn backup(site: &Site, name: &str) -> PathBuf {
+    let to = site.store_directory().with_file_name(name);
+    site.text(&["backup", "--to", to.to_str().unwrap()]);
+    to
+}
+
+/// A key that is fit to sign and unknown to the site's store.
+fn made_by_a_stranger(site: &Site) -> String {
+    let another = backup(site, "another");
+    with_store(site, &another, || site.text(&["key", "generate", "--next"])).trim_end().to_owned()
+}
+
+fn restore(site: &Site, from: &Path) -> Value {
+    let lost = site.store_directory().with_file_name("lost");
+    let _ = fs::remove_dir_all(&lost);
+    fs::rename(site.store_directory(), lost).unwrap();
+    site.json(&["restore", "--from", from.to_str().unwrap()])
+}
+
+/// Runs a command that succeeds and may warn.
+fn warned(site: &Site, arguments: &[&str]) -> String {
+    let output = site.run(arguments, "");
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    stderr(&output)
+}
+
+/// The kids in a state, of what a command printed about keys.
+fn in_state(printed: &Value, state: &str) -> Vec<String> {
+    let keys = printed["keys"].as_array().unwrap().iter().filter(|key| key["state"] == state);
+    keys.map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+}
+
+fn notices(restored: &Value) -> Vec<&str> {
+    restored["notices"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_key_that_was_removed_for_cause_stays_removed_after_a_restore() {
+    let site = Site::with_token();
+    let first = site.text(&["key", "generate"]).trim_end().to_owned();
+    let next = site.text(&["key", "generate", "--next"]).trim_end().to_owned();
+    let saved = backup(&site, "saved");
+    let warning = warned(&site, &["key", "rotate", "--emergency"]);
+    assert!(warning.contains("with the label sealgate-removed"), "{warning}");
+    assert!(warned(&site, &["key", "check"]).contains(&format!("key {first} was removed for cause")));
+
+    let restored = restore(&site, &saved);
+    assert_eq!(
+        (in_state(&restored, "removed"), in_state(&restored, "active")),
+        (vec![first.clone()], vec![next.clone()])
+    );
+    assert!(notices(&restored).len() == 1 && notices(&restored)[0].contains(&format!("{first} was removed for cause")));
+    let list = site.json(&["key", "list"]);
+    assert_eq!((in_state(&list, "removed"), in_state(&list, "active")), (vec![first.clone()], vec![next]));
+    assert!(site.text(&["check"]).ends_with(": ok\n"));
+
+    // Nor does a copy of the old times, laid down by hand, let it sign.
+    let errors = with_store(&site, &saved, || site.errors(&["check"], ""));
+    assert!(errors.len() == 1 && errors[0].contains(&first) && errors[0].contains("removed for cause"), "{errors:?}");
+    let errors = with_store(&site, &saved, || site.errors(&["key", "announce", "--kid", &first], ""));
+    assert!(errors[0].contains("the token has no key"), "{errors:?}");
+}
+
+#[test]
+fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
+    let site = Site::with_token();
+    let first = site.text(&["key", "generate"]).trim_end().to_owned();
+    let second = site.text(&["key", "generate", "--next"]).trim_end().to_owned();
+    let saved = backup(&site, "saved");
+    warned(&site, &["key", "rotate", "--emergency"]);
+    warned(&site, &["key", "rotate", "--emergency"]);
+    let third = in_state(&site.json(&["key", "list"]), "active").remove(0);
+
+    let restored = restore(&site, &saved);
+    assert_eq!(in_state(&restored, "unannounced"), [third.clone()]);
+    let told = notices(&restored);
+    let has = |words: &[&str]| told.iter().any(|line| words.iter().all(|word| line.contains(word)));
+    assert!(has(&[&second, "stays removed"]), "{told:?}");
+    assert!(has(&[&first, "removed for cause", "key remove --now --kid"]), "{told:?}");
+    assert!(has(&[&third, "key announce --kid"]), "{told:?}");
+    assert_eq!(site.errors(&["check"], "").len(), 2);
+
+    // What was told is what helps.
+    site.text(&["key", "announce", "--kid", &third]);
+    warned(&site, &["key", "remove", "--now", "--kid", &first]);
+    let list = site.json(&["key", "list"]);
+    assert_eq!((in_state(&list, "active"), in_state(&list, "removed").len()), (vec![third], 2));
+    assert!(site.text(&["check"]).ends_with(": ok\n"));
+}
+
+#[test]
+fn a_restore_without_the_token_says_that_keys_were_not_compared() {
+    let site = Site::with_token();
+    site.add_user("anna@example.test");
+    let saved = backup(&site, "saved");
+    site.softhsm().write_pin_file("000000", 0o600);
+    let restored = restore(&site, &saved);
+    assert!(notices(&restored).len() == 1 && notices(&restored)[0].contains("not compared"), "{restored}");
+    assert!(notices(&restored)[0].contains("the PIN in hsm.pin_file is wrong"), "{restored}");
+}
+
+#[test]
+fn the_check_of_a_store_that_nobody_serves_makes_none() {
+    let site = Site::with_token();
+    site.text(&["key", "generate"]);
+    assert!(site.text(&["check"]).ends_with(": ok\n"));
+    assert!(!site.store_directory().exists());
+    site.softhsm().write_pin_file("000000", 0o600);
+    assert!(site.errors(&["check"], "")[0].contains("the PIN in hsm.pin_file is wrong"));
+    assert!(site.text(&["check", "--file-only"]).ends_with(": ok\n"));
+}
+
 #[test]
 fn the_check_compares_the_token_with_the_times_in_the_store() {
     let site = Site::with_token();
@@ -208,15 +330,13 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     let next = site.json(&["key", "generate", "--next"]);
     let (next, id) = (next["kid"].as_str().unwrap().to_owned(), next["id"].as_str().unwrap().to_owned());
     assert_eq!(site.text(&["key", "check"]).lines().count(), 2);
+    assert!(site.text(&["check"]).ends_with(": ok\n"));
 
     // Sound, and made by somebody who cannot write to this store.
-    let own = fs::read_to_string(site.config()).unwrap();
-    fs::write(site.config(), own.replace("\"store\"", "\"another\"")).unwrap();
-    let made = site.errors(&["key", "generate", "--next"], "");
-    let stranger = made[1].split(' ').nth(2).unwrap().to_owned();
-    fs::write(site.config(), own).unwrap();
+    let stranger = made_by_a_stranger(&site);
     let errors = site.errors(&["key", "check"], "");
     assert!(errors.len() == 1 && errors[0].contains(&stranger) && errors[0].contains("key announce"), "{errors:?}");
+    assert_eq!(site.errors(&["check"], ""), errors);
     site.text(&["key", "announce", "--kid", &stranger]);
 
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
@@ -237,6 +357,7 @@ fn the_check_compares_the_token_with_the_times_in_the_store() {
     assert_eq!(check.status.code(), Some(0));
     let warning = String::from_utf8(check.stderr).unwrap();
     assert!(warning.contains(&first) && warning.contains("still in the token"), "{warning}");
+    assert!(site.text(&["check"]).contains("still in the token"));
 }
 
 #[test]

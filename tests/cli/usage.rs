@@ -55,6 +55,9 @@ fn help_is_no_failure_and_goes_to_standard_output() {
 #[test]
 fn check_says_ok_or_every_fault() {
     let site = Site::with_token();
+    let errors = site.errors(&["check"], "");
+    assert!(errors.len() == 1 && errors[0].contains("key generate"), "a start would refuse it: {errors:?}");
+    site.text(&["key", "generate"]);
     assert_eq!(site.text(&["check"]), format!("{}: ok\n", site.config().display()));
     assert_eq!(site.json(&["check"])["ok"], true);
     let text = fs::read_to_string(site.config()).unwrap();
@@ -68,6 +71,7 @@ fn check_says_ok_or_every_fault() {
 #[test]
 fn check_warns_of_hosts_that_no_certificate_is_for() {
     let site = Site::with_token();
+    site.text(&["key", "generate"]);
     let text = fs::read_to_string(site.config()).unwrap();
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/config/wiki");
     let tls = format!("[server]\ntls = {{ certificate = \"{files}.certificate.pem\", key = \"{files}.key.pem\" }}");

@@ -1,34 +1,33 @@
-//! `sealgate key check`: what the token states and does, and whether it agrees with the times in the store.
+//! What the token states and does, and whether it agrees with the times in the store: for `sealgate key check`, and for
+//! `sealgate check`, which tells what a start would refuse.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{lives, row};
-use crate::admin::command::KeyCommand;
+use super::{begun, keys_of, row};
 use crate::cli::access::Access;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::signer::{self, Check, KeyReport};
 
-pub(super) fn run(access: &mut Access, output: &Output) -> Result<(), Failure> {
-    let check = signer::check(&access.config().hsm).map_err(Failure::line)?;
-    let lives = lives(&KeyCommand::List, access)?;
-    let mut faults = check.faults.clone();
-    faults.extend(check.keys.iter().filter(|key| !key.faults.is_empty()).map(|key| {
-        let KeyReport { kid, label, id, .. } = &key.report;
-        format!("key {kid} (label \"{label}\", CKA_ID {id}): {}", key.faults.join(", "))
-    }));
-    faults.extend(disagreements(&check, &lives));
+/// What was found.
+pub(in crate::cli) struct Findings {
+    check: Check,
+    /// What stops a start, or takes a key out of the published ones.
+    pub(in crate::cli) faults: Vec<String>,
+    /// What an operator should know.
+    pub(in crate::cli) warnings: Vec<String>,
+}
+
+pub(super) fn run(access: &Access, output: &Output) -> Result<(), Failure> {
+    let Findings { check, faults, warnings } = find(access)?;
     if !faults.is_empty() {
         return Err(Failure::Failed(faults));
     }
-    for key in &check.keys {
-        if state(&lives, key.report.kid.as_str()) == Some("removed") {
-            // Where nobody reads, nobody is told.
-            let kid = &key.report.kid;
-            let _ = writeln!(io::stderr(), "warning: key {kid} was removed and is still in the token; delete it there");
-        }
+    for warning in warnings {
+        // Where nobody reads, nobody is told.
+        let _ = writeln!(io::stderr(), "warning: {warning}");
     }
     let keys = check.keys.iter().map(|key| row(&key.report)).collect::<Result<Vec<_>, _>>()?;
     output.result(&json!({ "ok": true, "keys": keys }), || {
@@ -36,22 +35,54 @@ pub(super) fn run(access: &mut Access, output: &Output) -> Result<(), Failure> {
     })
 }
 
+/// Looks at the token, and at the times that the server or the store has.
+///
+/// # Errors
+/// When the token or the store cannot be looked at.
+pub(in crate::cli) fn find(access: &Access) -> Result<Findings, Failure> {
+    let check = signer::check(&access.config().hsm).map_err(Failure::line)?;
+    let mut answer = access.key_times()?;
+    let (lives, begun) = (keys_of(&mut answer), begun(&mut answer));
+    let mut faults = check.faults.clone();
+    faults.extend(check.keys.iter().filter(|key| !key.faults.is_empty()).map(|key| {
+        let KeyReport { kid, label, id, .. } = &key.report;
+        format!("key {kid} (label \"{label}\", CKA_ID {id}): {}", key.faults.join(", "))
+    }));
+    let mut warnings = Vec::new();
+    compare(&check, &lives, &begun, &mut faults, &mut warnings);
+    Ok(Findings { check, faults, warnings })
+}
+
 /// What a server that starts now would refuse, or publish less than it announced.
-fn disagreements(check: &Check, lives: &[Value]) -> Vec<String> {
+fn compare(check: &Check, lives: &[Value], begun: &[String], faults: &mut Vec<String>, warnings: &mut Vec<String>) {
     let in_token = |kid: &str| check.keys.iter().any(|key| key.report.kid.as_str() == kid);
-    let mut faults = Vec::new();
-    // The only key of a token that was never used needs no announcement.
-    if !lives.is_empty() || check.keys.len() > 1 {
-        for key in check.keys.iter().filter(|key| state(lives, key.report.kid.as_str()).is_none()) {
-            let (kid, id) = (&key.report.kid, &key.report.id);
-            faults.push(format!(
+    let marked = |kid: &str| check.removed.iter().any(|key| key.kid.as_str() == kid);
+    for key in check.keys.iter().map(|key| &key.report) {
+        let KeyReport { kid, id, .. } = key;
+        match state(lives, kid.as_str()) {
+            Some("removed") => warnings.push(format!("key {kid} was removed and is still in the token; delete it there")),
+            Some(_) => {}
+            // The only key of a token that was never used needs no announcement.
+            None if lives.is_empty() && check.keys.len() == 1 => {}
+            None if begun.contains(id) => warnings.push(format!(
+                "key {kid} was made here and is not announced yet; the next start announces it, and so does `sealgate key announce --kid {kid}`"
+            )),
+            None => faults.push(format!(
                 "key {kid} (CKA_ID {id}) is in the token and not announced; announce it with `sealgate key announce --kid {kid}`, or delete it from the token"
-            ));
+            )),
         }
+    }
+    for key in &check.removed {
+        warnings.push(format!("key {} was removed for cause and is still in the token; delete it there", key.kid));
     }
     for life in lives {
         let (kid, state) = (text(life, "kid"), text(life, "state"));
-        if state != "removed" && !in_token(kid) {
+        if state == "removed" || in_token(kid) {
+        } else if marked(kid) {
+            faults.push(format!(
+                "key {kid} is announced ({state}), and the token says that it was removed for cause; run `sealgate key remove --now --kid {kid}`, with another key announced to take over"
+            ));
+        } else {
             faults.push(format!(
                 "key {kid} is announced ({state}) and not in the token; bring it back, or see docs/hsm.md"
             ));
@@ -60,7 +91,6 @@ fn disagreements(check: &Check, lives: &[Value]) -> Vec<String> {
     if !lives.is_empty() && !lives.iter().any(|life| text(life, "state") == "active") {
         faults.push("no key signs by the times in the store; `sealgate key list` shows them".into());
     }
-    faults
 }
 
 fn state<'a>(lives: &'a [Value], kid: &str) -> Option<&'a str> {

@@ -72,6 +72,40 @@ impl KeyRing {
         }
     }
 
+    /// Notes the `CKA_ID` of a key that somebody is about to make, so that it is known to be ours whatever becomes of its
+    /// maker. `others`: the kids in the token; where the ring is empty, the only one of them is the key that signs. Into an
+    /// empty token nothing need be noted: its only key becomes active at the start.
+    ///
+    /// # Errors
+    /// `TooMany`, and `Unannounced` where it cannot be told which of the others signs.
+    pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
+        match (&self.keys[..], others) {
+            ([], []) => return Ok(()),
+            ([], [_]) => self.settle(others, now)?,
+            ([], _) => return Err(KeyFault::Unannounced(others.to_vec())),
+            (keys, _) if keys.len() >= MOST_KEYS => return Err(KeyFault::TooMany),
+            _ => {}
+        }
+        let ids = &mut self.rotating.ids;
+        if ids.len() >= MOST_IDS {
+            ids.remove(0);
+        }
+        // The last one is the claim's, where there is one.
+        let at = if self.rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
+        ids.insert(at, id.to_owned());
+        Ok(())
+    }
+
+    /// The key with this `CKA_ID` is announced.
+    pub fn made(&mut self, id: &str) {
+        self.rotating.ids.retain(|own| own != id);
+    }
+
+    /// The `CKA_ID`s of keys that may be in the token and are not announced.
+    pub fn begun(&self) -> &[String] {
+        &self.rotating.ids
+    }
+
     /// The `CKA_ID` for the new key, where the server `by` holds the claim.
     pub fn rotation_of(&self, by: &str) -> Option<&str> {
         let (holder, _) = self.rotating.claim.as_ref()?;
@@ -222,6 +256,38 @@ mod tests {
         assert_eq!(ring.waiting(at(901), |_| true).unwrap().kid, kid(1));
         ring.adopt(&kid(8), "01", at(902)).unwrap();
         assert_eq!(ring.find(&kid(8)), None, "an id is good for one key");
+    }
+
+    #[test]
+    fn a_key_that_an_operator_begins_leaves_a_servers_claim_alone() {
+        let mut ring = ring();
+        ring.begin_rotation("a", "01", at(960), at(900));
+        ring.begin_key("05", &[kid(0)], at(901)).unwrap();
+        assert_eq!(ring.rotation_of("a"), Some("01"));
+        assert!(ring.began("05"));
+        ring.adopt(&kid(5), "05", at(902)).unwrap();
+        assert_eq!(ring.waiting(at(902), |_| true).unwrap().kid, kid(5));
+        ring.made("01");
+        assert!(ring.rotating.is_idle());
+    }
+
+    #[test]
+    fn a_key_is_begun_only_where_it_can_be_announced() {
+        let mut empty = KeyRing::default();
+        empty.begin_key("01", &[], at(1)).unwrap();
+        assert_eq!(empty, KeyRing::default(), "the first key needs no announcement");
+        let two = [kid(0), kid(1)];
+        assert_eq!(empty.begin_key("01", &two, at(1)), Err(KeyFault::Unannounced(two.to_vec())));
+        empty.begin_key("01", &two[..1], at(1)).unwrap();
+        assert_eq!(empty.active(at(1), |_| true).unwrap().kid, kid(0));
+        for number in 0..MOST_IDS + 3 {
+            empty.begin_key(&format!("{number:02}"), &two[..1], at(2)).unwrap();
+        }
+        assert_eq!(empty.begun().len(), MOST_IDS);
+        for number in 1..MOST_KEYS {
+            empty.announce(&kid(number), &[], at(3)).unwrap();
+        }
+        assert_eq!(empty.begin_key("ff", &two, at(4)), Err(KeyFault::TooMany));
     }
 
     #[test]

@@ -1,0 +1,100 @@
+//! Signing keys after a restore or an import. What was laid down may be older than the token: it knows nothing of keys that
+//! were removed for cause since, nor of those made since. The token has the last word on the former; the operator on the
+//! latter, for whoever can put a key into the token must not thereby decide what signs.
+
+use serde_json::{Value, json};
+
+use crate::config;
+use crate::protocol::key_life::{KeyFault, KeyState};
+use crate::protocol::time::UnixTime;
+use crate::signer;
+use crate::store::{Store, StoreError};
+
+/// What became of the keys.
+pub(super) struct KeysReport {
+    /// Each key with its state, and what the token has of it; none where the token could not be looked at.
+    pub(super) keys: Vec<Value>,
+    /// What to know and what to do, one line each.
+    pub(super) lines: Vec<String>,
+}
+
+/// Compares a store that nobody serves yet with the token, and removes the keys that the token has as removed for cause.
+///
+/// # Errors
+/// When the store fails. A token that cannot be looked at is a line of the report: the start looks at it again.
+pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> Result<KeysReport, StoreError> {
+    let found = match signer::list(hsm) {
+        Ok(found) => found,
+        Err(error) => {
+            let line = format!("the keys were not compared with the token ({error}); before the start: sealgate check");
+            return Ok(KeysReport { keys: Vec::new(), lines: vec![line] });
+        }
+    };
+    let removed_label = signer::removed_label(hsm);
+    let with_label = |label: &str| {
+        let kids = found.iter().filter(|key| key.label == label).map(|key| key.kid.to_string());
+        kids.collect::<Vec<_>>()
+    };
+    let removed = with_label(&removed_label);
+    let present: Vec<_> = with_label(&hsm.key_label).into_iter().filter(|kid| !removed.contains(kid)).collect();
+
+    let mut lines = Vec::new();
+    let before = store.key_ring().await?;
+    let alive = before.keys().iter().filter(|key| before.state(key, now) != KeyState::Removed);
+    let mut revived: Vec<&str> =
+        alive.map(|key| key.kid.as_str()).filter(|kid| removed.iter().any(|own| own == kid)).collect();
+    // The one that signs last: none of the others may take over from it.
+    let active = before.active(now, |_| true).map(|key| key.kid.as_str());
+    revived.sort_by_key(|kid| active == Some(*kid));
+    for kid in revived {
+        let usable = |kid: &str| present.iter().any(|own| own == kid);
+        lines.push(match store.change_key_ring(|ring| ring.remove_now(kid, now, usable)).await? {
+            Ok(_) => format!("the key {kid} was removed for cause after this was saved; it stays removed"),
+            Err(KeyFault::NoSuccessor(_)) => format!(
+                "the key {kid} was removed for cause after this was saved, and no other key of the store can take over: the \
+                 server does not start. Announce one of the token, then run: sealgate key remove --now --kid {kid}"
+            ),
+            Err(fault) => fault.to_string(),
+        });
+    }
+
+    let ring = store.key_ring().await?;
+    let mut keys = Vec::new();
+    for key in ring.keys() {
+        let state = ring.state(key, now);
+        let token = match &key.kid {
+            kid if removed.contains(kid) => "removed",
+            kid if present.contains(kid) => "present",
+            _ => "absent",
+        };
+        if token == "absent" && state == KeyState::Active {
+            let kid = &key.kid;
+            lines.push(format!("{}; the server does not start before", KeyFault::Missing(kid.clone())));
+        } else if token == "absent" && state != KeyState::Removed {
+            lines.push(format!("the key {} is announced and not in the token; it is not published", key.kid));
+        }
+        keys.push(json!({ "kid": key.kid, "state": state, "token": token }));
+    }
+    let new = ring.keys().is_empty() && present.len() == 1;
+    for key in found.iter().filter(|key| present.contains(&key.kid.to_string())) {
+        let kid = key.kid.to_string();
+        if ring.find(&kid).is_none() && !new && !ring.began(&key.id) {
+            lines.push(format!(
+                "the key {kid} is in the token and not known to what was laid down; the server does not start before it is \
+                 announced (sealgate key announce --kid {kid}), if it is yours, or deleted from the token"
+            ));
+            keys.push(json!({ "kid": kid, "state": "unannounced", "token": "present" }));
+        }
+    }
+    Ok(KeysReport { keys, lines })
+}
+
+/// The report for people.
+pub(super) fn said(report: &KeysReport) -> String {
+    let word = |key: &Value, name: &str| key[name].as_str().unwrap_or_default().to_owned();
+    let keys = report
+        .keys
+        .iter()
+        .map(|key| format!("key {}: {}, {} in the token\n", word(key, "kid"), word(key, "state"), word(key, "token")));
+    keys.chain(report.lines.iter().map(|line| format!("{line}\n"))).collect()
+}
