@@ -59,6 +59,7 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
     let line = |error: String| vec![error];
     block_on(async { reload::outlive_hangup().map_err(line) })?;
     let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
+    metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let engine = match config.store.engine {
         StoreEngine::Sled => Arc::new(SledEngine::open(&config.store, watch).map_err(|error| line(error.to_string()))?),

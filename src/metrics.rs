@@ -1,7 +1,10 @@
 //! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
 
+use std::cell::RefCell;
 use std::path::Path;
 
+use prometheus::core::Collector;
+use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
@@ -12,6 +15,7 @@ use crate::log;
 /// The series.
 pub struct Metrics {
     registry: Registry,
+    series: Vec<Series>,
     requests: IntCounterVec,
     request_seconds: HistogramVec,
     rate_limits: IntCounterVec,
@@ -67,6 +71,76 @@ struct Foreign {
     read_at: IntGaugeVec,
 }
 
+/// One series, as the page about all of them tells of it.
+struct Series {
+    name: String,
+    kind: &'static str,
+    labels: Vec<String>,
+    help: String,
+}
+
+/// Where series are entered when they are made.
+#[derive(Default)]
+struct Book {
+    registry: Registry,
+    series: RefCell<Vec<Series>>,
+}
+
+impl Book {
+    fn enter(
+        &self,
+        kind: &'static str,
+        collector: &(impl Collector + Clone + 'static),
+    ) -> Result<(), prometheus::Error> {
+        self.note(kind, collector);
+        self.registry.register(Box::new(collector.clone()))
+    }
+
+    /// What the kernel says of this process, under the names that every exporter uses.
+    fn enter_process(&self) -> Result<(), prometheus::Error> {
+        let process = ProcessCollector::for_self();
+        self.note("gauge", &process);
+        self.registry.register(Box::new(process))
+    }
+
+    fn note(&self, kind: &'static str, collector: &impl Collector) {
+        let mut series = self.series.borrow_mut();
+        for desc in collector.desc() {
+            let fixed = desc.const_label_pairs.iter().map(|pair| pair.name().to_owned());
+            series.push(Series {
+                name: desc.fq_name.clone(),
+                kind: if desc.fq_name.ends_with("_total") { "counter" } else { kind },
+                labels: fixed.chain(desc.variable_labels.iter().cloned()).collect(),
+                help: desc.help.trim_end_matches('.').to_owned() + ".",
+            });
+        }
+    }
+}
+
+const PAGE_HEAD: &str = "\
+# Metrics
+
+Every series of `/metrics`, on the listener that `admin.listen` names. This page is made from the program (`sealgate documents
+--to DIR`), and a test compares the two. A histogram has `_bucket`, `_sum` and `_count` behind its name; times are in
+seconds. Labels are words of the program or names of the configuration, never what a request sent; a series whose labels
+come with the first event is absent until then.
+
+[conf/prometheus/sealgate.rules.yml](../conf/prometheus/sealgate.rules.yml) has alerts, with
+[tests](../conf/prometheus/sealgate.rules.test.yml) of each, and
+[conf/grafana/sealgate.json](../conf/grafana/sealgate.json) a dashboard for import into Grafana. Both expect the job to be
+called `sealgate`:
+
+```yaml
+scrape_configs:
+  - job_name: sealgate
+    static_configs:
+      - targets: [\"127.0.0.1:9100\"]
+```
+
+| name | type | labels | what it is |
+|---|---|---|---|
+";
+
 /// What a token was issued as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
@@ -100,6 +174,46 @@ pub enum Replayed {
     RefreshToken,
 }
 
+impl TokenKind {
+    const ALL: [Self; 4] = [Self::Access, Self::Id, Self::Refresh, Self::Code];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Access => "access_token",
+            Self::Id => "id_token",
+            Self::Refresh => "refresh_token",
+            Self::Code => "code",
+        }
+    }
+}
+
+impl SignInOutcome {
+    const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Throttled];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Throttled => "throttled",
+        }
+    }
+}
+
+impl Replayed {
+    const ALL: [Self; 2] = [Self::Code, Self::RefreshToken];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::RefreshToken => "refresh_token",
+        }
+    }
+}
+
+fn reload_result(applied: bool) -> &'static str {
+    if applied { "applied" } else { "refused" }
+}
+
 /// Buckets from a fifth of a millisecond to ten seconds.
 const SECONDS: [f64; 14] = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0];
 
@@ -109,31 +223,31 @@ impl Metrics {
     /// # Errors
     /// When two series share a name: a bug that every start would show.
     pub fn new() -> Result<Self, prometheus::Error> {
-        let registry = Registry::new();
+        let book = Book::default();
         let counters = |name: &str, help: &str, labels: &[&str]| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(counters.clone()))?;
+            book.enter("counter", &counters)?;
             Ok(counters)
         };
         let counter = |name: &str, help: &str| -> Result<IntCounter, prometheus::Error> {
             let counter = IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
+            book.enter("counter", &counter)?;
             Ok(counter)
         };
         let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
             let gauge = IntGauge::new(name, help)?;
-            registry.register(Box::new(gauge.clone()))?;
+            book.enter("gauge", &gauge)?;
             Ok(gauge)
         };
         let histogram = |name: &str, help: &str| -> Result<Histogram, prometheus::Error> {
             let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()))?;
-            registry.register(Box::new(histogram.clone()))?;
+            book.enter("histogram", &histogram)?;
             Ok(histogram)
         };
         let histograms = |name: &str, help: &str, label: &str| -> Result<HistogramVec, prometheus::Error> {
             let opts = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
             let histograms = HistogramVec::new(opts, &[label])?;
-            registry.register(Box::new(histograms.clone()))?;
+            book.enter("histogram", &histograms)?;
             Ok(histograms)
         };
         let build = IntGauge::with_opts(
@@ -141,8 +255,9 @@ impl Metrics {
                 .const_label("version", env!("CARGO_PKG_VERSION")),
         )?;
         build.set(1);
-        registry.register(Box::new(build))?;
-        Ok(Self {
+        book.enter("gauge", &build)?;
+        book.enter_process()?;
+        let metrics = Self {
             requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
             rate_limits: counters(
@@ -190,7 +305,7 @@ impl Metrics {
                 "sealgate_store_expired_pending",
                 "Expired records that the last sweep left for the next, counted up to 16384.",
             )?,
-            foreign: Foreign::new(&registry)?,
+            foreign: Foreign::new(&book)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
                 "sealgate_config_last_reload_successful",
@@ -204,11 +319,49 @@ impl Metrics {
                 let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
                 let gauges =
                     IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
-                registry.register(Box::new(gauges.clone()))?;
+                book.enter("gauge", &gauges)?;
                 gauges
             },
-            registry,
-        })
+            series: book.series.into_inner(),
+            registry: book.registry,
+        };
+        metrics.begin();
+        Ok(metrics)
+    }
+
+    /// Series whose labels are fixed words begin at zero, so that a first event is an increase and no alert waits for one.
+    fn begin(&self) {
+        for outcome in SignInOutcome::ALL {
+            self.sign_ins.with_label_values(&[outcome.as_str()]);
+        }
+        for kind in TokenKind::ALL {
+            self.tokens.with_label_values(&[kind.as_str()]);
+        }
+        for kind in Replayed::ALL {
+            self.replays.with_label_values(&[kind.as_str()]);
+        }
+        for applied in [true, false] {
+            self.reloads.with_label_values(&[reload_result(applied)]);
+        }
+    }
+
+    /// These classes of failed signatures are counted, from zero.
+    pub fn begin_sign_errors(&self, classes: impl IntoIterator<Item = &'static str>) {
+        for class in classes {
+            self.sign_errors.with_label_values(&[class]);
+        }
+    }
+
+    /// A page about every series, in Markdown: `docs/metrics.md`.
+    pub fn page(&self) -> String {
+        let mut series: Vec<&Series> = self.series.iter().collect();
+        series.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut page = String::from(PAGE_HEAD);
+        for Series { name, kind, labels, help } in series {
+            let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+            page.push_str(&format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", ")));
+        }
+        page
     }
 
     /// The configuration that runs was taken over now, seconds since 1970.
@@ -230,7 +383,7 @@ impl Metrics {
 
     /// The operator asked for a reload.
     pub fn reloaded(&self, applied: bool) {
-        self.reloads.with_label_values(&[if applied { "applied" } else { "refused" }]).inc();
+        self.reloads.with_label_values(&[reload_result(applied)]).inc();
         self.reload_succeeded.set(i64::from(applied));
     }
 
@@ -258,32 +411,17 @@ impl Metrics {
 
     /// A token was issued.
     pub fn issued(&self, kind: TokenKind) {
-        let kind = match kind {
-            TokenKind::Access => "access_token",
-            TokenKind::Id => "id_token",
-            TokenKind::Refresh => "refresh_token",
-            TokenKind::Code => "code",
-        };
-        self.tokens.with_label_values(&[kind]).inc();
+        self.tokens.with_label_values(&[kind.as_str()]).inc();
     }
 
     /// Somebody tried to sign in.
     pub fn signed_in(&self, outcome: SignInOutcome) {
-        let outcome = match outcome {
-            SignInOutcome::Succeeded => "succeeded",
-            SignInOutcome::Failed => "failed",
-            SignInOutcome::Throttled => "throttled",
-        };
-        self.sign_ins.with_label_values(&[outcome]).inc();
+        self.sign_ins.with_label_values(&[outcome.as_str()]).inc();
     }
 
     /// A used code or a rotated refresh token came again.
     pub fn replayed(&self, what: Replayed) {
-        let kind = match what {
-            Replayed::Code => "code",
-            Replayed::RefreshToken => "refresh_token",
-        };
-        self.replays.with_label_values(&[kind]).inc();
+        self.replays.with_label_values(&[what.as_str()]).inc();
     }
 
     /// The gate decided about a request for an application. `decision` is a fixed word.
@@ -323,15 +461,15 @@ impl Metrics {
 }
 
 impl Foreign {
-    fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+    fn new(book: &Book) -> Result<Self, prometheus::Error> {
         let counters = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
             let counters = IntCounterVec::new(Opts::new(name, help), &["issuer", "outcome"])?;
-            registry.register(Box::new(counters.clone()))?;
+            book.enter("counter", &counters)?;
             Ok(counters)
         };
         let gauges = |name: &str, help: &str| -> Result<IntGaugeVec, prometheus::Error> {
             let gauges = IntGaugeVec::new(Opts::new(name, help), &["issuer"])?;
-            registry.register(Box::new(gauges.clone()))?;
+            book.enter("gauge", &gauges)?;
             Ok(gauges)
         };
         Ok(Self {

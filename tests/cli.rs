@@ -4,6 +4,8 @@
 
 #[path = "cli/clients.rs"]
 mod clients;
+#[path = "cli/documents.rs"]
+mod documents;
 #[path = "cli/explain.rs"]
 mod explain;
 #[path = "cli/grants.rs"]

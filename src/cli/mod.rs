@@ -9,6 +9,7 @@ mod backup;
 mod check;
 mod client;
 mod consent;
+mod documents;
 mod explain;
 mod failure;
 mod grant;
@@ -104,6 +105,9 @@ enum Noun {
     /// Signing keys: those in the PKCS#11 token, and when each of them signs
     #[command(subcommand)]
     Key(key::Verb),
+    /// Write man pages, completions of shells and the page about metrics, for packages; needs no configuration
+    #[command(hide = true)]
+    Documents(documents::DocumentsArguments),
 }
 
 /// Runs the program with these arguments, the first of which is its name.
@@ -116,6 +120,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
     // An auditor has no configuration.
     if let Noun::Key(key::Verb::Attestation(arguments)) = &cli.noun {
         return key::attestation::run(arguments, &output);
+    }
+    if let Noun::Documents(arguments) = &cli.noun {
+        return documents::run(&Cli::command(), arguments, &output);
     }
     let Some(file) = cli.config else {
         let message = "which configuration? give it with --config FILE or in SEALGATE_CONFIG";
@@ -137,6 +144,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &Access::open(read(&file)?)?, &output),
         Noun::Import(arguments) => transfer::import(&arguments, &Access::open(read(&file)?)?, &output),
+        // Above.
+        Noun::Documents(_) => Ok(()),
         Noun::Key(verb) => key::run(verb, &mut Access::open(load(&file)?)?, &output),
     }
 }

@@ -24,6 +24,7 @@ mod keys;
 mod lasting;
 mod log;
 mod memory;
+mod monitoring;
 mod openidconnect;
 mod ready;
 mod reload;

@@ -1,0 +1,41 @@
+//! `sealgate documents`, for whoever packages the program: man pages, completions, and the page about metrics, all made from
+//! what the program is.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use super::failure::Failure;
+use super::output::Output;
+use crate::metrics::Metrics;
+
+/// Where they go.
+#[derive(Debug, Args)]
+pub(super) struct DocumentsArguments {
+    /// A directory, made where it is absent: man/, completions/ and metrics.md appear in it
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+}
+
+pub(super) fn run(command: &Command, arguments: &DocumentsArguments, output: &Output) -> Result<(), Failure> {
+    let to = &arguments.to;
+    write(command, to).map_err(|error| Failure::line(format_args!("{}: {error}", to.display())))?;
+    output.result(&serde_json::json!({ "directory": to }), || format!("{}\n", to.display()))
+}
+
+fn write(command: &Command, to: &Path) -> io::Result<()> {
+    let (man, completions) = (to.join("man"), to.join("completions"));
+    fs::create_dir_all(&man)?;
+    fs::create_dir_all(&completions)?;
+    clap_mangen::generate_to(command.clone(), &man)?;
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut command.clone(), command.get_name(), &completions)?;
+    }
+    let metrics = Metrics::new().map_err(io::Error::other)?;
+    fs::write(to.join("metrics.md"), metrics.page())?;
+    // Packages are built from what is on the disk.
+    File::open(to)?.sync_all()
+}

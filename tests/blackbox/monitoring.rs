@@ -1,0 +1,102 @@
+//! What monitoring is given: the alerts and the dashboard name series that a running server has.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::foreign::{Answer, Key, Publisher};
+use crate::support::{Instance, Settings, Upstream, wait_until};
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.yml");
+const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.test.yml");
+const DASHBOARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/grafana/sealgate.json");
+
+/// The series that a text names, a histogram's without what stands behind its name.
+fn series(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let named = words.filter(|word| word.starts_with("sealgate_") || word.starts_with("process_"));
+    let bare = |name: &str| {
+        let ends = ["_bucket", "_sum", "_count"];
+        ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+    };
+    named.map(bare).collect()
+}
+
+fn curl(instance: &Instance, arguments: &[&str]) -> String {
+    let directory = instance.directory.path();
+    let output = Command::new("curl").args(["-sk", "--max-time", "10"]).args(arguments).current_dir(directory).output();
+    String::from_utf8(output.expect("curl").stdout).unwrap()
+}
+
+fn make_certificate(directory: &Path) {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "90"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:app.localhost"])
+        .args(["-out", "all.pem", "-keyout", "all.key"])
+        .current_dir(directory)
+        .output()
+        .expect("openssl");
+    assert!(made.status.success());
+}
+
+#[test]
+fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_server() {
+    let (upstream, publisher) = (Upstream::start(), Publisher::start(Answer::keys(&[&Key::rsa("one")])));
+    let sections = format!(
+        "[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://corp.test\"\njwks = \"{}\"\naudiences = [\"https://api.test\"]\n",
+        publisher.url("/keys")
+    );
+    let mut instance = Instance::prepare(&Settings { sections, upstream: Some(upstream.url()) });
+    make_certificate(instance.directory.path());
+    let text = fs::read_to_string(instance.config())
+        .unwrap()
+        .replace("issuer = \"http://localhost", "issuer = \"https://localhost");
+    let tls = "[server]\ntls = { certificate = \"all.pem\", key = \"all.key\" }";
+    fs::write(instance.config(), text.replace("[server]", tls)).unwrap();
+    instance.start();
+    for url in [instance.url("/oauth/jwks"), instance.app_url("/public/x")] {
+        let host = if url.contains("app.localhost") { "app.localhost" } else { "localhost" };
+        let at = format!("{host}:{}:127.0.0.1", instance.port);
+        assert!(!curl(&instance, &["--resolve", &at, &url.replace("http://", "https://")]).is_empty(), "{url}");
+    }
+
+    // No TLS: a connection that is turned away.
+    curl(&instance, &[&instance.url("/")]);
+
+    let named: BTreeSet<_> =
+        [RULES, TESTS, DASHBOARD].iter().flat_map(|file| series(&fs::read_to_string(file).unwrap())).collect();
+    assert!(named.len() > 25, "{named:?}");
+    let there = || -> BTreeSet<String> {
+        let scraped = curl(&instance, &[&instance.admin_url("/metrics")]);
+        scraped.lines().filter(|line| !line.starts_with('#')).flat_map(series).collect()
+    };
+    // The other issuer's keys are read after the start.
+    wait_until("the keys are read", || there().contains("sealgate_foreign_keys_read_timestamp_seconds"));
+    wait_until("a connection was turned away", || there().contains("sealgate_connections_turned_away_total"));
+    let there = there();
+    let missing: Vec<_> = named.difference(&there).collect();
+    assert!(missing.is_empty(), "not scraped: {missing:?}");
+    for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds"] {
+        let scraped = curl(&instance, &[&instance.admin_url("/metrics")]);
+        let value = scraped.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value > 0.0), "{name}");
+    }
+}
+
+#[test]
+fn each_alert_is_tested_where_it_fires_and_where_it_does_not() {
+    let (rules, tests) = (fs::read_to_string(RULES).unwrap(), fs::read_to_string(TESTS).unwrap());
+    let alerts: Vec<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(alerts.len() > 10);
+    for alert in alerts {
+        for case in ["fires", "is quiet"] {
+            assert!(tests.contains(&format!("- name: {alert} {case}\n")), "no case where {alert} {case}");
+        }
+    }
+    let promtool =
+        Command::new("promtool").args(["test", "rules", TESTS]).output().expect("promtool; install prometheus");
+    assert!(promtool.status.success(), "{}", String::from_utf8_lossy(&promtool.stderr));
+    let promtool = Command::new("promtool").args(["check", "rules", RULES]).output().unwrap();
+    assert!(promtool.status.success(), "{}", String::from_utf8_lossy(&promtool.stderr));
+}

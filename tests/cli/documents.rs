@@ -1,0 +1,56 @@
+//! `sealgate documents`: what packages are made of.
+
+use std::fs;
+use std::path::Path;
+
+use crate::site::{Site, run};
+
+fn written(site: &Site) -> std::path::PathBuf {
+    let to = site.store_directory().with_file_name("documents");
+    let output = run(&mut site.program(&["documents", "--to", to.to_str().unwrap()]), "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    to
+}
+
+#[test]
+fn the_page_about_metrics_is_the_programs() {
+    let site = Site::new();
+    let made = fs::read_to_string(written(&site).join("metrics.md")).unwrap();
+    let kept = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md")).unwrap();
+    let only = |a: &str, b: &str| {
+        a.lines().filter(|line| !b.lines().any(|other| other == *line)).collect::<Vec<_>>().join("\n")
+    };
+    assert!(
+        made == kept,
+        "docs/metrics.md is not what the program has; run: sealgate documents --to DIR, and copy metrics.md\nmissing:\n{}\nstale:\n{}",
+        only(&made, &kept),
+        only(&kept, &made)
+    );
+    assert!(
+        made.contains("| `process_open_fds` | gauge |")
+            && made.contains("| `sealgate_sign_errors_total` | counter | `class` |")
+    );
+}
+
+#[test]
+fn each_command_has_a_man_page_and_is_completed() {
+    let site = Site::new();
+    let to = written(&site);
+    let help = String::from_utf8(run(&mut site.program(&["--help"]), "").stdout).unwrap();
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<_> = commands
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert!(commands.len() > 12 && !commands.contains(&"documents"), "{commands:?}");
+    let completions = |name: &str| fs::read_to_string(to.join("completions").join(name)).unwrap();
+    for command in commands.iter().filter(|command| **command != "help") {
+        let page = fs::read_to_string(to.join(format!("man/sealgate-{command}.1")))
+            .unwrap_or_else(|error| panic!("{command}: {error}"));
+        assert!(page.contains(".SH NAME"), "{command}");
+        for shell in ["sealgate.bash", "_sealgate", "sealgate.fish"] {
+            assert!(completions(shell).contains(command), "{shell}: {command}");
+        }
+    }
+    assert!(to.join("man/sealgate.1").exists() && to.join("man/sealgate-key-rotate.1").exists());
+}
