@@ -14,6 +14,7 @@ mod attestation;
 mod backup;
 mod bodies;
 mod damage;
+mod demo;
 mod disk;
 mod flow;
 mod forward_auth;
