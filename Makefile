@@ -2,15 +2,17 @@
 
 CARGO ?= cargo
 
-.PHONY: help run test test-rust test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
+.PHONY: help run deb test test-install test-rust test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
-	@echo "make run           a provider, a gate and a sample application on http://localhost:8080"
+	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
 	@echo "make test          formatting, lints, every test"
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-apps     DokuWiki, JupyterLab and Radicale behind the gate, and attacks on them"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
+	@echo "make deb           a Debian package in target/debian (a release build: 5 to 15 minutes)"
+	@echo "make test-install  the package and docs/operations.md on a Debian 12 that boots systemd (root; the build, then minutes)"
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and three minutes of a soak (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
@@ -20,7 +22,6 @@ help:
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
 run:
-	@.ci/install run
 	@conf/demo.sh
 
 test: lint test-rust systemd test-clients test-browser
@@ -56,6 +57,17 @@ test-browser:
 test-traefik:
 	@.ci/install test
 	SEALGATE_TRAEFIK=$$(tests/proxies/traefik.sh) $(CARGO) test --test blackbox forward_auth::behind_traefik -- --ignored
+
+# BINARY=target/debug/sealgate packages what is built already.
+BINARY ?=
+deb:
+	@.ci/install deb
+	debian/build.sh $(BINARY)
+
+# Not a part of `make test`: it needs root, a kernel that lets it boot a systemd, and a release build.
+test-install: deb
+	@.ci/install install
+	tests/install/run.sh target/debian/sealgate_*.deb
 
 test-faults:
 	@.ci/install test

@@ -1,0 +1,298 @@
+#!/usr/bin/env bash
+# make test-install: the package on a Debian 12 that boots systemd, with the commands of docs/operations.md and docs/hsm.md as
+# they stand there; then what an operator meets later: rotation, emergency, restore, upgrade, removal, purge.
+#
+#   tests/install/run.sh PACKAGE.deb
+#
+# Needs root, mmdebstrap and systemd-nspawn. The machine is a directory below target/install, without a network but its own
+# loopback. KEEP=1 leaves it there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+package=$(realpath "$1")
+[ "$(id -u)" = 0 ] || exec sudo KEEP="${KEEP:-}" "$0" "$package"
+
+# --- a machine
+
+mkdir -p target/install
+# What the test itself needs inside, beside what a Debian has: SoftHSM, a client, an application to protect.
+needs=systemd,systemd-sysv,dbus,procps,softhsm2,openssl,curl,busybox
+base=target/install/base-$(echo "bookworm $needs" | sha256sum | cut -c1-12).tar
+if [ ! -e "$base" ]; then
+    echo "== making a Debian 12 (two minutes, once)"
+    mmdebstrap --quiet --variant=apt --include="$needs" bookworm "${base%.tar}.new.tar" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+    mv "${base%.tar}.new.tar" "$base"
+fi
+root=$(mktemp -d "$PWD/target/install/machine.XXXXXX")
+tar -C "$root" --numeric-owner -xf "$base"
+machine=
+leader=
+
+end() {
+    status=$?
+    if [ "$status" != 0 ]; then
+        echo "--- FAILED after: ${doing:-the start}"
+        [ -z "$leader" ] || inside 'journalctl --no-pager -u sealgate | tail -n 30' 2>/dev/null || true
+    fi
+    [ -z "$leader" ] || inside 'systemctl --no-block poweroff' 2>/dev/null || true
+    if [ -n "$machine" ]; then
+        for _ in $(seq 100); do kill -0 "$machine" 2>/dev/null || break; sleep 0.1; done
+        kill "$machine" 2>/dev/null || true
+        wait "$machine" 2>/dev/null || true
+    fi
+    if [ -n "${KEEP:-}" ]; then echo "the machine stays in $root"; else rm -rf "$root" "$root.log" "$root.told"; fi
+    exit "$status"
+}
+trap end EXIT
+
+inside() {
+    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- \
+        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb bash -c "cd /root; set -euo pipefail
+trap 'echo \"failed: \$BASH_COMMAND\" >&2' ERR; $1"
+}
+
+boot() {
+    systemd-nspawn --quiet --directory="$root" --boot --register=no --keep-unit --private-network --console=pipe \
+        </dev/null >"$root.log" 2>&1 &
+    machine=$!
+    for _ in $(seq 600); do
+        leader=$(pgrep -P "$machine" | head -n 1 || true)
+        case "$([ -z "$leader" ] || inside 'systemctl is-system-running' 2>/dev/null || true)" in
+            *running*) return ;;
+            *degraded*) inside 'systemctl --failed'; break ;;
+        esac
+        kill -0 "$machine" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$root.log"
+    echo "no systemd boots here: systemd-nspawn needs root and a kernel that lets it make name spaces and control groups"
+    exit 1
+}
+
+# --- what is expected
+
+step() { doing=$1; echo "== $1"; }
+has() { grep -qF -- "$2" <<<"$1" || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
+lacks() { if grep -qF -- "$2" <<<"$1"; then echo "not expected: $2"; echo "found: $1"; return 1; fi; }
+same() { [ "$1" = "$2" ] || { echo "expected: $2"; echo "found:    $1"; return 1; }; }
+fails() { if inside "$1" 2>&1; then echo "should have failed: $1"; return 1; fi; }
+
+# doc FILE HEADING N: the N-th block of commands below a heading, as it stands in the documentation.
+told=$root.told
+: >"$told"
+doc() {
+    awk -v heading="$2" -v wanted="$3" '
+        /^#+ / { inside = ($0 ~ "^#+ " heading "$") }
+        /^```$/ { if (printing) exit }
+        printing { print }
+        inside && /^```sh$/ { if (++count == wanted) printing = 1 }
+    ' "docs/$1"
+}
+# run FILE HEADING N: carries the block out, and notes that it was.
+run() {
+    local block
+    block=$(doc "$1" "$2" "$3")
+    [ -n "$block" ] || { echo "docs/$1 has no block $3 below \"$2\""; return 1; }
+    echo "$1|$2|$3" >>"$told"
+    # hsm.md writes the program with a configuration; here it is the installed one.
+    inside "$(sed -E 's/^sealgate (.*) --config FILE/sealgate_do \1/' <<<"$block")"
+}
+
+kids() { inside 'curl -sfk --resolve id.example.com:443:127.0.0.1 https://id.example.com/oauth/jwks' | grep -o '"kid":"[^"]*"' | cut -d'"' -f4; }
+active() { inside 'sealgate_do key list' | awk '$2 == "active" { print $1 }'; }
+in_state() { inside 'sealgate_do key list' | awk -v state="$1" '$2 == state { print $1 }'; }
+is_up() { same "$(inside 'systemctl is-active sealgate' || true)" active; }
+# Nothing that the service or SoftHSM in it says at its start needs a look.
+is_quiet() { same "$(inside 'journalctl -q --no-pager -b -p warning -u sealgate -o cat' | grep -vE "$1" || true)" ""; }
+
+boot
+
+step "lint the package"
+lintian --fail-on error "$package"
+
+step "the steps of docs/operations.md"
+mkdir -p "$root/root/target/debian"
+cp "$package" "$root/root/target/debian/"
+install_block=$(doc operations.md Install 1)
+has "$install_block" "make deb"
+echo "operations.md|Install|1" >>"$told"
+inside "$(grep -v '^make deb$' <<<"$install_block")" >/dev/null
+inside '
+    systemctl cat sealgate >/dev/null
+    ! systemctl is-active --quiet sealgate
+    ! systemctl is-enabled --quiet sealgate
+    [ "$(stat -c "%a %U:%G" /etc/sealgate/tls)" = "750 root:sealgate" ]
+    [ -x /usr/sbin/sealgate_do ] && [ -e /usr/share/bash-completion/completions/sealgate ]
+    [ -e /usr/share/doc/sealgate/operations.md ] && [ -e /usr/share/man/man1/sealgate-key-rotate.1.gz ]
+    dpkg-query -W -f "\${Conffiles}\n" sealgate | grep -q /etc/sealgate/sealgate.toml
+    sealgate --version
+'
+token=$(doc operations.md Install 2)
+echo "operations.md|Install|2" >>"$told"
+inside "$(head -n 1 <<<"$token")"
+tests/install/answer.py 73105526 73105526 648219 648219 -- \
+    nsenter --target "$leader" --mount --uts --ipc --net --pid --cgroup --root --wd -- bash -c "$(tail -n 1 <<<"$token")"
+echo
+run operations.md Install 3 <<<648219
+inside '
+    openssl req -x509 -newkey rsa:2048 -nodes -keyout privkey.pem -out fullchain.pem -days 90 -subj /CN=id.example.com \
+        -addext subjectAltName=DNS:id.example.com,DNS:wiki.example.com 2>/dev/null
+    echo "a long password for Anna" > password.txt
+    echo "127.0.0.1 id.example.com wiki.example.com" >> /etc/hosts
+    mkdir -p /srv/wiki/public && echo "the public page of the wiki" > /srv/wiki/public/index.html
+    systemd-run --quiet --unit=wiki busybox httpd -f -p 127.0.0.1:8081 -h /srv/wiki
+    printf "\n# edited by the operator\n" >> /etc/sealgate/sealgate.toml
+'
+run operations.md Install 4
+fails 'sealgate_do check' >/dev/null
+run operations.md Install 5
+run operations.md Install 6
+is_up
+has "$(inside 'curl -sfk https://wiki.example.com/public/index.html')" "the public page of the wiki"
+has "$(inside 'curl -sk -o /dev/null -w "%{http_code} %{redirect_url}" -H "Accept: text/html" https://wiki.example.com/staff')" "https://id.example.com/oauth/authorize"
+is_quiet '^$'
+has "$(inside 'systemctl show -p Result sealgate')" success
+
+step "docs/hsm.md: rotate, the key that wraps, restart, emergency"
+first=$(active)
+plan=$(run hsm.md Rotating 1)
+has "$plan" pre_published
+same "$(kids | wc -l)" 2
+has "$(inside 'sealgate_do check')" ": ok"
+lacks "$(inside 'sealgate_do check')" warning
+fails 'sealgate_do key rotate' >/dev/null
+run hsm.md "The key that wraps" 1
+inside 'systemctl restart sealgate'
+is_up
+same "$(kids | wc -l)" 2
+second=$(in_state pre_published)
+run hsm.md "When a key may be in other hands" 1 2>/dev/null >/dev/null
+same "$(active)" "$second"
+same "$(kids)" "$second"
+inside 'systemctl restart sealgate'
+same "$(kids)" "$second"
+inside 'sealgate_do key generate --next' >/dev/null
+same "$(kids | wc -l)" 2
+is_quiet '^$'
+
+step "a token that the service may not write: the rotation fails, the start does not"
+inside '
+    mkdir -p /run/systemd/system/sealgate.service.d
+    printf "[Service]\nReadWritePaths=\n" > /run/systemd/system/sealgate.service.d/test.conf
+    systemctl daemon-reload && systemctl restart sealgate
+'
+waiting=$(in_state pre_published)
+inside "sealgate_do key retire --kid $waiting" >/dev/null
+has "$(fails 'sealgate_do key rotate')" "the server does not see the key"
+begun=$(in_state begun)
+has "$(inside 'sealgate_do check')" "key $begun was made here"
+inside 'systemctl restart sealgate'
+is_up
+inside 'rm -r /run/systemd/system/sealgate.service.d && systemctl daemon-reload && systemctl restart sealgate'
+has "$(inside 'sealgate_do key rotate')" "$begun"
+has "$(inside 'sealgate_do check')" ": ok"
+
+step "what cannot be started is told before"
+inside 'sed -i.kept "s/^token_label = .*/token_label = \"other\"/" /etc/sealgate/sealgate.toml'
+has "$(fails 'sealgate_do check')" 'no token is labelled "other"'
+fails 'systemctl restart sealgate' >/dev/null
+inside 'mv /etc/sealgate/sealgate.toml.kept /etc/sealgate/sealgate.toml && systemctl start sealgate'
+
+step "reload, audit trail"
+run operations.md "Changing the configuration" 1
+run operations.md "Audit trail" 1 >/dev/null
+has "$(inside 'sealgate_do audit --kind keys_changed')" "activate $begun"
+
+step "a killed server comes back"
+inside '
+    before=$(systemctl show -p MainPID --value sealgate)
+    kill -9 "$before"
+    for _ in $(seq 200); do
+        now=$(systemctl show -p MainPID --value sealgate)
+        [ "$now" != 0 ] && [ "$now" != "$before" ] && [ "$(systemctl is-active sealgate)" = active ] && exit 0
+        sleep 0.1
+    done
+    exit 1
+'
+
+step "backup, a key removed for cause, restore"
+run operations.md Backup 1 >/dev/null
+stolen=$(active)
+inside 'sealgate_do key rotate --emergency' >/dev/null 2>&1
+inside 'sealgate_do key rotate --emergency' >/dev/null 2>&1
+new=$(active)
+restore=$(doc operations.md Restore 1)
+echo "operations.md|Restore|1" >>"$told"
+said=$(inside "$(sed "s/backup-2026-11-20/backup-$(inside 'date +%F')/; /systemctl start/d" <<<"$restore")")
+has "$said" "key $stolen: active, removed in the token"
+has "$said" "sealgate key announce --kid $new"
+has "$(fails 'sealgate_do check')" "$new"
+fails 'systemctl start sealgate' >/dev/null
+inside "sealgate_do key announce --kid $new && sealgate_do key remove --now --kid $stolen" >/dev/null 2>&1
+lacks "$(inside 'sealgate_do check')" "not announced"
+inside 'systemctl reset-failed sealgate; systemctl start sealgate'
+is_up
+same "$(active)" "$new"
+lacks "$(kids)" "$stolen"
+has "$(inside 'sealgate_do user list')" anna@example.com
+has "$(grep 'systemctl start' <<<"$restore")" "systemctl start sealgate"
+
+step "a store from which something is missing"
+inside 'systemctl stop sealgate; rm -rf /var/lib/sealgate/store.lost'
+run operations.md "A damaged store" 1 >/dev/null
+is_up
+same "$(active)" "$new"
+
+step "move"
+run operations.md Move 1 >/dev/null
+inside 'mv /var/lib/sealgate/store /var/lib/sealgate/store.old-machine'
+has "$(run operations.md Move 2)" "records"
+is_up
+same "$(active)" "$new"
+
+step "upgrade"
+dpkg-deb --raw-extract "$package" "$root.newer"
+sed -i 's/^Version: .*/&+newer/' "$root.newer/DEBIAN/control"
+dpkg-deb --root-owner-group --build "$root.newer" "$root/root/newer.deb" >/dev/null
+rm -rf "$root.newer"
+before=$(inside 'systemctl show -p MainPID --value sealgate')
+inside 'apt-get install -y ./newer.deb </dev/null' >/dev/null
+is_up
+[ "$(inside 'systemctl show -p MainPID --value sealgate')" != "$before" ] || { echo "the upgrade did not restart it"; exit 1; }
+has "$(inside 'cat /etc/sealgate/sealgate.toml')" "# edited by the operator"
+has "$(inside 'sealgate_do user list')" anna@example.com
+same "$(active)" "$new"
+
+step "remove, install again"
+inside 'apt-get remove -y sealgate' >/dev/null 2>&1
+inside '
+    [ ! -e /usr/bin/sealgate ] && [ -d /var/lib/sealgate/store ] && [ -e /etc/sealgate/pkcs11-pin ] && [ -e /etc/sealgate/sealgate.toml ]
+    ! pgrep -x sealgate
+    apt-get install -y ./newer.deb </dev/null >/dev/null
+    systemctl start sealgate
+'
+is_up
+same "$(active)" "$new"
+
+step "purge"
+inside 'apt-get purge -y sealgate' >/dev/null 2>&1
+inside '
+    [ ! -e /etc/sealgate/pkcs11-pin ] && [ ! -e /etc/sealgate/sealgate.toml ] && [ ! -e /var/lib/sealgate/store ]
+    ls -d /var/lib/sealgate/backup-* >/dev/null
+    [ -n "$(ls /var/lib/softhsm/tokens)" ]
+    [ -z "$(systemctl list-unit-files --no-legend "sealgate*")" ]
+    ! pgrep -x sealgate
+    rm -r /var/lib/sealgate
+'
+
+step "all that the documentation has to run was run"
+# What is not run here, and why.
+echo "operations.md|Without the package|1" >>"$told" # the same files by hand; it builds the program in the machine
+for file in operations.md hsm.md; do
+    awk -v file="$file" '
+        /^#+ / { sub(/^#+ /, ""); heading = $0; count = 0 }
+        /^```sh$/ { print file "|" heading "|" ++count }
+    ' "docs/$file"
+done | while read -r block; do
+    grep -qxF -- "$block" "$told" || { echo "docs: $block is run by nothing here"; exit 1; }
+done
+echo "installed, rotated, restored, upgraded and purged on a booted Debian 12"
