@@ -141,9 +141,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::Consent(verb) => consent::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut Access::open(read(&file)?)?, &output),
-        Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(read(&file)?)?, &output),
+        Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(load_or_read(&file)?)?, &output),
         Noun::Export(arguments) => transfer::export(&arguments, &Access::open(read(&file)?)?, &output),
-        Noun::Import(arguments) => transfer::import(&arguments, &Access::open(read(&file)?)?, &output),
+        Noun::Import(arguments) => transfer::import(&arguments, &Access::open(load_or_read(&file)?)?, &output),
         // Above.
         Noun::Documents(_) => Ok(()),
         Noun::Key(verb) => key::run(verb, &mut Access::open(load(&file)?)?, &output),
@@ -153,6 +153,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The configuration, with the files that it names.
 fn load(file: &Path) -> Result<Config, Failure> {
     Config::load(file).map_err(|faults| Failure::from_lines(&faults))
+}
+
+/// The configuration with the files that it names where they are there, and alone otherwise: for what looks at the token if
+/// it can.
+fn load_or_read(file: &Path) -> Result<Config, Failure> {
+    Config::load(file).or_else(|_| Config::read(file)).map_err(|faults| Failure::from_lines(&faults))
 }
 
 /// The configuration alone: people and clients can be kept by who may not see the PIN or the certificate.
