@@ -1,6 +1,7 @@
 //! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use prometheus::core::Collector;
@@ -94,6 +95,15 @@ impl Book {
     ) -> Result<(), prometheus::Error> {
         self.note(kind, collector);
         self.registry.register(Box::new(collector.clone()))
+    }
+
+    fn enter_build(&self) -> Result<(), prometheus::Error> {
+        let build = IntGauge::with_opts(
+            Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
+                .const_label("version", env!("CARGO_PKG_VERSION")),
+        )?;
+        build.set(1);
+        self.enter("gauge", &build)
     }
 
     /// What the kernel says of this process, under the names that every exporter uses.
@@ -250,12 +260,7 @@ impl Metrics {
             book.enter("histogram", &histograms)?;
             Ok(histograms)
         };
-        let build = IntGauge::with_opts(
-            Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
-                .const_label("version", env!("CARGO_PKG_VERSION")),
-        )?;
-        build.set(1);
-        book.enter("gauge", &build)?;
+        book.enter_build()?;
         book.enter_process()?;
         let metrics = Self {
             requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
@@ -359,7 +364,8 @@ impl Metrics {
         let mut page = String::from(PAGE_HEAD);
         for Series { name, kind, labels, help } in series {
             let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-            page.push_str(&format!("| `{name}` | {kind} | {} | {help} |\n", labels.join(", ")));
+            // Writing to a String cannot fail.
+            let _ = writeln!(page, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
         }
         page
     }

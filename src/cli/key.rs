@@ -134,13 +134,13 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         }
         Verb::Retire(Which { kid }) => change(&KeyCommand::Retire { kid }, access, output),
         Verb::Remove { which: Which { kid }, now: false } => change(&KeyCommand::Remove { kid }, access, output),
-        Verb::Remove { which: Which { kid }, now: true } => remove_now(kid, access, output),
+        Verb::Remove { which: Which { kid }, now: true } => remove_now(&kid, access, output),
         Verb::Rotate { size, emergency: false } => rotate(size, access, output),
         Verb::Rotate { size, emergency: true } => replace_at_once(size, access, output),
     }
 }
 
-fn remove_now(kid: String, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), Failure> {
     let cache = access.config().keys.cache.as_secs();
     let warning = format!(
         "warning: tokens of the key {kid} are refused here from now on. Others who keep the key set accept them, and may \
@@ -150,9 +150,9 @@ fn remove_now(kid: String, access: &mut Access, output: &Output) -> Result<(), F
     );
     // A token that cannot be looked at is no reason to wait: any key that waits will do then.
     let in_token = kids_in_token(access).ok();
-    let keys = lives(&KeyCommand::RemoveNow { kid: kid.clone(), in_token }, access)?;
+    let keys = lives(&KeyCommand::RemoveNow { kid: kid.to_owned(), in_token }, access)?;
     // The token remembers it: a backup that is restored does not.
-    let marked = signer::mark_removed(&access.config().hsm, &kid);
+    let marked = signer::mark_removed(&access.config().hsm, kid);
     show(&keys, output)?;
     // Where nobody reads, nobody is told.
     let _ = writeln!(io::stderr(), "{warning}");
@@ -285,7 +285,7 @@ fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(
     if !waits {
         next_key(size, access)?;
     }
-    remove_now(active.to_owned(), access, output)
+    remove_now(active, access, output)
 }
 
 /// Keys of the token with their times, then keys that are known and not there.

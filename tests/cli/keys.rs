@@ -285,7 +285,7 @@ fn a_restore_tells_how_to_go_on_with_keys_that_the_backup_does_not_know() {
     let third = in_state(&site.json(&["key", "list"]), "active").remove(0);
 
     let restored = restore(&site, &saved);
-    assert_eq!(in_state(&restored, "unannounced"), [third.clone()]);
+    assert_eq!(in_state(&restored, "unannounced"), [third.as_str()]);
     let told = notices(&restored);
     let has = |words: &[&str]| told.iter().any(|line| words.iter().all(|word| line.contains(word)));
     assert!(has(&[&second, "stays removed"]), "{told:?}");
