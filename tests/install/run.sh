@@ -136,7 +136,7 @@ run operations.md Install 3 <<<648219
 inside '
     openssl req -x509 -newkey rsa:2048 -nodes -keyout privkey.pem -out fullchain.pem -days 90 -subj /CN=id.example.com \
         -addext subjectAltName=DNS:id.example.com,DNS:wiki.example.com 2>/dev/null
-    echo "a long password for Anna" > password.txt
+    echo "seven purple tractors dancing" > password.txt
     echo "127.0.0.1 id.example.com wiki.example.com" >> /etc/hosts
     mkdir -p /srv/wiki/public && echo "the public page of the wiki" > /srv/wiki/public/index.html
     systemd-run --quiet --unit=wiki busybox httpd -f -p 127.0.0.1:8081 -h /srv/wiki
