@@ -1,5 +1,7 @@
 //! `/oauth/consent`: a person sees what a client would learn, and allows or denies it.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 
 use crate::endpoint::authorize::{RESUME, account};
@@ -7,7 +9,7 @@ use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::{Waiting, finished};
 use crate::endpoint::response::Response;
-use crate::page::{Consent, Problem, ScopeLine};
+use crate::page::{Consent, Problem, Publisher, ScopeLine};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::params::Params;
@@ -18,6 +20,9 @@ use crate::store::Committed;
 
 const PAGE: &str = "consent";
 
+/// For how long a client that somebody else than an operator made is called new.
+const NEW: Duration = Duration::from_hours(30 * 24);
+
 pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(call).await?;
     let Some(user) = account(call, &waiting).await? else {
@@ -25,7 +30,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         return Ok(Response::see_other(&waiting.address(call, RESUME)));
     };
     if call.request.method() != Method::POST {
-        return Ok(show(call, &waiting, &user));
+        return show(call, &waiting, &user).await;
     }
     let form = waiting.form(call, &form_of(&user))?;
     match (form.has("consent-allow"), form.has("consent-deny")) {
@@ -41,7 +46,21 @@ fn form_of(user: &User) -> String {
     format!("{PAGE} {}", user.sub)
 }
 
-fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
+async fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
+    let client = &waiting.client;
+    let vouched_for = client.is_vouched_for();
+    let owner = match client.owner.filter(|_| !vouched_for) {
+        Some(owner) => call.sealgate.store.user(owner).await?,
+        None => None,
+    };
+    let publisher = match &owner {
+        _ if vouched_for => Publisher::Operator,
+        Some(owner) if owner.name.is_empty() => Publisher::Developer(owner.email.as_str()),
+        Some(owner) => Publisher::Developer(&owner.name),
+        None if client.registration.is_some() => Publisher::Itself,
+        None => Publisher::Nobody,
+    };
+    let website = client.details.client_uri.as_deref().filter(|_| vouched_for).and_then(redirect_uri::host);
     let scope = waiting.interaction().request.scope;
     let shared: Vec<(ScopeValue, Vec<String>)> = scope
         .values()
@@ -56,15 +75,17 @@ fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Response {
     let content = Consent {
         action: &waiting.address(call, PAGE),
         csrf: &waiting.csrf(&form_of(user)),
-        client: &waiting.client.name,
+        client: &client.name,
         host: &host,
-        self_registered: waiting.client.registration.is_some() && !waiting.client.is_vouched_for(),
+        publisher,
+        is_new: !client.is_operators_own() && call.now.since(client.created_at) < NEW,
+        website: website.as_deref(),
         account: user.email.as_str(),
         scopes: &lines,
         offline_access: scope.contains(ScopeValue::OfflineAccess),
     };
     let html = call.with_chrome(|chrome| call.sealgate.pages.consent(chrome, &content));
-    Response::page(StatusCode::OK, html, waiting.then().as_deref())
+    Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
 }
 
 /// The very values that a scope shares.

@@ -69,14 +69,31 @@ pub struct Consent<'a> {
     pub client: &'a str,
     /// Host of the address to which the browser goes back.
     pub host: &'a str,
-    /// Whether the client registered itself, and nobody has approved it.
-    pub self_registered: bool,
+    /// Who stands behind the client.
+    pub publisher: Publisher<'a>,
+    /// Whether it has been here for a short while only.
+    pub is_new: bool,
+    /// Host of its home page, where somebody vouches for it.
+    pub website: Option<&'a str>,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: &'a str,
     /// What is asked for, without `offline_access`.
     pub scopes: &'a [ScopeLine<'a>],
     /// Whether `offline_access` is asked for; it gets a choice of its own.
     pub offline_access: bool,
+}
+
+/// Who stands behind a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publisher<'a> {
+    /// The operator made it, or vouches for it.
+    Operator,
+    /// The developer of this name; nobody has looked at it.
+    Developer(&'a str),
+    /// Somebody who is gone; nobody has looked at it.
+    Nobody,
+    /// It registered itself; nobody has looked at it.
+    Itself,
 }
 
 /// One scope on the consent page.

@@ -81,7 +81,14 @@ messages! {
     plain consent_nothing_stored = "consent-nothing-stored" ();
     plain consent_offline = "consent-offline" ();
     rich consent_offline_hint = "consent-offline-hint" (client);
-    rich consent_return = "consent-return" (host);
+    plain consent_publisher = "consent-publisher" ();
+    rich consent_publisher_operator = "consent-publisher-operator" (operator);
+    rich consent_publisher_developer = "consent-publisher-developer" (developer, operator);
+    rich consent_publisher_nobody = "consent-publisher-nobody" (operator);
+    rich consent_publisher_itself = "consent-publisher-itself" ();
+    plain consent_new = "consent-new" ();
+    plain consent_website = "consent-website" ();
+    plain consent_return = "consent-return" ();
     plain consent_remembered = "consent-remembered" ();
     plain consent_allow = "consent-allow" ();
     plain consent_deny = "consent-deny" ();

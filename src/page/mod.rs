@@ -31,7 +31,7 @@ pub use account::{
 pub use app_passwords::{AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords};
 pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Problem, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo,
+    LoginProblem, Problem, Publisher, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo,
 };
 pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
 pub use home::{Home, HomeApp};
@@ -152,7 +152,10 @@ impl Pages {
     /// The consent page.
     pub fn consent(&self, chrome: &Chrome<'_>, page: &Consent<'_>) -> String {
         let t = self.messages(chrome);
-        let lines = page.scopes.iter().map(|line| ConsentLine::new(t, line)).collect();
+        // What people know themselves by comes first, and the number that only programs read last.
+        let (numbers, known): (Vec<&ScopeLine<'_>>, Vec<_>) =
+            page.scopes.iter().partition(|line| line.scope == "openid");
+        let lines = known.into_iter().chain(numbers).map(|line| ConsentLine::new(t, line)).collect();
         let party = template::initial(page.client);
         rendered(&ConsentPage { frame: self.frame(chrome, &t.consent_title()), page, lines, party })
     }

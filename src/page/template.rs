@@ -4,8 +4,8 @@
 use askama::Template;
 
 use super::content::{
-    AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, ReturnForm,
-    ScopeLine, SendAgain, SignedOut, WayTo,
+    AccountChooser, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, Login, LoginProblem, Problem, Publisher,
+    ReturnForm, ScopeLine, SendAgain, SignedOut, WayTo,
 };
 use super::language::language_tag;
 use super::messages::{Markup, Messages};
@@ -71,6 +71,22 @@ pub(super) struct ConsentPage<'a> {
     pub(super) lines: Vec<ConsentLine<'a>>,
     /// The letter in the place of the client's logo.
     pub(super) party: String,
+}
+
+impl ConsentPage<'_> {
+    fn publisher(&self) -> Markup {
+        let (t, operator) = (self.frame.t, self.frame.operator);
+        match self.page.publisher {
+            Publisher::Operator => t.consent_publisher_operator(operator),
+            Publisher::Developer(name) => t.consent_publisher_developer(name, operator),
+            Publisher::Nobody => t.consent_publisher_nobody(operator),
+            Publisher::Itself => t.consent_publisher_itself(),
+        }
+    }
+
+    fn registered_itself(&self) -> bool {
+        self.page.publisher == Publisher::Itself
+    }
 }
 
 /// A scope in words.

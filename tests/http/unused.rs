@@ -189,10 +189,26 @@ async fn the_consent_page_says_where_it_leads_and_who_registered_itself() {
     assert!(shown.contains("<bdi>elsewhere.test:8443</bdi>"), "{shown}");
     assert!(shown.contains("<bdi>Payroll</bdi> registered itself"), "{shown}");
     let turkish = page(&client.authorize(&[("redirect_uri", elsewhere), ("ui_locales", "tr")])).await;
-    assert!(turkish.contains("kendiliğinden kaydoldu") && turkish.contains("adresine döneceksiniz"), "{turkish}");
+    assert!(turkish.contains("kendiliğinden kaydoldu") && turkish.contains("Sizi göndereceği adres"), "{turkish}");
     let approval = Decision { by: Authority::Operator, at: provider.clock.now() };
     provider.sealgate.store.change_client(&id(&own), |client| client.approval = Some(approval)).await.unwrap();
     assert!(!page(&client.authorize(&[("redirect_uri", elsewhere)])).await.contains("consent-self-registered"));
     let of_operator = page(&provider.c1().authorize(&[])).await;
     assert!(of_operator.contains("<bdi>rp.test</bdi>") && !of_operator.contains("consent-self-registered"));
+    // A developer's: with who it was, and as long as that is so, that it is new and that nobody has looked at it.
+    let new = "<span class=\"tag\">New</span>";
+    assert!(!of_operator.contains(new), "{of_operator}");
+    let (ben, now) = (provider.ben.sub, provider.clock.now());
+    let c1 = ClientId::parse("c1").unwrap();
+    provider
+        .sealgate
+        .store
+        .change_client(&c1, |client| (client.owner, client.created_at) = (Some(ben), now))
+        .await
+        .unwrap();
+    let of_developer = page(&provider.c1().authorize(&[])).await;
+    let whose = format!("<bdi>{}</bdi>. Not reviewed by", provider.ben.name);
+    assert!(of_developer.contains(&whose) && of_developer.contains(new), "{of_developer}");
+    provider.wait(31 * 24 * 3600);
+    assert!(!page(&provider.c1().authorize(&[])).await.contains(new));
 }

@@ -3,7 +3,7 @@
 use sealgate::config::{self, Language};
 use sealgate::page::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Pages, Problem, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo, language_tag,
+    LoginProblem, Pages, Problem, Publisher, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo, language_tag,
 };
 
 use crate::account::account_pages;
@@ -124,7 +124,9 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         csrf,
         client,
         host: "app.example.com",
-        self_registered: true,
+        publisher: Publisher::Itself,
+        is_new: true,
+        website: None,
         account,
         scopes: &scopes,
         offline_access: true,
@@ -134,9 +136,14 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         "consent-online",
         pages.consent(
             &chrome,
-            &Consent { offline_access: false, self_registered: false, scopes: &scopes[..3], ..consent },
+            &Consent { offline_access: false, publisher: Publisher::Operator, scopes: &scopes[..3], ..consent },
         ),
     );
+
+    for (name, publisher) in [("developer", Publisher::Developer(sample.person)), ("nobody", Publisher::Nobody)] {
+        let page = Consent { publisher, website: Some(client), ..consent };
+        add(&format!("consent-{name}"), pages.consent(&chrome, &page));
+    }
 
     let accounts = [
         AccountLine { subject, name: Some(sample.person), email: account },

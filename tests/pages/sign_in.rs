@@ -56,6 +56,8 @@ fn consent_shows_the_very_values_and_says_where_there_are_none() {
     {
         assert!(shown.contains(value), "{value} is not in: {shown}");
     }
+    let place = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words} is not in: {shown}"));
+    assert!(place("Your profile") < place("Your user ID"), "the number comes last: {shown}");
     assert!(shown.contains("Your phone number Nothing is stored here yet."), "{shown}");
 }
 

@@ -41,8 +41,8 @@ consent-title = Allow access
 consent-heading = <bdi>{ $client }</bdi> wants access to your <bdi>{ $operator }</bdi> account
 consent-account = You are signed in as <bdi>{ $account }</bdi>.
 consent-self-registered =
-    <bdi>{ $client }</bdi> registered itself, under a name of its own choice. Nobody at <bdi>{ $operator }</bdi> has checked
-    it. Allow it only if you know it and have just started this yourself.
+    <bdi>{ $client }</bdi> registered itself here, under a name of its own choosing. No one at <bdi>{ $operator }</bdi> has
+    reviewed it. Allow it only if you know it and have just started this yourself.
 consent-shares = If you allow this, <bdi>{ $client }</bdi> will receive:
 consent-scope-openid = Your user ID
 consent-scope-profile = Your profile
@@ -56,7 +56,14 @@ consent-offline = Keep access while I am away
 consent-offline-hint =
     <bdi>{ $client }</bdi> can then keep using your account without you signing in again. You can clear this box and
     still allow the rest.
-consent-return = After your answer you go back to <bdi>{ $host }</bdi>.
+consent-publisher = Published by
+consent-publisher-operator = <bdi>{ $operator }</bdi>
+consent-publisher-developer = <bdi>{ $developer }</bdi>. Not reviewed by <bdi>{ $operator }</bdi>.
+consent-publisher-nobody = Unknown. Not reviewed by <bdi>{ $operator }</bdi>.
+consent-publisher-itself = Unknown: it registered itself
+consent-new = New
+consent-website = Website
+consent-return = Sends you back to
 consent-remembered = If you allow this, you will not be asked again for the same access.
 consent-allow = Allow
 consent-deny = Deny

@@ -48,7 +48,14 @@ consent-offline = Ben yokken de erişmeye devam etsin
 consent-offline-hint =
     Böylece <bdi>{ $client }</bdi> uygulaması, siz yeniden oturum açmadan hesabınızı kullanmayı sürdürebilir. Bu kutunun
     işaretini kaldırıp diğerlerine yine de izin verebilirsiniz.
-consent-return = Yanıtınızdan sonra <bdi>{ $host }</bdi> adresine döneceksiniz.
+consent-publisher = Yayımlayan
+consent-publisher-operator = <bdi>{ $operator }</bdi>
+consent-publisher-developer = <bdi>{ $developer }</bdi>. <bdi>{ $operator }</bdi> yöneticileri incelemedi.
+consent-publisher-nobody = Bilinmiyor. <bdi>{ $operator }</bdi> yöneticileri incelemedi.
+consent-publisher-itself = Bilinmiyor: kendiliğinden kaydoldu
+consent-new = Yeni
+consent-website = Web sitesi
+consent-return = Sizi göndereceği adres
 consent-remembered = İzin verirseniz aynı erişim için bir daha sorulmaz.
 consent-allow = İzin ver
 consent-deny = Reddet

@@ -54,7 +54,8 @@ async fn a_username_is_given_once() {
     };
     let page = new("cem@example.test", "cem").await;
     assert!(element(&page, "new-password").is_some() && page.text().contains("<bdi>cem</bdi>"), "{page:?}");
-    for (username, told) in [("cem", "has this username already"), ("Cem", "Type 1 to 64"), ("çem", "Type 1 to 64")] {
+    for (username, told) in [("cem", "already has this username"), ("Cem", "Enter 1 to 64"), ("çem", "Enter 1 to 64")]
+    {
         let page = new("deniz@example.test", username).await;
         assert!(page.text().contains(told) && element(&page, "new-password").is_none(), "{username}: {page:?}");
     }
@@ -63,7 +64,7 @@ async fn a_username_is_given_once() {
     let of_ben = async || provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap().username;
     let save = async |username: &str| press(&anna, &path, &[("action", "save"), ("username", username)]).await;
     assert!(save("cem").await.text().contains("has this username already"));
-    assert!(save("b@n").await.text().contains("Type 1 to 64"));
+    assert!(save("b@n").await.text().contains("Enter 1 to 64"));
     assert_eq!(of_ben().await, None);
     save("ben").await;
     assert_eq!(of_ben().await.unwrap().as_str(), "ben");
