@@ -1,7 +1,7 @@
 // Every page, a row each: who is signed in ("nobody", "first", "second", "both"), and how to get there. `status`: of the page, where it
 // is not 200. `show(page, lane)` ends when the page is there.
 
-import { APP, AWAY, CALLBACK, ISSUER, authorize, first, leave, second, signIn } from "./world.mjs";
+import { APP, AWAY, CALLBACK, ISSUER, STRANGER, authorize, first, leave, second, signIn } from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
 
@@ -158,6 +158,9 @@ export const STATES = [
   { name: "error-nothing-to-do", as: "first", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },
   { name: "error-not-found", as: "nobody", status: 404, show: at(`${ISSUER}/nowhere`) },
+  { name: "error-for-programs", as: "nobody", status: 405, show: at(`${ISSUER}/oauth/token`) },
+  { name: "error-unknown-host", as: "nobody", status: 421, show: at(`${STRANGER}/`) },
+  { name: "gate-not-found", as: "nobody", status: 404, show: at(`${APP}/.sealgate/nothing`) },
   { name: "gate-forbidden", as: "first", status: 403, show: at(`${APP}/staff/`) },
   { name: "gate-upstream-away", as: "nobody", status: 502, show: at(`${AWAY}/`) },
 ];

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
-import { APP, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, authorize, cookiesOf, first, leave, second } from "./world.mjs";
+import { APP, AWAY, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, STRANGER, authorize, cookiesOf, first, leave, second } from "./world.mjs";
 
 const LANE = "walk";
 
@@ -207,6 +207,69 @@ export const WALKS = [
       await page.waitForSelector("#login-submit");
       await page.goto(`${ISSUER}/oauth/logout`);
       assert.equal(await heading(page), words({ en: "You are signed out", tr: "Oturumunuz kapatıldı" }));
+    },
+  },
+  {
+    name: "go on after signing out",
+    async go(enter, { browser }) {
+      const { page } = await enter({ cookies: await cookiesOf(browser, LANE, [first]) });
+      await page.goto(`${ISSUER}/oauth/logout`);
+      await press(page, "#logout-stay");
+      await page.waitForURL(`${ISSUER}/account`);
+      await page.goto(`${ISSUER}/oauth/logout`);
+      await press(page, "#logout-confirm");
+      await press(page, "#sign-in");
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(`${ISSUER}/account`);
+    },
+  },
+  {
+    name: "go Back after signing in",
+    async go(enter) {
+      const { page } = await enter();
+      await page.goto(`${APP}/report`);
+      await signInByKeys(page, first(LANE));
+      await page.waitForURL(`${APP}/report`);
+      await page.goBack();
+      await page.waitForURL(`${APP}/`);
+      assert.match(await page.textContent("body"), new RegExp(first(LANE)));
+    },
+  },
+  {
+    name: "send a sign-in page whose request has given way to others",
+    async go(enter, { words }) {
+      const { page, context } = await enter();
+      await page.goto(authorize());
+      await page.waitForSelector("#login-submit");
+      for (let tab = 0; tab < 8; tab += 1) {
+        const other = await context.newPage();
+        await other.goto(authorize());
+        await other.close();
+      }
+      await signInByKeys(page, first(LANE));
+      await page.waitForSelector(".reference");
+      assert.equal(await heading(page), words({ en: "Start from the application", tr: "Uygulamadan başlayın" }));
+      await press(page, "#way");
+      await page.waitForURL(`${CLIENT_SITE}/`);
+    },
+  },
+  {
+    name: "find the way on from pages that go wrong",
+    async go(enter) {
+      const { page } = await enter();
+      for (const [address, end] of [
+        [authorize({ client_id: "stranger" }), `${ISSUER}/oauth/login?**`],
+        [authorize({ redirect_uri: "https://evil.example/" }), `${CLIENT_SITE}/`],
+        [`${ISSUER}/oauth/nothing`, `${ISSUER}/oauth/login?**`],
+        [`${ISSUER}/oauth/token`, `${ISSUER}/oauth/login?**`],
+        [`${APP}/.sealgate/nothing`, `${ISSUER}/oauth/login?**`],
+        [`${AWAY}/`, `${AWAY}/`],
+        [`${STRANGER}/`, `${ISSUER}/oauth/login?**`],
+      ]) {
+        await page.goto(address);
+        await leave(page, () => press(page, "#way"));
+        await page.waitForURL(end);
+      }
     },
   },
   {
