@@ -35,3 +35,32 @@ async fn a_failed_flush_ends_the_program_with_a_message_and_the_store_opens_agai
     assert!(known, "{status} {body}");
     assert_eq!(instance.stop(), Some(0));
 }
+
+/// Wherever in its work the disk fails a command: it says why, and half of a store is not left behind.
+#[test]
+fn a_command_whose_disk_fails_says_why_and_leaves_nothing_half_done() {
+    let mut instance = Instance::prepare(&Settings::default());
+    let library = preloaded(instance.directory.path(), "sync.c");
+    let backup = instance.directory.path().join("backup");
+    let from = backup.to_str().unwrap().to_owned();
+    instance.run(&["backup", "--to", &from]);
+    fs::rename(instance.store(), instance.directory.path().join("lost")).unwrap();
+    let preload = ("LD_PRELOAD", library.to_str().unwrap().to_owned());
+    let mut failed = 0;
+    for lasts in 0.. {
+        instance.environment = vec![preload.clone(), ("SYNC_LASTS", lasts.to_string())];
+        let output = instance.try_run(&["restore", "--from", &from], "");
+        if output.status.success() {
+            break;
+        }
+        failed += 1;
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(words.lines().any(|line| line.starts_with("error: ")), "{lasts}: {:?} {words}", output.status);
+        for left in ["store", "store.new"] {
+            assert!(!instance.directory.path().join(left).exists(), "{lasts}: {left} is left behind; {words}");
+        }
+    }
+    assert!(failed > 1, "{failed}");
+    instance.environment.clear();
+    assert!(instance.run(&["user", "list"]).contains("anna@example.test"));
+}
