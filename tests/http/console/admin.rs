@@ -63,7 +63,7 @@ async fn a_username_is_given_once() {
     let path = format!("/console/users/{}", provider.ben.sub);
     let of_ben = async || provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap().username;
     let save = async |username: &str| press(&anna, &path, &[("action", "save"), ("username", username)]).await;
-    assert!(save("cem").await.text().contains("has this username already"));
+    assert!(save("cem").await.text().contains("already has this username"));
     assert!(save("b@n").await.text().contains("Enter 1 to 64"));
     assert_eq!(of_ben().await, None);
     save("ben").await;
