@@ -1,6 +1,8 @@
 //! Who somebody is, in the headers that an application wants.
 
+use sealgate::protocol::user::User;
 use sealgate::protocol::username::Username;
+use sealgate::store::RenameOutcome;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};
@@ -119,7 +121,9 @@ async fn a_username_is_told_from_the_next_request_on() {
     browser.sign_in_at("https://calendar.test/", ANNA).await;
     assert_eq!(browser.fetch("https://calendar.test/").await.header("x-remote-user"), Some(ANNA));
     let name = Username::parse("anna").unwrap();
-    world.sealgate.store.rename_user(world.anna.sub, |user| user.username = Some(name.clone())).await.unwrap();
+    let named = |user: &mut User| user.username = Some(name.clone());
+    let outcome = world.sealgate.store.rename_user(world.anna.sub, named).await.unwrap();
+    assert!(matches!(outcome, RenameOutcome::Renamed(_)));
     assert_eq!(browser.fetch("https://calendar.test/").await.header("x-remote-user"), Some("anna"));
     assert_eq!(browser.open("https://intranet.test/").await.header("x-staff-mail"), Some(ANNA));
 }
