@@ -190,8 +190,8 @@ mod tests {
         Challenge { realm: "wiki", resource_metadata: "https://wiki.test/r", scopes, acr, max_age }
     }
 
-    fn challenge(fault: Option<Refusal>, scopes: &[&str]) -> (u16, String) {
-        let response = Answer::challenge(&asking(scopes, &[], None), fault.as_ref()).into_response();
+    fn challenge(fault: Option<&Refusal>, scopes: &[&str]) -> (u16, String) {
+        let response = Answer::challenge(&asking(scopes, &[], None), fault).into_response();
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
         (response.status().as_u16(), response.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned())
     }
@@ -208,10 +208,10 @@ mod tests {
     fn a_challenge_names_what_was_wrong() {
         let fault = Refusal::new(ErrorCode::InvalidToken, "No.");
         let expected = "Bearer realm=\"wiki\", error=\"invalid_token\", error_description=\"No.\", ";
-        let (status, text) = challenge(Some(fault), &[]);
+        let (status, text) = challenge(Some(&fault), &[]);
         assert!(status == 401 && text.starts_with(expected), "{text}");
         let fault = Refusal::new(ErrorCode::InsufficientScope, "No.");
-        let (status, text) = challenge(Some(fault), &["profile", "email"]);
+        let (status, text) = challenge(Some(&fault), &["profile", "email"]);
         assert_eq!(status, 403);
         assert!(text.contains(", scope=\"profile email\", "), "{text}");
     }

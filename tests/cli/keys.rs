@@ -374,7 +374,7 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
     // What it says helps.
     assert!(site.run(&["key", "remove", "--now", "--kid", &first], "").status.success());
     let keys = site.json(&["key", "list"])["keys"].clone();
-    let signs = |key: &serde_json::Value| key["state"] == "active" && key["kid"] == next.as_str();
+    let signs = |key: &Value| key["state"] == "active" && key["kid"] == next.as_str();
     assert!(keys.as_array().unwrap().iter().any(signs), "{keys}");
     assert_eq!(site.text(&["key", "check"]).lines().count(), 1);
 }

@@ -55,7 +55,7 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
     };
     add("console-client-new", pages.console_new_client(chrome, &shell, &form));
     let of = |field, uri| ClientFault { field, uri };
-    for (number, fault) in [
+    for (number, fault) in (0..).zip([
         UriFault::Long,
         UriFault::Characters,
         UriFault::Absolute,
@@ -64,10 +64,7 @@ fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         UriFault::User,
         UriFault::Scheme,
         UriFault::Host,
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    ]) {
         let faults = [
             of(ClientField::Name, None),
             of(ClientField::Description, None),
