@@ -308,7 +308,7 @@ fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
         ]
     );
     assert_eq!(site.json(&["client", "show", "app"]), before);
-    for wrong in ["--token-limit=0", "--token-limit=1000001", "--default-max-age=soon", "--owner=nobody"] {
+    for wrong in ["--token-limit=0", "--token-limit=1000001", "--default-max-age=soon", "--owner=no body"] {
         let output = site.run(&["client", "set", "app", wrong], "");
         assert_eq!(output.status.code(), Some(2), "{wrong}: {}", stderr(&output));
     }

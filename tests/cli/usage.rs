@@ -32,7 +32,7 @@ fn unknown_commands_and_missing_arguments_are_wrong_usage() {
         &["user", "steal"][..],
         &["client", "show"],
         &["client", "add", "--id", "wiki"],
-        &["user", "show", "neither-sub-nor-address"],
+        &["user", "show", "neither sub nor name"],
         &["user", "show", "a@b.test", "--email", "c@d.test"],
         &["key", "generate", "--bits", "1024"],
     ] {

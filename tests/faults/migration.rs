@@ -114,7 +114,7 @@ async fn a_migration_that_is_killed_again_and_again_ends() {
     instance.tells("migrated the store");
     assert_eq!(instance.stop(), Some(0));
     let migrated = engine(&instance);
-    assert_eq!(versions(&migrated).await, BTreeMap::from([(3, RECORDS)]));
+    assert_eq!(versions(&migrated).await, BTreeMap::from([(4, RECORDS)]));
     assert_eq!(migrated.get(b"mmigration").await.unwrap(), None);
     assert_eq!(migrated.get(b"mformat").await.unwrap().unwrap(), b"\x014");
     drop(migrated);
