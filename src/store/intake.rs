@@ -12,6 +12,7 @@ use crate::protocol::client::{Client, INTERNAL_CLIENT};
 use crate::protocol::code::Code;
 use crate::protocol::consent::Consent;
 use crate::protocol::grant::Grant;
+use crate::protocol::key_life::KeyRing;
 use crate::protocol::known_browser::KnownBrowsers;
 use crate::protocol::next_step::Interaction;
 use crate::protocol::profile::{is_line, is_seen};
@@ -59,7 +60,7 @@ pub(super) fn read(record: &Record) -> Result<Option<Entry>, StoreError> {
         }
         _ => return Err(broken("a version without a value, or a value without a version")),
     };
-    if matches!(table, Table::Meta | Table::Form) {
+    if table == Table::Form || (table == Table::Meta && key != table::key_ring()) {
         return Ok(None);
     }
     let read = Read { key, value };
@@ -131,7 +132,11 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             read.under(table::audit(id), &event)?.with(audit::entries(id, &event))
         }
         Table::Index | Table::Expiry => return Err("it is an entry of an index, and has a value"),
-        Table::Meta | Table::Form => return Ok(None),
+        Table::Meta => {
+            let ring: KeyRing = read.typed()?;
+            read.under(table::key_ring(), &ring)?
+        }
+        Table::Form => return Ok(None),
     };
     Ok(Some(entry))
 }

@@ -90,9 +90,11 @@ fn twice(record: &Record) -> StoreError {
     ))
 }
 
-/// Whether a record means anything in another store. Kept forms do not: their data key stays here.
+/// Whether a record means anything in another store. Kept forms do not: their data key stays here. Of what the store knows of
+/// itself the states of the signing keys do: a token with several keys opens nothing without them.
 fn travels(key: &[u8]) -> bool {
-    ![table::all(Table::Meta), table::all(Table::Form), table::form_ages()].iter().any(|prefix| key.starts_with(prefix))
+    let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages()];
+    key == table::key_ring() || !stays.iter().any(|prefix| key.starts_with(prefix))
 }
 
 fn record(key: &[u8], value: &[u8]) -> Result<Record, StoreError> {

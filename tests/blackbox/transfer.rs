@@ -13,6 +13,9 @@ async fn every_token_works_after_an_export_and_an_import() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
     let secret = instance.add_confidential_client("web");
     instance.start();
+    // A second key: without the states of both the other store would open nothing.
+    instance.run(&["key", "rotate"]);
+    let keys = instance.json(&["key", "list"]);
     let browser = Browser::new(&instance);
     let token = granted(&instance, &secret, &browser).await;
     let used = code(&instance, &browser).await;
@@ -58,6 +61,7 @@ async fn every_token_works_after_an_export_and_an_import() {
     fs::write(&file, text).unwrap();
     assert_eq!(instance.json(&import)["records"], exported["records"]);
     instance.start();
+    assert_eq!(instance.json(&["key", "list"]), keys);
     let (status, body) = refresh(&instance, &secret, &token).await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(redeem(&instance, &secret, &unused).await.0, 200);

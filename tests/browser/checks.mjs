@@ -46,8 +46,8 @@ export function structured(page, language) {
     say(!document.querySelector("noscript"), "the page has words for those without scripts only");
     const positive = [...document.querySelectorAll("[tabindex]")].filter((element) => element.tabIndex > 0);
     say(positive.length === 0, "a tabindex upsets the order of focus");
-    // What is typed in the console is about others: the browser must not offer the reader's own name and password.
-    const others = location.pathname.startsWith("/console");
+    // What is typed there is about others or names a thing: the browser must not offer the reader's own name and password.
+    const others = /^\/(console|account\/app-passwords)/.test(location.pathname);
     for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
       const wanted = autocomplete[field.name] && (others ? "off" : autocomplete[field.name]);
       say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
