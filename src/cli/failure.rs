@@ -2,13 +2,12 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use super::output::printable;
 use crate::log;
 
 /// systemd tries again after this one, and not after a refusal.
-const AWAY: u8 = 75;
+const AWAY: i32 = 75;
 
 /// Why a command line was not carried out.
 #[derive(Debug)]
@@ -35,24 +34,24 @@ impl Failure {
     /// Prints the failure to standard error, or the help that was asked for to standard output. Yields the exit status:
     /// 1 for a failure, 2 for wrong usage, 3 for what is not proven, 75 (`EX_TEMPFAIL`) for a failure that may pass by
     /// itself, 0 for help.
-    pub fn report(&self) -> ExitCode {
+    pub fn report(&self) -> i32 {
         match self {
             Self::Usage(error) => {
                 // Where nobody reads, nobody is told.
                 let _ = error.print();
-                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+                error.exit_code()
             }
             Self::Failed(lines) => {
                 print(lines);
-                ExitCode::FAILURE
+                1
             }
             Self::Away(lines) => {
                 print(lines);
-                ExitCode::from(AWAY)
+                AWAY
             }
             Self::Unproven(line) => {
                 let _ = writeln!(io::stderr(), "not proven: {}", printable(line));
-                ExitCode::from(3)
+                3
             }
         }
     }

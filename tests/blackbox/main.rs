@@ -23,6 +23,7 @@ mod gate;
 mod kept_form;
 mod keys;
 mod lasting;
+mod leaving;
 mod log;
 mod memory;
 mod monitoring;
