@@ -216,6 +216,9 @@ inside '
 
 step "backup, a key removed for cause, restore"
 run operations.md Backup 1 >/dev/null
+looked=$(doc operations.md Backup 2)
+echo "operations.md|Backup|2" >>"$told"
+inside "$(sed "s/backup-2026-11-20/backup-$(inside 'date +%F')/" <<<"$looked")" >/dev/null
 stolen=$(active)
 inside 'sealgate_do key rotate --emergency' >/dev/null 2>&1
 inside 'sealgate_do key rotate --emergency' >/dev/null 2>&1
