@@ -74,10 +74,11 @@ async fn a_full_queue_sheds_load_and_loses_nothing_that_it_took() {
 async fn a_commit_waits_no_longer_than_its_deadline_and_is_then_left_undone() {
     let _shared = BARRIERS.read().await;
     let place = Place::new();
-    let (engine, open) = held(&place, 4, Duration::from_millis(50)).await;
+    // The commit that comes before must end in time, on a busy machine too.
+    let (engine, open) = held(&place, 4, Duration::from_secs(2)).await;
     let started = Instant::now();
     assert!(matches!(engine.commit(put(b"late", b"v")).await, Err(EngineError::Timeout)));
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(20));
     open.send(()).unwrap();
     engine.close();
     assert_eq!(engine.get(b"late").await.unwrap(), None);
