@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "architecture/named_tests.rs"]
+mod named_tests;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -275,46 +278,51 @@ fn every_commit_of_the_store_goes_by_the_place_that_names_its_counters() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Whether a test whose name begins with these words stands in the file, be it as an argument of a macro that makes tests.
-fn has_test(file: &str, words: &str) -> bool {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
-    let Ok(source) = fs::read_to_string(path) else { return false };
-    let words = words.trim_end_matches('…');
-    source.lines().any(|line| line.split("fn ").nth(1).unwrap_or(line).trim_start().starts_with(words))
-}
-
-/// The words in backquotes, without their backquotes.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
-}
-
+/// Cargo finds the targets by itself, and the Makefile splits them by what they need.
 #[test]
-fn every_test_that_the_threats_name_is_there() {
-    let mut found = 0;
-    for line in include_str!("../docs/threats.md").lines() {
-        for (file, name) in quoted(line).filter_map(|quote| quote.strip_prefix("tests/")?.split_once(": ")) {
-            assert!(has_test(file, name), "docs/threats.md names {file}: {name}");
-            found += 1;
+fn make_test_runs_every_test_target() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
+    let listed = |name: &str| -> Vec<String> {
+        let line = makefile.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ")).unwrap();
+        line.split(' ').map(str::to_owned).collect()
+    };
+    let mut listed = [listed("QUICK"), listed("REST")].concat();
+    let mut found: Vec<String> = Vec::new();
+    for entry in fs::read_dir(root.join("tests")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.join("main.rs").is_file() || path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
         }
     }
-    assert!(found > 40, "the names were not found: {found}");
+    listed.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(listed, found);
 }
 
+/// A build that resolves dependencies anew is not the one that was tested.
 #[test]
-fn every_test_that_the_protocols_rules_name_is_there() {
-    let mut found = 0;
-    for line in include_str!("../docs/protocol.md").lines().filter(|line| line.starts_with('|')) {
-        let Some(cell) = line.trim_end_matches([' ', '|']).rsplit('|').next() else { continue };
-        for part in cell.split([';', '·']) {
-            let Some((file, ids)) = part.split_once(": ") else { continue };
-            let file = file.trim();
-            // Those without a folder are in the folder of the protocol's tests.
-            let file = if file.contains('/') { format!("{file}.rs") } else { format!("http/{file}.rs") };
-            for id in quoted(ids).filter(|id| id.contains('_')) {
-                assert!(has_test(&file, id), "docs/protocol.md names {file}: {id}");
-                found += 1;
+fn every_build_of_the_makefile_and_the_scripts_takes_the_versions_of_the_lock_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec!["Makefile".into(), ".ci/run".into(), "conf/demo.sh".into(), "debian/build.sh".into()];
+    files.push("fuzz/run.sh".to_owned());
+    for entry in fs::read_dir(root.join("tests")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        files.extend([format!("tests/{name}/run.sh")].into_iter().filter(|file| root.join(file).is_file()));
+    }
+    let mut builds = 0;
+    for file in files {
+        for line in fs::read_to_string(root.join(&file)).unwrap().lines() {
+            let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || c == '"').collect();
+            let is_build = words.windows(2).any(|pair| {
+                pair[0].to_lowercase().contains("cargo")
+                    && ["build", "test", "clippy", "bench", "check"].contains(&pair[1])
+            });
+            if is_build && !line.trim_start().starts_with(['#', 'e']) {
+                assert!(line.contains("--locked"), "{file}: {line}");
+                builds += 1;
             }
         }
     }
-    assert!(found > 150, "the names were not found: {found}");
+    assert!(builds > 10, "the builds were not found: {builds}");
 }

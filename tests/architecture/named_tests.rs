@@ -1,0 +1,196 @@
+//! The tests that docs/protocol.md and docs/threats.md name, looked for in the files that they name.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The names of the tests that stand in a file of `tests/`; nothing when there is no such file.
+fn tests_of(file: &str) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    names_of_tests(&fs::read_to_string(path).unwrap_or_default())
+}
+
+/// Functions with the attribute, and the words that stand alone on their lines in a call of a macro that makes tests of them.
+fn names_of_tests(source: &str) -> BTreeSet<String> {
+    let is_attribute = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+    let identifier = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let (mut names, mut is_test, mut in_macro, mut defines) = (BTreeSet::new(), false, false, false);
+    for line in source.lines() {
+        let words = line.trim();
+        match line {
+            "}" => (in_macro, defines) = (false, false),
+            // Its body has the attribute, and names that are none.
+            _ if line.starts_with("macro_rules!") => defines = true,
+            _ if line.ends_with("! {") && !line.starts_with(' ') => in_macro = true,
+            _ => {}
+        }
+        if in_macro && line.starts_with(' ') {
+            let name = identifier(words);
+            if matches!(words.strip_prefix(name.as_str()), Some("" | ":")) || words.starts_with(&format!("{name}: ")) {
+                names.insert(name);
+            }
+        } else if is_attribute(words) {
+            is_test = !defines;
+        } else if let Some((_, rest)) = words.split_once("fn ").filter(|_| is_test) {
+            names.insert(identifier(rest));
+            is_test = false;
+        }
+    }
+    names
+}
+
+/// The words in backquotes, without their backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// What a document names, and what of it there is not.
+#[derive(Default)]
+struct Resolved {
+    found: usize,
+    faults: Vec<String>,
+}
+
+impl Resolved {
+    /// The tests whose names begin with these words; there must be one at least.
+    fn look_for(&mut self, file: &str, words: &str) {
+        let words = words.trim_end_matches('…');
+        if tests_of(file).iter().any(|name| name.starts_with(words)) {
+            self.found += 1;
+        } else {
+            self.faults.push(format!("no test of tests/{file} begins with {words}"));
+        }
+    }
+
+    fn fault(&mut self, what: String) {
+        self.faults.push(what);
+    }
+}
+
+/// The last cells of the rows of those tables whose last column is headed `test`, each with its row.
+fn cells_of_tests(document: &str) -> Vec<(&str, &str)> {
+    let mut cells = Vec::new();
+    let mut names_tests = false;
+    let mut lines = document.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(row) = line.strip_prefix('|').and_then(|row| row.trim_end().strip_suffix('|')) else { continue };
+        let (_, cell) = row.rsplit_once('|').unwrap();
+        if lines.peek().is_some_and(|next| next.starts_with("|-")) {
+            names_tests = cell.trim() == "test";
+            lines.next();
+        } else if names_tests {
+            cells.push((row, cell.trim()));
+        }
+    }
+    cells
+}
+
+/// docs/protocol.md: `file: id, id … id · file: id`. A file without a folder is in that of the protocol's tests.
+fn resolved_in_protocol(document: &str) -> Resolved {
+    let mut resolved = Resolved::default();
+    for (row, cell) in cells_of_tests(document) {
+        for part in cell.split('·') {
+            let Some((file, ids)) = part.split_once(": ") else {
+                resolved.fault(format!("a part without a file and an id: {row}"));
+                continue;
+            };
+            let file = file.trim();
+            let file = if file.contains('/') { format!("{file}.rs") } else { format!("http/{file}.rs") };
+            for id in quoted(ids) {
+                resolved.look_for(&file, id);
+            }
+            // Of a group each number stands there.
+            for (before, after) in
+                ids.match_indices(" … ").map(|(at, between)| (&ids[..at], &ids[at + between.len()..]))
+            {
+                let end = |id: Option<&str>| -> Option<(String, u32)> {
+                    let (word, number) = id?.rsplit_once('_')?;
+                    Some((word.to_owned(), number.parse().ok()?))
+                };
+                match (end(quoted(before).last()), end(quoted(after).next())) {
+                    (Some((word, first)), Some((last_word, last))) if word == last_word && first < last => {
+                        (first..=last).for_each(|number| resolved.look_for(&file, &format!("{word}_{number:02}")));
+                    }
+                    _ => resolved.fault(format!("no group of tests: {ids}")),
+                }
+            }
+            if quoted(ids).next().is_none() {
+                resolved.fault(format!("a file without an id: {row}"));
+            }
+        }
+    }
+    resolved
+}
+
+/// docs/threats.md: `tests/file.rs: name` in one pair of backquotes. What nothing can be done about has no test.
+fn resolved_in_threats(document: &str) -> Resolved {
+    let mut resolved = Resolved::default();
+    for (row, cell) in cells_of_tests(document) {
+        if cell.is_empty() && row.contains("nothing can be done here") {
+            continue;
+        }
+        if quoted(cell).next().is_none() {
+            resolved.fault(format!("a row without a test: {row}"));
+        }
+        for quote in quoted(cell) {
+            match quote.strip_prefix("tests/").and_then(|quote| quote.split_once(": ")) {
+                Some((file, name)) => resolved.look_for(file, name),
+                None => resolved.fault(format!("no file and test: {quote}")),
+            }
+        }
+    }
+    resolved
+}
+
+#[test]
+fn every_test_that_the_threats_name_is_there() {
+    let resolved = resolved_in_threats(include_str!("../../docs/threats.md"));
+    assert!(resolved.faults.is_empty(), "docs/threats.md: {}", resolved.faults.join("\n"));
+    assert!(resolved.found > 40, "the names were not found: {}", resolved.found);
+}
+
+#[test]
+fn every_test_that_the_protocols_rules_name_is_there() {
+    let resolved = resolved_in_protocol(include_str!("../../docs/protocol.md"));
+    assert!(resolved.faults.is_empty(), "docs/protocol.md: {}", resolved.faults.join("\n"));
+    assert!(resolved.found > 300, "the names were not found: {}", resolved.found);
+}
+
+#[test]
+fn a_test_that_stands_in_another_file_or_nowhere_is_noticed() {
+    let table = |cell: &str| format!("| rule | test |\n|---|---|\n| a rule | {cell} |\n");
+    let faults = |cell: &str| resolved_in_protocol(&table(cell)).faults.len();
+    assert_eq!(faults("token: `tok_01`, `tok_02` · blackbox/bodies: `tok_22`"), 0);
+    assert_eq!(faults("session: `sess_01` … `sess_03`"), 0);
+    for cell in [
+        "",
+        "refresh",
+        "refresh: of those",
+        "refresh: `tok_01`",
+        "tokens: `tok_01`",
+        "token: `tok_01` · bodies: `tok_22`",
+        "token: `the_token_endpoints_tests`",
+        "redirect_uri: `auth_04` … `auth_14`",
+        "session: `sess_03` … `auth_04`",
+    ] {
+        assert_ne!(faults(cell), 0, "{cell}");
+    }
+    let faults = |cell: &str| resolved_in_threats(&table(cell)).faults.len();
+    assert_eq!(faults("`tests/signer/answers.rs: a_wrong_signature_goes_to_nobody`"), 0);
+    for cell in [
+        "",
+        "`a_wrong_signature_goes_to_nobody`",
+        "`tests/signer/faults.rs: a_wrong_signature_goes_to_nobody`",
+        "`tests/signer/answer.rs: a_wrong_signature_goes_to_nobody`",
+    ] {
+        assert_ne!(faults(cell), 0, "{cell}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_tests_is_none() {
+    let source = "fn helper() {}\n#[test]\nfn one() {}\n    #[tokio::test(flavor = \"x\")]\n    #[ignore = \"y\"]\n    \
+        async fn two() {\nlet three = 1;\nmacro_rules! m {\n    #[test]\n    fn four() {}\n}\nm! {\n    five\n    six: x;\n}\nfn seven() {}\n";
+    let names: Vec<_> = names_of_tests(source).into_iter().collect();
+    assert_eq!(names, ["five", "one", "six", "two"]);
+}
