@@ -1,12 +1,19 @@
-# Two commands matter: `make run` and `make test`. Each installs what it lacks.
+# Three commands matter: `make run`, `make test-quick` while one works, and `make test` before a change lands. Each installs what it
+# lacks.
 
 CARGO ?= cargo
 
-.PHONY: help run deb test test-install test-rust test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
+# The test targets that start neither servers nor browsers, beside the unit tests; and the others. tests/architecture.rs checks that
+# each stands in one of the lists.
+QUICK = architecture config engine gateway http mutants pages
+REST = blackbox cli edge faults read_only signer
+
+.PHONY: help run deb test test-quick test-rest test-programs test-read-only test-install test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
-	@echo "make test          formatting, lints, every test"
+	@echo "make test-quick    formatting, lints, unit tests and the tests that start no server (three minutes when all is built)"
+	@echo "make test          all of that, and what needs servers and browsers"
 	@echo "make test-clients  relying parties that we did not write"
 	@echo "make test-apps     DokuWiki, JupyterLab and Radicale behind the gate, and attacks on them"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
@@ -24,17 +31,33 @@ help:
 run:
 	@conf/demo.sh
 
-test: lint test-rust systemd test-clients test-browser
+test: test-quick test-rest
+
+test-quick: lint
+	@.ci/install quick
+	$(CARGO) test --locked --no-fail-fast --lib --bins $(QUICK:%=--test %)
+
+test-rest: test-programs test-read-only systemd test-clients test-browser
 
 lint:
-	@.ci/install test
+	@.ci/install quick
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 
-# Not --all-targets: that builds the example as a test, and leaves no program for the tests to start.
-test-rust:
+# The examples are built on their own: as a part of `cargo test --examples` they would be built as tests, and the tests would have no
+# program to start.
+test-programs:
 	@.ci/install test
-	$(CARGO) test --no-fail-fast
+	$(CARGO) build --locked --bins --examples
+	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %)
+	$(CARGO) test --locked --doc
+
+# Where this machine lets root mount a file as a disk.
+test-read-only:
+	@.ci/install test
+	tests/read_only/run.sh
 
 systemd:
 	@.ci/install test
@@ -56,7 +79,7 @@ test-browser:
 # Not a part of `make test`: the first time it builds Traefik, which takes minutes.
 test-traefik:
 	@.ci/install test
-	SEALGATE_TRAEFIK=$$(tests/proxies/traefik.sh) $(CARGO) test --test blackbox forward_auth::behind_traefik -- --ignored
+	SEALGATE_TRAEFIK=$$(tests/proxies/traefik.sh) $(CARGO) test --locked --test blackbox forward_auth::behind_traefik -- --ignored
 
 # BINARY=target/debug/sealgate packages what is built already.
 BINARY ?=
@@ -71,24 +94,23 @@ test-install: deb
 
 test-faults:
 	@.ci/install test
-	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --test faults -- --nocapture --test-threads=1
-	$(CARGO) build --example legacy
-	$(CARGO) test --test read_only
+	FAULT_ROUNDS=$(or $(FAULT_ROUNDS),30) $(CARGO) test --locked --test faults -- --nocapture --test-threads=1
+	tests/read_only/run.sh
 	@.ci/install soak
-	$(CARGO) build --bin sealgate
+	$(CARGO) build --locked --bin sealgate
 	SEALGATE=$(CURDIR)/target/debug/sealgate SOAK_SECONDS=$(or $(SOAK_SECONDS),180) tests/soak/run.sh
 
 # The release build takes minutes. The report goes to SOAK_REPORT, or beside the run in target/.
 soak:
 	@.ci/install soak
-	$(CARGO) build --release --bin sealgate
+	$(CARGO) build --locked --release --bin sealgate
 	tests/soak/run.sh
 
 # Not a part of `make test`, which checks only that every mutant still stands in the source.
 mutants:
 	@.ci/install test
-	$(CARGO) test --no-run
-	$(CARGO) test --test mutants -- --ignored --nocapture
+	$(CARGO) test --locked --no-run
+	$(CARGO) test --locked --test mutants -- --ignored --nocapture
 
 # Not a part of `make test`: the first build takes minutes.
 fuzz:
@@ -98,12 +120,12 @@ fuzz:
 # Fat LTO: the build takes minutes.
 bench-gate:
 	@.ci/install bench
-	$(CARGO) build --profile bench --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --profile bench --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
 
 bench-signer:
 	@.ci/install run
-	$(CARGO) bench --profile release --bench signer
+	$(CARGO) bench --locked --profile release --bench signer
 
 audit:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -41,7 +41,7 @@ else
     ${CARGO:-cargo} build --locked --bin sealgate
 fi
 case "$sealgate" in
-    *debug*) echo "running $sealgate, a debug build: it is several times slower than a release (cargo build --release)" ;;
+    *debug*) echo "running $sealgate, a debug build: it is several times slower than a release (cargo build --locked --release)" ;;
     *) echo "running $sealgate" ;;
 esac
 

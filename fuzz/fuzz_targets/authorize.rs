@@ -46,7 +46,10 @@ fn check(way: &ReturnTo, back: &WayBack, (name, value): (&str, &str), params: &P
         WayBack::Redirect(location) => location,
         WayBack::Form { action, fields } => {
             assert_eq!(action, way.redirect_uri());
-            assert!(fields.iter().any(|(field, text)| (*field, text.as_str()) == (name, value)) && fields.contains(&("iss", ISSUER.to_owned())));
+            assert!(
+                fields.iter().any(|(field, text)| (*field, text.as_str()) == (name, value))
+                    && fields.contains(&("iss", ISSUER.to_owned()))
+            );
             return;
         }
     };

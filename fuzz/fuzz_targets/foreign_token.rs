@@ -48,6 +48,10 @@ fn check(token: &str) {
     assert_eq!(claimed.as_deref(), Some("https://corp.test"));
     assert!(foreign.audiences.contains(&terms.audiences[0]) && foreign.ends_at > NOW);
     let name = foreign.name();
-    assert!(name.starts_with("corp:") && name.bytes().all(|byte| byte.is_ascii_graphic()) && Subject::parse(&name).is_none());
+    assert!(
+        name.starts_with("corp:")
+            && name.bytes().all(|byte| byte.is_ascii_graphic())
+            && Subject::parse(&name).is_none()
+    );
     assert!(foreign.groups.iter().all(|group| group.starts_with("corp:") && !group.chars().any(char::is_control)));
 }

@@ -15,10 +15,18 @@ fuzz_target!(|document: &[u8]| {
         let kinds: Vec<_> = Algorithm::ALL.iter().filter(|(_, algorithm)| key.is_for(*algorithm)).collect();
         match &key.numbers {
             Numbers::Rsa { n, e } => {
-                assert!((256..=1024).contains(&n.len()) && n[0] != 0 && !e.is_empty() && e.len() <= 4 && e[e.len() - 1] % 2 == 1);
+                assert!(
+                    (256..=1024).contains(&n.len())
+                        && n[0] != 0
+                        && !e.is_empty()
+                        && e.len() <= 4
+                        && e[e.len() - 1] % 2 == 1
+                );
                 assert!(!kinds.is_empty() && kinds.iter().all(|(name, _)| ["RS256", "PS256"].contains(name)));
             }
-            Numbers::P256(point) => assert!(point.len() == 65 && point[0] == 4 && kinds == [&("ES256", Algorithm::Es256)]),
+            Numbers::P256(point) => {
+                assert!(point.len() == 65 && point[0] == 4 && kinds == [&("ES256", Algorithm::Es256)])
+            }
             Numbers::Ed25519(key) => assert!(key.len() == 32 && kinds == [&("EdDSA", Algorithm::EdDsa)]),
         }
         if let Some(kid) = &key.kid {

@@ -10,7 +10,10 @@ fuzz_target!(|raw: &str| {
     // With characters that are data no reading walks up or has an empty name, and what a server reads that decodes is one.
     if let Some(all) = readings(raw) {
         let segments = |path: &[u8]| -> Vec<Vec<u8>> {
-            path.split(|byte| matches!(byte, b'/' | b'\\')).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+            path.split(|byte| matches!(byte, b'/' | b'\\'))
+                .filter(|name| !name.is_empty())
+                .map(<[u8]>::to_vec)
+                .collect()
         };
         assert!(all.iter().all(|read| !segments(read).iter().any(|name| name == b"." || name == b"..")), "{raw}");
         let decoded = segments(&percent_decode(raw.as_bytes()).collect::<Vec<u8>>());

@@ -7,7 +7,7 @@ umask 022
 tests/clients/need.sh node curl softhsm2-util php apt-get dpkg
 
 . tests/support/provider.sh
-cargo build --quiet --bin sealgate
+cargo build --locked --quiet --bin sealgate
 
 python=/usr/bin/python3
 "$python" -c 'import ensurepip' || { echo "python3-venv is missing: run .ci/install apps" >&2; exit 1; }

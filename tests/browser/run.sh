@@ -14,7 +14,7 @@ done
 export CHROMIUM
 
 . tests/support/provider.sh
-cargo build --quiet --bin sealgate --example legacy
+cargo build --locked --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
 # Nothing ever listens on the last one.

@@ -9,7 +9,7 @@ umask 077
 tests/clients/need.sh node npm curl openssl softhsm2-util
 
 . tests/support/provider.sh
-cargo build --quiet --bin sealgate
+cargo build --locked --quiet --bin sealgate
 begin clients
 read -r port admin rp < <(node tests/support/free_ports.mjs 3)
 configure "$port" "$admin" <<END

@@ -1,6 +1,6 @@
 //! A disk that the kernel makes read-only while the server works, as it does after an error of the device. On an ext4 of
-//! the test's own in a file: needs root, a loop device and `mkfs.ext4`, so `make test-faults` runs it and `cargo test` does
-//! not.
+//! the test's own in a file: needs root, a loop device and `mkfs.ext4`, so `cargo test` builds it and leaves it out, and
+//! `make test` runs it where there are these.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -92,6 +92,7 @@ async fn granted(instance: &Instance, secret: &str, browser: &Browser) -> Value 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root, a loop device and mkfs.ext4: make test-read-only"]
 async fn a_disk_that_becomes_read_only_stops_writes_and_loses_nothing() {
     let upstream = Upstream::start();
     let mut instance = Instance::bare(&Settings { upstream: Some(upstream.url()), ..Settings::default() });
