@@ -19,7 +19,7 @@ const FIGURES = [
   { key: "p99", title: "Gated request over HTTP/1.1, 99th percentile, ms" },
 ];
 
-export async function report({ seconds, seed, verdict, samples, events, flat, server }) {
+export async function report({ seconds, seed, verdict, samples, events, contents, flat, server }) {
   mkdirSync(`${DIRECTORY}/images`, { recursive: true });
   for (const { key, title } of FIGURES) writeFileSync(`${DIRECTORY}/images/soak-${key}.svg`, chart(title, key, samples, events, seconds));
   const version = execFileSync(SEALGATE, ["--version"], { encoding: "utf8" }).trim();
@@ -61,10 +61,25 @@ The medians of the second and the last quarter of the second half${flat.every((o
 |---|---|---|
 ${table(flat.map(({ key, early, late }) => [FIGURES.find((figure) => figure.key === key).title, early?.toFixed(1), late?.toFixed(1)]))}
 
+## What the store held
+
+Records by table, as five of the ${contents.length} backups had them.
+
+${held(contents)}
+
 ${FIGURES.map(({ key, title }) => `![${title}](images/soak-${key}.svg)`).join("\n\n")}
 `;
   writeFileSync(`${DIRECTORY}/soak.md`, text);
   console.log(`the report is ${DIRECTORY}/soak.md`);
+}
+
+/// A table of what five backups held, spread over the run.
+function held(contents) {
+  const shown = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => contents[Math.round(share * (contents.length - 1))]))].filter(Boolean);
+  const tables = [...new Set(shown.flatMap(({ records }) => Object.keys(records)))].sort();
+  const rows = tables.map((table) => [table, ...shown.map(({ records }) => records[table] ?? 0)]);
+  const head = ["table", ...shown.map(({ time }) => `${(time / 60).toFixed(0)} min`)];
+  return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
 }
 
 function duration(seconds) {

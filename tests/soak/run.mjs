@@ -47,6 +47,7 @@ await server.start();
 const load = new Load({ verdict, trouble, people });
 const samples = [];
 const events = [];
+const contents = [];
 let stopped = false;
 console.log(`${SECONDS} s with seed ${SEED}; the log is ${WORK}/log`);
 const running = load.run();
@@ -64,7 +65,7 @@ await load.finish();
 await server.end("SIGTERM");
 watchLog();
 const flat = flatness();
-await report({ seconds: SECONDS, seed: SEED, verdict, samples, events, flat, server });
+await report({ seconds: SECONDS, seed: SEED, verdict, samples, events, contents, flat, server });
 console.log(verdict.violations.length ? `${verdict.violations.length} violations; the log is ${WORK}/log` : "no violation");
 const checks = Object.values(verdict.counts).reduce((sum, count) => sum + count, 0);
 console.log(`${checks} passed, ${verdict.violations.length} failed`);
@@ -200,6 +201,13 @@ async function backup() {
   const directory = `${WORK}/backup`;
   rmSync(directory, { recursive: true, force: true });
   await command(["backup", "--to", directory]);
+  // The store by kind of record: what grows without an end shows here by its name.
+  const records = {};
+  for (const line of (await command(["export", "--backup", directory, "--to", "-"])).split("\n")) {
+    const { table } = line ? JSON.parse(line) : {};
+    if (table) records[table] = (records[table] ?? 0) + 1;
+  }
+  contents.push({ time: (Date.now() - begun) / 1000, records });
   rmSync(directory, { recursive: true, force: true });
 }
 
