@@ -21,7 +21,7 @@ use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
 use crate::store::Store;
 use crate::store::engine::{CommitObserver, Engine};
 use crate::store::sealer::Sealer;
-use crate::store::sled::SledEngine;
+use crate::store::sled::{Options, SledEngine, Verifier};
 use crate::trust;
 
 /// Why serving could not start.
@@ -62,7 +62,10 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
     metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let engine = match config.store.engine {
-        StoreEngine::Sled => Arc::new(SledEngine::open(&config.store, watch).map_err(|error| line(error.to_string()))?),
+        StoreEngine::Sled => {
+            let options = Options { verifier: Verifier::Apart, ..Options::default() };
+            Arc::new(SledEngine::open_with(&config.store, options, watch).map_err(|error| line(error.to_string()))?)
+        }
     };
     let sealer = block_on(open_sealer(&config, Arc::clone(&engine) as _))?;
     let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))

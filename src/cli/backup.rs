@@ -13,7 +13,7 @@ use super::restored_keys;
 use crate::admin::command::Command;
 use crate::ambient::{Clock, SystemClock};
 use crate::config::Store as Settings;
-use crate::store::sled::{NewStore, OpenError, Options, SledEngine};
+use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
 /// Where a backup goes.
@@ -36,6 +36,21 @@ pub(super) struct RestoreArguments {
     /// Lay down what is left of a store or backup that has lost saved changes
     #[arg(long)]
     accept_loss: bool,
+}
+
+/// The copy that a server made.
+#[derive(Debug, Args)]
+pub(super) struct VerifyCopyArguments {
+    #[arg(long, value_name = "DIR")]
+    directory: PathBuf,
+    /// The store's batch after which it was made
+    #[arg(long, value_name = "NUMBER")]
+    sequence: u64,
+}
+
+pub(super) fn verify_copy(arguments: &VerifyCopyArguments, output: &Output) -> Result<(), Failure> {
+    let records = sled::verify_copy(&arguments.directory, arguments.sequence).map_err(Failure::line)?;
+    output.result(&json!({ "records": records }), || format!("{records}\n"))
 }
 
 pub(super) fn backup(arguments: &BackupArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {

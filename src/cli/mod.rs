@@ -108,6 +108,9 @@ enum Noun {
     /// Write man pages, completions of shells and the page about metrics, for packages; needs no configuration
     #[command(hide = true)]
     Documents(documents::DocumentsArguments),
+    /// Look through the copy of a store, for the server that made it; needs no configuration
+    #[command(hide = true)]
+    VerifyCopy(backup::VerifyCopyArguments),
 }
 
 /// Runs the program with these arguments, the first of which is its name.
@@ -123,6 +126,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
     }
     if let Noun::Documents(arguments) = &cli.noun {
         return documents::run(&Cli::command(), arguments, &output);
+    }
+    if let Noun::VerifyCopy(arguments) = &cli.noun {
+        return backup::verify_copy(arguments, &output);
     }
     let Some(file) = cli.config else {
         let message = "which configuration? give it with --config FILE or in SEALGATE_CONFIG";
@@ -145,7 +151,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::Export(arguments) => transfer::export(&arguments, &Access::open(read(&file)?)?, &output),
         Noun::Import(arguments) => transfer::import(&arguments, &Access::open(load_or_read(&file)?)?, &output),
         // Above.
-        Noun::Documents(_) => Ok(()),
+        Noun::Documents(_) | Noun::VerifyCopy(_) => Ok(()),
         Noun::Key(verb) => key::run(verb, &mut Access::open(load(&file)?)?, &output),
     }
 }

@@ -24,6 +24,7 @@ use async_channel::{Sender, TrySendError};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use self::copying::Verifier;
 use self::disk::Disk;
 pub use self::opening::{Loss, OpenError};
 pub use self::placing::NewStore;
@@ -53,11 +54,19 @@ pub struct Options {
     pub accept_loss: bool,
     /// The store is only being built: a failure of the disk removes it.
     pub discard: bool,
+    /// Which process looks through a copy.
+    pub verifier: Verifier,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { allow_volatile: false, commit_timeout: Duration::from_secs(10), accept_loss: false, discard: false }
+        Self {
+            allow_volatile: false,
+            commit_timeout: Duration::from_secs(10),
+            accept_loss: false,
+            discard: false,
+            verifier: Verifier::Here,
+        }
     }
 }
 
@@ -70,6 +79,7 @@ pub struct SledEngine {
     observer: Arc<dyn CommitObserver>,
     counters: Arc<Counters>,
     commit_timeout: Duration,
+    verifier: Verifier,
     is_proven: bool,
     // Last: fields drop in this order, and the lock may only go when the database is closed.
     _lock: File,
@@ -120,6 +130,7 @@ impl SledEngine {
             observer,
             counters,
             commit_timeout: options.commit_timeout,
+            verifier: options.verifier,
             is_proven: opened.is_proven,
             _lock: opened.lock,
         })
@@ -162,6 +173,15 @@ impl SledEngine {
         // The writer's own panic already ended the process.
         let _ = writer.join();
     }
+}
+
+/// Looks through the copy in `directory`, which must have been made after batch `sequence`: what [`Verifier::Apart`] starts.
+/// Yields how many records it has.
+///
+/// # Errors
+/// One line.
+pub fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
+    copying::look_through(directory, sequence)
 }
 
 impl Drop for SledEngine {
@@ -220,13 +240,13 @@ impl Engine for SledEngine {
     async fn copy_to(&self, directory: &Path) -> Result<usize, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.enqueue(Job::Copy(Copy { directory: directory.to_owned(), reply }))?;
-        let records = match tokio::time::timeout(COPY_TIMEOUT, answer).await {
+        let sequence = match tokio::time::timeout(COPY_TIMEOUT, answer).await {
             Ok(Ok(copied)) => copied?,
             Ok(Err(_)) => return Err(EngineError::Unavailable("its writer has stopped".to_owned())),
             Err(_) => return Err(EngineError::Timeout),
         };
-        let directory = directory.to_owned();
-        tokio::task::spawn_blocking(move || copying::verify(&directory, records))
+        let (directory, verifier) = (directory.to_owned(), self.verifier);
+        tokio::task::spawn_blocking(move || copying::verify(&directory, sequence, verifier))
             .await
             .map_err(|error| EngineError::NoCopy(format!("it was not verified: {error}")))?
     }

@@ -5,7 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::support::{Browser, Instance, REDIRECT_URI, Settings};
 
@@ -164,4 +168,46 @@ fn a_restored_backup_starts_with_the_keys_of_the_token_once_they_are_announced()
     assert!(instance.try_run(&["key", "remove", "--now", "--kid", &stolen], "").status.success());
     instance.start();
     assert_eq!((kid_in(&instance, "active"), kid_in(&instance, "removed")), (new, stolen));
+}
+
+/// A copy is verified in a process of its own: what sled takes to read it, the server would keep for minutes.
+#[test]
+fn a_backup_leaves_the_servers_memory_as_it_is() {
+    const PEOPLE: usize = 8_000;
+    let mut instance = Instance::prepare(&Settings::default());
+    fill(&instance, PEOPLE);
+    instance.start();
+    let before = instance.peak_memory();
+    let backup = instance.directory.path().join("backup");
+    let made = instance.json(&["backup", "--to", backup.to_str().unwrap()]);
+    assert!(made["records"].as_u64().unwrap() > PEOPLE as u64, "{made}");
+    let taken = instance.peak_memory() - before;
+    println!("{before} MiB before, at most {taken} MiB more");
+    assert!(taken < 16, "{taken} MiB");
+}
+
+/// Gives a server that is stopped so many people more, of 4 KiB each.
+fn fill(instance: &Instance, people: usize) {
+    let file = instance.directory.path().join("export.ndjson");
+    instance.run(&["export", "--to", file.to_str().unwrap()]);
+    let text = fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.pop();
+    let pattern = lines.iter().find(|line| line.contains(r#""table":"user""#)).unwrap().clone();
+    let of = |field: &str| pattern.split(&format!("\"{field}\":\"")).nth(1).unwrap().split('"').next().unwrap();
+    let (key, subject) = (of("key").to_owned(), of("sub").to_owned());
+    let groups: Vec<_> = (0..60).map(|number| format!("a group with a name of some length, {number:026}")).collect();
+    let pattern =
+        pattern.replace(r#""groups":["staff"]"#, &format!(r#""groups":{}"#, serde_json::to_string(&groups).unwrap()));
+    assert!(pattern.len() > 4_000, "{pattern}");
+    lines.extend((0..people).map(|number| {
+        let id = Uuid::from_u64_pair(1, number as u64);
+        let pattern = pattern.replace(&key, &URL_SAFE_NO_PAD.encode(id)).replace(&subject, &id.to_string());
+        pattern.replace("anna@", &format!("person{number}@"))
+    }));
+    let text = lines.join("\n") + "\n";
+    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(&file, format!("{text}{{\"records\":{},\"sha256\":\"{digest}\"}}\n", lines.len() - 1)).unwrap();
+    fs::remove_dir_all(instance.store()).unwrap();
+    instance.run(&["import", "--from", file.to_str().unwrap()]);
 }

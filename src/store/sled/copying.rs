@@ -1,10 +1,13 @@
 //! Copies of a store's files, for backups: made whole or not at all. Before anybody relies on one, each of its entries is
-//! compared with the digest that the store keeps ([`super::watermark`]), and its records are counted.
+//! compared with the digest that the store keeps ([`super::watermark`]).
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::fstatvfs;
 
@@ -17,8 +20,20 @@ use crate::store::engine::EngineError;
 
 /// sled's cache while a copy is looked through, bytes.
 const CACHE_BYTES: u64 = 16 << 20;
-/// Records that are read at once while a copy is looked through.
-const PAGE: usize = 256;
+/// How long a process may take to look through one.
+const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The command that does so: [`look_through`] and a line of output.
+pub(super) const VERIFY_COPY: &str = "verify-copy";
+
+/// Which process looks through a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verifier {
+    /// This one.
+    Here,
+    /// One of its own, of this program.
+    Apart,
+}
 
 /// Copies the files of the store in `from`, which nobody may be writing, to `to`, which must not exist. `reserve` bytes
 /// stay free there: it may be the store's own disk. The copy is durable when this returns.
@@ -83,25 +98,60 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Opens a copy and reads every record of it; yields how many there are, which must be `expected`. A copy that fails is
-/// removed.
+/// Opens a copy, which must have been made after batch `sequence`, and compares each entry with the digest that the store
+/// keeps. Yields how many records it has. A copy that fails is removed.
 ///
 /// # Errors
 /// `NoCopy`.
-pub(super) fn verify(copy: &Path, expected: usize) -> Result<usize, EngineError> {
-    let verified = look_through(copy).and_then(|records| {
-        if records == expected {
-            return Ok(records);
-        }
-        Err(EngineError::NoCopy(format!("{expected} records were copied and {records} can be read")))
-    });
+pub(super) fn verify(copy: &Path, sequence: u64, process: Verifier) -> Result<usize, EngineError> {
+    let verified = match process {
+        Verifier::Here => look_through(copy, sequence),
+        Verifier::Apart => look_through_apart(copy, sequence),
+    };
     if verified.is_err() {
         let _ = fs::remove_dir_all(copy);
     }
-    verified
+    verified.map_err(EngineError::NoCopy)
 }
 
-fn look_through(copy: &Path) -> Result<usize, EngineError> {
+/// As [`verify`], in a process of its own: sled reads a copy whole into memory, and a server would keep what that took.
+fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
+    let fault = |error: io::Error| format!("the process that verifies it did not work: {error}");
+    // The very program that runs, also where a newer one has been installed in its place.
+    let mut process = Command::new("/proc/self/exe")
+        .args([VERIFY_COPY, "--sequence", &sequence.to_string(), "--directory"])
+        .arg(copy)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(fault)?;
+    let started = Instant::now();
+    // What it prints is a line, which the pipe holds until it has ended.
+    while process.try_wait().map_err(fault)?.is_none() {
+        if started.elapsed() > VERIFY_TIMEOUT {
+            // It may have ended just now.
+            let _ = process.kill();
+            let _ = process.wait();
+            return Err(format!("it could not be verified within {} s", VERIFY_TIMEOUT.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let output = process.wait_with_output().map_err(fault)?;
+    let said = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
+    let said = said.trim();
+    match said.parse() {
+        Ok(records) if output.status.success() => Ok(records),
+        _ => Err(said.strip_prefix("error: ").unwrap_or(said).to_owned()),
+    }
+}
+
+/// Compares each entry of a copy with its digest; yields how many records it has.
+///
+/// # Errors
+/// One line.
+pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
     let store = Store {
         engine: StoreEngine::Sled,
         path: copy.to_owned(),
@@ -111,15 +161,10 @@ fn look_through(copy: &Path) -> Result<usize, EngineError> {
     };
     // Where a backup lies is the operator's choice: it need not outlive what they know of.
     let options = Options { allow_volatile: true, ..Options::default() };
-    let opened = opening::open(&store, options).map_err(|error| EngineError::NoCopy(error.to_string()))?;
-    let records = Records::new(&opened.database);
-    let (mut count, mut after) = (0, None::<Vec<u8>>);
-    loop {
-        let mut rows = records.scan(b"", after.as_deref(), PAGE)?;
-        count += rows.len();
-        match rows.pop() {
-            Some((last, _)) => after = Some(last),
-            None => return Ok(count),
-        }
+    let opened = opening::open(&store, options).map_err(|error| error.to_string())?;
+    let found = opened.progress.sequence;
+    if found != sequence {
+        return Err(format!("it was made after change {sequence} of the store, and ends with change {found}"));
     }
+    Records::new(&opened.database).count().map_err(|error| error.to_string())
 }

@@ -382,8 +382,9 @@ mod tests {
     use super::*;
     use crate::config::{Store, StoreEngine};
 
-    const VOLATILE: Options =
-        Options { allow_volatile: true, commit_timeout: Duration::from_secs(10), accept_loss: false, discard: false };
+    fn volatile() -> Options {
+        Options { allow_volatile: true, ..Options::default() }
+    }
 
     fn open_at(path: &Path) -> Result<Opened, OpenError> {
         let store = Store {
@@ -393,7 +394,7 @@ mod tests {
             reserve_bytes: 0,
             queue: 1,
         };
-        open(&store, VOLATILE)
+        open(&store, volatile())
     }
 
     fn line(path: &Path) -> String {
@@ -437,9 +438,9 @@ mod tests {
             reserve_bytes: 0,
             queue: 1,
         };
-        let strict = Options { allow_volatile: false, ..VOLATILE };
+        let strict = Options::default();
         assert!(matches!(open(&store, strict), Err(OpenError::Volatile { file_system: "tmpfs", .. })));
-        assert!(open(&store, VOLATILE).is_ok());
+        assert!(open(&store, volatile()).is_ok());
     }
 
     #[test]

@@ -60,7 +60,8 @@ pub(super) struct Commit {
 /// A copy to be made between two batches, and where the number of its records goes.
 pub(super) struct Copy {
     pub(super) directory: PathBuf,
-    pub(super) reply: oneshot::Sender<Result<usize, EngineError>>,
+    /// The number of the newest batch in it.
+    pub(super) reply: oneshot::Sender<Result<u64, EngineError>>,
 }
 
 /// What the writer does.
@@ -154,11 +155,9 @@ impl Writer {
         if let Err(error) = self.database.flush() {
             self.fail(&format!("the store cannot be flushed: {error}"));
         }
-        let copied = self.records.count().and_then(|records| {
-            copying::copy(&self.path, &copy.directory, self.disk.reserve_bytes())
-                .map_err(|error| EngineError::NoCopy(error.to_string()))?;
-            Ok(records)
-        });
+        let copied = copying::copy(&self.path, &copy.directory, self.disk.reserve_bytes())
+            .map(|()| self.progress.sequence)
+            .map_err(|error| EngineError::NoCopy(error.to_string()));
         let _ = copy.reply.send(copied);
     }
 
