@@ -66,6 +66,12 @@ export function structured(page, language) {
   });
 }
 
+/// Waits until the page has been laid out and painted as it is to be: no request is under way, and two frames have passed.
+export async function settled(page) {
+  await page.waitForLoadState("networkidle");
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
 /// What fits in the window that there is.
 export function fitting(page) {
   return page.evaluate(() => {
