@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of the tests that stand in a file of `tests/`; nothing when there is no such file.
+/// The names of the tests that stand in a file; nothing when there is no such file. It is one of `tests/` unless it says `src/`.
 fn tests_of(file: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = if file.starts_with("src/") { root.join(file) } else { root.join("tests").join(file) };
     names_of_tests(&fs::read_to_string(path).unwrap_or_default())
 }
 
@@ -58,7 +59,7 @@ impl Resolved {
         if tests_of(file).iter().any(|name| name.starts_with(words)) {
             self.found += 1;
         } else {
-            self.faults.push(format!("no test of tests/{file} begins with {words}"));
+            self.faults.push(format!("no test of {file} begins with {words}"));
         }
     }
 
@@ -85,7 +86,8 @@ fn cells_of_tests(document: &str) -> Vec<(&str, &str)> {
     cells
 }
 
-/// docs/protocol.md: `file: id, id … id · file: id`. A file without a folder is in that of the protocol's tests.
+/// docs/protocol.md: `file: id, id … id · file: id`. A file without a folder is in that of the protocol's tests; one of `src/` has
+/// unit tests.
 fn resolved_in_protocol(document: &str) -> Resolved {
     let mut resolved = Resolved::default();
     for (row, cell) in cells_of_tests(document) {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sealgate::protocol::client::{Client, GrantType};
 use sealgate::protocol::scope::Scope;
 use serde_json::json;
 
 use crate::steps::{answer, assert_code, assert_consent, assert_login, fields_of, names, with_anna};
-use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply, Tokens, jwt_claims, jwt_header};
+use crate::support::{self, ISSUER, Provider, REDIRECT_URI, Reply, Tokens, assert_random, jwt_claims, jwt_header};
 
 /// The answer to `c1`'s request with these changes, from a browser that nobody has signed in to.
 async fn answer_to(provider: &Provider, changes: &[(&str, &str)]) -> Reply {
@@ -29,10 +31,11 @@ async fn auth_01_a_sign_in_ends_in_a_code_for_the_client() {
     assert_eq!(names(&reply), ["code", "state", "iss"]);
     assert_eq!(reply.returned("state").as_deref(), Some("s1"));
     assert_eq!(reply.returned("iss").as_deref(), Some(ISSUER));
-    let code = reply.returned("code").unwrap();
-    assert!(code.len() >= 22, "128 bits have 22 characters in base64url: {code}");
-    assert!(code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
-    assert_ne!(assert_code(&browser.open(&request).await), code);
+    let mut codes = vec![reply.returned("code").unwrap()];
+    for _ in 0..7 {
+        codes.push(assert_code(&browser.open(&request).await));
+    }
+    assert_random(codes.iter().map(|code| URL_SAFE_NO_PAD.decode(code).unwrap()));
 }
 
 #[tokio::test]
@@ -144,6 +147,9 @@ async fn auth_25_every_repeated_known_parameter_is_an_invalid_request() {
         ("login_hint", "x"),
         ("acr_values", "1"),
         ("claims", "{}"),
+        ("request", "x"),
+        ("request_uri", "https://rp.test/request"),
+        ("registration", "{}"),
     ] {
         let request = provider.p1().authorize(&[(name, value)]);
         for second in ["x", value, ""] {
@@ -197,7 +203,37 @@ async fn a_known_parameter_that_is_not_utf_8_is_an_invalid_request() {
 #[tokio::test]
 async fn more_parameters_than_any_client_sends_are_refused() {
     let provider = Provider::new().await;
-    provider.get(&format!("{}{}", provider.c1().authorize(&[]), "&x=1".repeat(200))).await.assert_error_page();
+    let request = provider.c1().authorize(&[]);
+    let of_length = |length: usize| format!("{request}{}", "&x=1".repeat(length - fields_of(&request).len()));
+    assert_login(&provider.browser().open(&of_length(100)).await);
+    provider.get(&of_length(101)).await.assert_error_page();
+}
+
+/// RFC 6749 §3.1. Without a client or a redirect URI there is a page, and a method that is named and empty is refused
+/// (the tests of redirect addresses and of PKCE).
+#[tokio::test]
+async fn a_parameter_without_a_value_counts_as_left_out() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for name in [
+        "response_mode",
+        "nonce",
+        "code_challenge",
+        "prompt",
+        "max_age",
+        "display",
+        "ui_locales",
+        "claims_locales",
+        "id_token_hint",
+        "login_hint",
+        "acr_values",
+        "claims",
+        "request",
+        "request_uri",
+        "registration",
+    ] {
+        assert_code(&browser.open(&provider.c1().authorize(&[(name, "")])).await);
+    }
 }
 
 #[tokio::test]

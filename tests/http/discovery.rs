@@ -18,6 +18,7 @@ async fn document(provider: &Provider) -> Value {
 async fn disc_01_the_document_has_every_field_of_the_specification() {
     let provider = Provider::new().await;
     let document = document(&provider).await;
+    let mut seen = BTreeSet::new();
     for (field, path) in [
         ("issuer", ""),
         ("authorization_endpoint", "/oauth/authorize"),
@@ -29,6 +30,7 @@ async fn disc_01_the_document_has_every_field_of_the_specification() {
         ("end_session_endpoint", "/oauth/logout"),
     ] {
         assert_eq!(document[field], format!("{ISSUER}{path}"), "{field}");
+        seen.insert(field);
     }
     for (field, values) in [
         ("scopes_supported", "openid profile email phone offline_access"),
@@ -38,7 +40,11 @@ async fn disc_01_the_document_has_every_field_of_the_specification() {
         ("subject_types_supported", "public"),
         ("id_token_signing_alg_values_supported", "RS256"),
         ("token_endpoint_auth_methods_supported", "none client_secret_basic client_secret_post"),
+        ("revocation_endpoint_auth_methods_supported", "none client_secret_basic client_secret_post"),
         ("code_challenge_methods_supported", "S256 plain"),
+        ("prompt_values_supported", "none login consent select_account"),
+        ("acr_values_supported", "1"),
+        ("ui_locales_supported", "tr en"),
         (
             "claims_supported",
             "sub name email email_verified phone_number picture updated_at iss aud exp iat auth_time nonce acr amr",
@@ -48,7 +54,18 @@ async fn disc_01_the_document_has_every_field_of_the_specification() {
         let expected: BTreeSet<&str> = values.split(' ').collect();
         assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), expected, "{field}");
         assert_eq!(found.len(), expected.len(), "{field} repeats a value");
+        seen.insert(field);
     }
+    for (field, value) in [
+        ("claims_parameter_supported", false),
+        ("request_parameter_supported", false),
+        ("request_uri_parameter_supported", false),
+        ("authorization_response_iss_parameter_supported", true),
+    ] {
+        assert_eq!(document[field], value, "{field}");
+        seen.insert(field);
+    }
+    assert_eq!(document.as_object().unwrap().keys().map(String::as_str).collect::<BTreeSet<_>>(), seen);
 }
 
 #[tokio::test]

@@ -75,6 +75,15 @@ async fn more_groups_than_a_token_holds_stand_at_userinfo() {
     let tokens = provider.c1().tokens("openid groups").await;
     assert_eq!(told(&provider, &tokens).await, [Value::Null, Value::Null, json!(many)]);
     assert!(tokens.access.len() < 2048 && tokens.id.len() < 2048);
+    // 64 names of 61 letters, each with its quotes and a comma, are 4096 bytes.
+    let mut full: Vec<String> = (0..64).map(|number| format!("{number:02}{}", "x".repeat(59))).collect();
+    put_anna_into(&provider, full.clone()).await;
+    let tokens = provider.c1().tokens("openid groups").await;
+    assert_eq!(told(&provider, &tokens).await, [json!(full), json!(full), json!(full)]);
+    full[63].push('x');
+    put_anna_into(&provider, full.clone()).await;
+    let tokens = provider.c1().tokens("openid groups").await;
+    assert_eq!(told(&provider, &tokens).await, [Value::Null, Value::Null, json!(full)]);
 }
 
 #[tokio::test]

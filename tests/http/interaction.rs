@@ -1,6 +1,7 @@
 //! Requests that wait for a person: bound to one browser, finished once, and judged anew at each step (RFC 9700 §4.7;
 //! RFC 6749 §10.12).
 
+use sealgate::ambient::Clock as _;
 use sealgate::protocol::client::ClientState;
 use sealgate::protocol::redirect_uri::RedirectUri;
 use sealgate::protocol::secret::SecretHash;
@@ -357,6 +358,21 @@ async fn a_sign_in_page_that_was_left_open_goes_on_in_its_browser() {
     let opened = other.open(&form_action(page.text())).await;
     assert_login(&opened);
     assert_ne!(form_action(opened.text()), form_action(page.text()));
+}
+
+#[tokio::test]
+async fn a_page_that_was_left_open_is_kept_for_twelve_hours_beyond_its_time() {
+    let provider = Provider::new().await;
+    let (early, late) = (provider.browser(), provider.browser());
+    let begin = async |browser: &Browser<'_>| browser.open(&provider.c1().authorize(&[])).await;
+    let (one, other) = (begin(&early).await, begin(&late).await);
+    provider.wait(900 + 12 * 3600 - 1);
+    provider.sealgate.store.sweep(provider.clock.now(), 100).await.unwrap();
+    assert_consent(&early.sign_in(&one, ANNA).await);
+    // What is over is swept up by the minute.
+    provider.wait(61);
+    provider.sealgate.store.sweep(provider.clock.now(), 100).await.unwrap();
+    assert_refused(&late.sign_in(&other, ANNA).await);
 }
 
 /// The first link of the class with which a page leads on.

@@ -181,6 +181,24 @@ async fn a_known_browser_is_known_after_a_restart() {
     assert_code(&guess(&browser, &restarted, ANNA, PASSWORD).await);
 }
 
+#[tokio::test]
+async fn a_browser_is_known_for_180_days_after_the_last_sign_in_from_it() {
+    const DAYS_180: u64 = 180 * 86_400;
+    for (later, is_known) in [(DAYS_180 - 1, true), (DAYS_180, false)] {
+        let provider = Provider::new().await;
+        let mark = with_anna(&provider).await.cookie(KNOWN).unwrap();
+        provider.wait(later);
+        let stranger = Stranger::at(&provider).await;
+        for number in 0..10 {
+            stranger.guess(&format!("198.51.100.{number}"), ANNA, "wrong").await;
+        }
+        let browser = provider.browser();
+        browser.set_cookie(KNOWN, &mark);
+        let page = guess(&browser, &provider, ANNA, PASSWORD).await;
+        assert_eq!(page.status != 429, is_known, "after {later} s: {page:?}");
+    }
+}
+
 /// Whoever ends what was begun elsewhere may fear that somebody else knows the password, or has a browser of theirs.
 #[tokio::test]
 async fn ending_sessions_and_a_new_password_forget_the_other_browsers() {

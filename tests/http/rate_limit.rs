@@ -44,6 +44,7 @@ async fn rate_01_every_response_shows_the_allowance() {
     let metadata = format!(r#"{{"redirect_uris":["{REDIRECT_URI}"]}}"#);
     provider.get("/oauth/logout").await;
     let large = "x".repeat(70_000);
+    let offline = client.tokens("openid offline_access").await;
     let replies = [
         (200, page),
         (302, silent),
@@ -75,13 +76,17 @@ async fn rate_01_every_response_shows_the_allowance() {
         (204, provider.request("OPTIONS", "/oauth/token", &[], "").await),
         (405, provider.request("TRACE", "/oauth/token", &[], "").await),
         (429, provider.get("/oauth/logout").await),
+        (503, {
+            provider.engine.refuse_writes(true);
+            client.refresh(&offline.refresh).await
+        }),
     ];
     for (status, reply) in &replies {
         assert_eq!(reply.status, *status, "{reply:?}");
         let allowance = reply.allowance();
         assert!(allowance.remaining <= allowance.limit && allowance.limit > 0);
         assert!((NOW..=NOW + 60).contains(&allowance.reset), "{reply:?}");
-        assert_eq!(reply.header("retry-after").is_some(), *status == 429);
+        assert_eq!(reply.header("retry-after").is_some(), [429, 503].contains(status));
     }
 }
 

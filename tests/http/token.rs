@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sealgate::protocol::client::GrantType;
 use sealgate::protocol::redirect_uri::RedirectUri;
 use tokio::task::JoinSet;
 
-use crate::support::{Provider, Tokens, VERIFIER, basic, challenge, redemption};
+use crate::support::{Provider, Tokens, VERIFIER, assert_random, basic, challenge, redemption};
 
 #[tokio::test]
 async fn tok_01_a_code_gives_an_access_token_and_an_id_token() {
@@ -47,16 +49,17 @@ async fn tok_02_no_answer_of_the_token_endpoint_is_kept() {
 #[tokio::test]
 async fn tok_03_offline_access_gives_a_refresh_token() {
     let provider = Provider::new().await;
-    let one = provider.c1().tokens("openid offline_access").await;
-    let other = provider.c1().tokens("openid offline_access").await;
-    assert_eq!(one.body["scope"], "openid offline_access");
-    for token in [&one.refresh, &other.refresh] {
-        let random = token.strip_prefix("RT_").unwrap();
-        // 22 characters of base64url are 128 bits; the first ones could be a counter.
-        assert!(random.len() >= 44 && random.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "{token}");
+    let browser = provider.browser();
+    let mut tokens = Vec::new();
+    for _ in 0..8 {
+        let code = provider.c1().code_in(&browser, &[("scope", "openid offline_access")]).await;
+        let given = Tokens::of(&provider.c1().redeem(&code).await);
+        assert_eq!(given.body["scope"], "openid offline_access");
+        tokens.push(URL_SAFE_NO_PAD.decode(given.refresh.strip_prefix("RT_").unwrap()).unwrap());
     }
-    let shared = one.refresh.bytes().zip(other.refresh.bytes()).filter(|(a, b)| a == b).count();
-    assert!(shared < 25, "{shared} characters in common");
+    // Before the secret stand the grant's key and a count.
+    assert!(tokens.iter().all(|token| token.len() == 16 + 4 + 32));
+    assert_random(tokens.iter().map(|token| token[20..].to_vec()));
 }
 
 #[tokio::test]

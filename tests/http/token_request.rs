@@ -1,6 +1,6 @@
 //! What the token endpoint reads as a request: grant types, forms, methods, sizes, other origins (RFC 6749 §3.2, §5.2).
 
-use crate::support::{FORM, Provider, REDIRECT_URI, Tokens, VERIFIER, basic, challenge, redemption};
+use crate::support::{FORM, Provider, REDIRECT_URI, Tokens, VERIFIER, basic, challenge, encode, redemption};
 
 #[tokio::test]
 async fn tok_14_other_grants_are_not_supported() {
@@ -129,19 +129,28 @@ async fn tok_21_only_post_is_allowed() {
 async fn tok_22_a_body_beyond_the_limit_is_refused() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
-    let padding = "x".repeat(1 << 21);
-    let reply = provider.c1().token(&redemption(&code, &[("padding", &padding)])).await;
-    reply.assert_error(413, "invalid_request");
-    Tokens::of(&provider.c1().redeem(&code).await);
+    let empty = encode(&redemption(&code, &[("padding", "")])).len();
+    let of_size = |size: usize| "x".repeat(size - empty);
+    for size in [64 * 1024 + 1, 1 << 21] {
+        let reply = provider.c1().token(&redemption(&code, &[("padding", &of_size(size))])).await;
+        reply.assert_error(413, "invalid_request");
+    }
+    Tokens::of(&provider.c1().token(&redemption(&code, &[("padding", &of_size(64 * 1024))])).await);
 }
 
 #[tokio::test]
 async fn tok_22_a_flood_of_parameters_is_refused() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
-    let mut fields = redemption(&code, &[]);
-    fields.extend(std::iter::repeat_n(("a", "b"), 10_000));
-    provider.c1().token(&fields).await.assert_error(400, "invalid_request");
+    let of_length = |length: usize| {
+        let mut fields = redemption(&code, &[]);
+        fields.resize(length, ("a", "b"));
+        fields
+    };
+    for length in [101, 10_000] {
+        provider.c1().token(&of_length(length)).await.assert_error(400, "invalid_request");
+    }
+    Tokens::of(&provider.c1().token(&of_length(100)).await);
 }
 
 #[tokio::test]

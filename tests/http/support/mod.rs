@@ -22,5 +22,15 @@ pub(crate) const REDIRECT_URI: &str = "https://rp.test/cb";
 pub(crate) const SIGNED_OUT_URI: &str = "https://rp.test/bye";
 /// A well-formed verifier, 64 characters.
 pub(crate) const VERIFIER: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
+/// Secrets of 256 random bits: 32 bytes, of which none is the same in all.
+#[track_caller]
+pub(crate) fn assert_random(secrets: impl Iterator<Item = Vec<u8>>) {
+    let secrets: Vec<Vec<u8>> = secrets.collect();
+    assert!(secrets.len() >= 8 && secrets.iter().all(|secret| secret.len() == 32), "{secrets:?}");
+    for at in 0..32 {
+        assert!(secrets.iter().any(|secret| secret[at] != secrets[0][at]), "byte {at} is always the same: {secrets:?}");
+    }
+}
+
 /// The password of every person here.
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
