@@ -33,8 +33,11 @@ pub struct Trail {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    events: Vec<AuditEvent>,
-    anybodys: Vec<AuditEvent>,
+    /// Each with its place in the order of all.
+    events: Vec<(u64, AuditEvent)>,
+    anybodys: Vec<(u64, AuditEvent)>,
+    /// The next place.
+    place: u64,
     lost: u64,
 }
 
@@ -65,49 +68,48 @@ impl Trail {
     pub fn collect_all(&self) {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // They are bounded already, and nobody else comes.
-        waiting.events.extend(records);
+        for record in records {
+            // They are bounded already, and nobody else comes.
+            waiting.push(record);
+        }
     }
 
     fn wait(&self, events: impl IntoIterator<Item = AuditEvent>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
-            if event.is_anybodys() {
-                waiting.count(event);
-            } else if waiting.events.len() < MOST_WAITING {
-                waiting.events.push(event);
-            } else {
-                waiting.lost += 1;
-            }
+            waiting.add(event);
         }
     }
 
     /// Writes the event's line to the log and its record to the store. For what an operator does: done already, so a
-    /// store that fails now is only told of in the log.
+    /// store that fails now is only told of in the log. What waits goes with it, before it: the trail keeps the order in
+    /// which things happened, within a second too.
     pub async fn record(&self, store: &Store, event: AuditEvent) {
-        log(&event);
-        if !self.keeps {
-            return;
-        }
-        if let Err(error) = store.keep_audit(&[event]).await {
-            tracing::error!(%error, "a record of the audit trail was not kept");
+        self.note(event);
+        if let Err(error) = self.write(store).await {
+            tracing::error!(%error, "a record of the audit trail was not kept yet");
         }
     }
 
-    /// Writes the records that wait to the store.
+    /// Writes the records that wait to the store, in the order in which they came.
     ///
     /// # Errors
     /// When the store fails: they wait for the next time, as far as there is room.
     pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
-        let Waiting { events, anybodys, lost } =
-            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let (mut all, lost) = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = std::mem::take(&mut waiting.events);
+            all.append(&mut waiting.anybodys);
+            (all, std::mem::take(&mut waiting.lost))
+        };
         if lost > 0 {
             tracing::error!(
                 lost,
                 "events of the audit trail found no room to wait for the store; they are in the log only"
             );
         }
-        let all: Vec<AuditEvent> = events.into_iter().chain(anybodys).collect();
+        all.sort_by_key(|(place, _)| *place);
+        let all: Vec<AuditEvent> = all.into_iter().map(|(_, event)| event).collect();
         if all.is_empty() {
             return Ok(());
         }
@@ -121,17 +123,38 @@ impl Trail {
 }
 
 impl Waiting {
+    fn add(&mut self, event: AuditEvent) {
+        if event.is_anybodys() {
+            self.count(event);
+        } else if self.events.len() < MOST_WAITING {
+            self.push(event);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    fn push(&mut self, event: AuditEvent) {
+        let place = self.next_place();
+        self.events.push((place, event));
+    }
+
+    fn next_place(&mut self) -> u64 {
+        self.place += 1;
+        self.place
+    }
+
     /// Counts one that anybody can cause: to those alike, or to one for all the rest.
     fn count(&mut self, event: AuditEvent) {
-        let alike = |known: &&mut AuditEvent| {
+        let alike = |(_, known): &&mut (u64, AuditEvent)| {
             (known.kind, known.subject, &known.client, known.address, &known.detail)
                 == (event.kind, event.subject, &event.client, event.address, &event.detail)
         };
-        if let Some(known) = self.anybodys.iter_mut().find(alike) {
+        if let Some((_, known)) = self.anybodys.iter_mut().find(alike) {
             known.count += event.count;
         } else if self.anybodys.len() < MOST_ANYBODYS {
-            self.anybodys.push(event);
-        } else if let Some(rest) = self.anybodys.last_mut() {
+            let place = self.next_place();
+            self.anybodys.push((place, event));
+        } else if let Some((_, rest)) = self.anybodys.last_mut() {
             *rest = AuditEvent { count: rest.count + event.count, ..AuditEvent::new(rest.at, rest.kind, rest.actor) }
                 .with_detail("of many accounts or addresses");
         }

@@ -326,6 +326,10 @@ impl Front for House {
         }
     }
 
+    fn upstreams(&self, states: Vec<(String, String, bool)>) {
+        self.sealgate.upstreams.tell(states);
+    }
+
     fn connection(&self, event: ConnectionEvent) {
         let metrics = &self.sealgate.metrics;
         match event {

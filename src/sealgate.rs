@@ -1,7 +1,7 @@
 //! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond putting them
 //! together and finding a client.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ambient::{Clock, Entropy, random};
 use crate::attestation::Attestations;
@@ -47,12 +47,31 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/users",
     "/console/users/new",
     "/console/keys",
-    "/console/limits",
+    "/console/applications",
+    "/console/settings",
     "/console/audit",
 ];
 
 /// Where a protected application's sign-in comes back to, on its own host.
 pub const CALLBACK: &str = "/.sealgate/callback";
+
+/// Whether the applications' servers take connections, as the edge last told.
+#[derive(Debug, Default)]
+pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
+
+impl UpstreamStates {
+    /// Takes in what is known now: application, server, whether it takes connections.
+    pub fn tell(&self, states: Vec<(String, String, bool)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
+    }
+
+    /// The servers of an application.
+    pub fn of(&self, app: &str) -> Vec<(String, bool)> {
+        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_app = states.iter().filter(|(name, ..)| name == app);
+        of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()
+    }
+}
 
 /// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
 /// all that lasts: see [`Sealgate::with`].
@@ -76,6 +95,8 @@ pub struct Sealgate {
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications take.
     pub trust: Arc<Trust>,
+    /// Whether the servers of the applications take connections.
+    pub upstreams: Arc<UpstreamStates>,
     /// Rate limits.
     pub limiter: Arc<Limiter>,
     /// Guesses of passwords, slowed down.
@@ -127,6 +148,7 @@ impl Parts {
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
             trust: Arc::new(Trust::open(&config.trusted_issuers)?),
+            upstreams: Arc::default(),
             limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
             brake: Arc::new(Brake::new(random(entropy.as_ref()))),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| line("password threads", &error))?),

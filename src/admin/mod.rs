@@ -4,6 +4,7 @@
 
 mod answer;
 mod audit;
+pub mod audit_file;
 mod client_settings;
 mod clients;
 pub mod command;

@@ -1,12 +1,11 @@
 //! `sealgate audit`.
 
-use std::borrow::Cow;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
+use chrono::{DateTime, NaiveDate, NaiveTime};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
@@ -14,6 +13,7 @@ use super::access::Access;
 use super::arguments;
 use super::failure::Failure;
 use super::output::Output;
+use crate::admin::audit_file;
 use crate::admin::command::{AuditCommand, Command, Person};
 use crate::protocol::audit::{AuditId, AuditKind};
 use crate::protocol::client::ClientId;
@@ -152,7 +152,7 @@ impl Export {
     fn write(&self, access: &mut Access, mut to: impl Write) -> Result<usize, Failure> {
         let failed = |error: io::Error| Failure::line(format_args!("the events cannot be written: {error}"));
         if self.format == Format::Csv {
-            write_row(&mut to, COLUMNS.into_iter().map(Cow::Borrowed)).map_err(failed)?;
+            audit_file::write_header(&mut to).map_err(failed)?;
         }
         let (mut written, mut after) = (0, None);
         loop {
@@ -160,7 +160,7 @@ impl Export {
             for event in &events {
                 match self.format {
                     Format::Ndjson => writeln!(to, "{event}"),
-                    Format::Csv => write_row(&mut to, COLUMNS.into_iter().map(|column| cell(column, event))),
+                    Format::Csv => audit_file::write_row(&mut to, event),
                 }
                 .map_err(failed)?;
             }
@@ -181,62 +181,4 @@ enum Format {
     Ndjson,
     /// Comma-separated values with a header (RFC 4180)
     Csv,
-}
-
-const COLUMNS: [&str; 13] = [
-    "id",
-    "happened_at",
-    "kind",
-    "actor",
-    "sub",
-    "client_id",
-    "app",
-    "sid",
-    "grant",
-    "address",
-    "request_id",
-    "detail",
-    "count",
-];
-
-fn cell<'e>(column: &str, event: &'e Value) -> Cow<'e, str> {
-    match event.get(column) {
-        None | Some(Value::Null) => Cow::Borrowed(""),
-        Some(Value::String(text)) => Cow::Borrowed(text),
-        Some(Value::Number(seconds)) if column == "happened_at" => {
-            let instant = seconds.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-            Cow::Owned(instant.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true)))
-        }
-        Some(other) => Cow::Owned(other.to_string()),
-    }
-}
-
-/// A row of quoted fields. A field that a spreadsheet would take for a formula gets an apostrophe before it: clients choose
-/// their ids themselves (OWASP, "CSV Injection").
-fn write_row<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
-    for (number, field) in fields.enumerate() {
-        let comma = if number > 0 { "," } else { "" };
-        let guard = if field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };
-        write!(to, "{comma}\"{guard}{}\"", field.replace('"', "\"\""))?;
-    }
-    to.write_all(b"\r\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_field_is_a_formula_or_ends_its_row() {
-        let row = |fields: &[&str]| {
-            let mut row = Vec::new();
-            write_row(&mut row, fields.iter().map(|field| Cow::Borrowed(*field))).unwrap();
-            String::from_utf8(row).unwrap()
-        };
-        assert_eq!(row(&["a", "", "say \"hi\", you", "x\r\ny"]), "\"a\",\"\",\"say \"\"hi\"\", you\",\"x\r\ny\"\r\n");
-        assert_eq!(
-            row(&["=1+1", "+1", "-1", "@a", "\t=1", "\r=1"]),
-            "\"'=1+1\",\"'+1\",\"'-1\",\"'@a\",\"'\t=1\",\"'\r=1\"\r\n"
-        );
-    }
 }

@@ -106,6 +106,10 @@ pub trait Front: Send + Sync + 'static {
     /// not block.
     fn certificates(&self, _shown: &[(&Path, i64)]) {}
 
+    /// Told every few seconds whether the servers of the applications take connections: application, server, whether it
+    /// does. May not block.
+    fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
+
     /// Where browsers reach what answers on this host (lower case, perhaps with a port): scheme, host and port. None for a
     /// host that is nobody's.
     fn public_origin(&self, _host: &str) -> Option<String> {

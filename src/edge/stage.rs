@@ -130,6 +130,9 @@ impl Changer {
     }
 }
 
+/// How often the front is told which servers take connections.
+const TELL: Duration = Duration::from_secs(2);
+
 /// Watches over an application's upstreams until `stop` turns true or its sender is gone. A watch that fails, for want of
 /// a thread say, begins anew: without one, a server that is down would be asked for ever.
 async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
@@ -168,6 +171,10 @@ pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiv
                 }
                 // The sender lives as long as `stages`.
                 _ = changed.changed() => break,
+                () = tokio::time::sleep(TELL) => {
+                    let stage = stages.current();
+                    stage.front.upstreams(stage.upstreams.iter().flat_map(|upstreams| upstreams.states()).collect());
+                }
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             }
         }

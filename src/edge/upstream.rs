@@ -215,6 +215,12 @@ impl Upstreams {
             .or_else(|| among(&|_| true))
     }
 
+    /// Whether each server takes connections, as far as is known: application, server, whether it does.
+    pub(super) fn states(&self) -> Vec<(String, String, bool)> {
+        let state = |server: &Arc<Server>| (self.app.name.clone(), server.address.to_string(), server.is_alive());
+        self.current().iter().map(state).collect()
+    }
+
     fn current(&self) -> Arc<[Arc<Server>]> {
         Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }

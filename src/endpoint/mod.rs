@@ -149,8 +149,10 @@ const ROUTES: &[Route] = &[
     page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
     page("/console/users/*",        Endpoint::Console(Area::User),            "console",    GET_POST, Bucket::Pages),
     page("/console/keys",           Endpoint::Console(Area::Keys),            "console",    GET,      Bucket::Pages),
-    page("/console/limits",         Endpoint::Console(Area::Limits),          "console",    GET,      Bucket::Pages),
+    page("/console/applications",   Endpoint::Console(Area::Apps),            "console",    GET,      Bucket::Pages),
+    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),
     page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
+    page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
 ];
 
 const fn json(

@@ -61,6 +61,15 @@ impl Response {
             .with(X_FRAME_OPTIONS, "DENY")
     }
 
+    /// The same page, which may show pictures from one other origin too.
+    #[must_use]
+    pub fn showing_from(self, origin: &str) -> Self {
+        let policy = self.0.headers().get(CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
+        let policy =
+            policy.unwrap_or_default().replace("img-src 'self' data:", &format!("img-src 'self' data: {origin}"));
+        self.with(CONTENT_SECURITY_POLICY, &policy)
+    }
+
     /// A file that may be kept for ever: its address changes with it.
     pub fn kept(bytes: Bytes) -> Self {
         let mut response = Self::empty(StatusCode::OK).body(bytes);

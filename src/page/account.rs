@@ -24,6 +24,8 @@ pub struct Profile<'a> {
     pub phone_number: &'a str,
     /// URL of an image, or empty.
     pub picture: &'a str,
+    /// The picture that is saved, and shown.
+    pub shown_picture: Option<&'a str>,
     /// What of it was refused.
     pub faults: &'a [ProfileField],
     /// When the profile last changed, seconds since 1970.

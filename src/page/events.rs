@@ -47,11 +47,6 @@ impl<'a> Named<'a> {
     fn words(&self) -> &'a str {
         self.name.unwrap_or(self.id)
     }
-
-    /// Whether the id says more than the words do.
-    fn has_other_id(&self) -> bool {
-        self.words() != self.id
-    }
 }
 
 /// Who did something.
@@ -85,8 +80,16 @@ pub struct Activity<'a> {
 pub struct AuditLog<'a> {
     /// The events, the newest first.
     pub events: &'a [EventLine<'a>],
+    /// Address of newer ones, if there are any.
+    pub previous: Option<&'a str>,
     /// Address of older ones, if there may be any.
     pub next: Option<&'a str>,
+    /// Address of a file with the same events as CSV.
+    pub csv: &'a str,
+    /// The same as NDJSON: an object a line.
+    pub ndjson: &'a str,
+    /// Events that a file has at most.
+    pub most_exported: u64,
     /// Every kind, by its name in the trail.
     pub kinds: &'a [&'a str],
     /// The kind that is wanted, or empty.
@@ -180,6 +183,11 @@ impl<'a> EventWords<'a> {
     /// What the client or application is called, as long as it is there: its id says nothing to people.
     fn party(&self) -> Option<&'a str> {
         self.line.party.and_then(|party| party.name)
+    }
+
+    /// One whose id the page has to say: the others have a page that does.
+    fn only_here(named: Option<&Named<'a>>) -> Option<Named<'a>> {
+        named.copied().filter(|named| !named.has_page && named.name.is_some())
     }
 
     /// Whoever did it in the console.

@@ -3,7 +3,11 @@
 
 use bytes::Bytes;
 
+use super::template::initial;
 use crate::config::{Accent, Logo, Picture};
+
+/// The accent of the stylesheet as it is, on light pages.
+const DEFAULT_ACCENT: &str = "#0a5c53";
 
 /// The stylesheet before the operator's colours.
 pub const STYLESHEET: &str = include_str!("sealgate.css");
@@ -67,6 +71,20 @@ fn tight_css(css: &str) -> String {
 fn tight_script(script: &str) -> String {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.fold(String::with_capacity(script.len()), |tight, line| tight + line + "\n")
+}
+
+/// The operator's seal as a picture for the browser's tab, in the page itself: a `data:` address of an SVG.
+pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
+    let ground = accent.map_or_else(|| DEFAULT_ACCENT.to_owned(), |accent| accent.light.to_string());
+    let svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><circle cx='16' cy='16' r='16' fill='{ground}'/>\
+         <text x='16' y='22' font-family='sans-serif' font-size='18' font-weight='600' text-anchor='middle' \
+         fill='#fff'>{}</text></svg>",
+        initial(operator)
+    );
+    // A letter or a digit, and our own markup: nothing that needs an escape but what an address takes otherwise.
+    let encoded: String = url::form_urlencoded::byte_serialize(svg.as_bytes()).collect();
+    format!("data:image/svg+xml,{}", encoded.replace('+', "%20"))
 }
 
 fn colours(accent: Accent) -> String {

@@ -58,6 +58,7 @@ pub struct Pages {
     stylesheet: Asset,
     script: Asset,
     logo: Option<Asset>,
+    icon: String,
 }
 
 /// The pages cannot be built: a fault in the program's own message files.
@@ -105,6 +106,7 @@ impl Pages {
             stylesheet: Asset::stylesheet(settings.accent),
             script: Asset::script(),
             logo: settings.logo.as_ref().map(Asset::logo),
+            icon: look::icon(&settings.operator, settings.accent),
         })
     }
 
@@ -145,7 +147,7 @@ impl Pages {
         } else {
             t.document_title(t.login_title(), &self.operator)
         };
-        let frame = Frame { t, chrome, operator: &self.operator, title };
+        let frame = Frame { t, chrome, operator: &self.operator, icon: &self.icon, title };
         rendered(&LoginPage { frame, page, problem, rejected })
     }
 
@@ -211,7 +213,8 @@ impl Pages {
 
     fn frame<'a>(&'a self, chrome: &'a Chrome<'a>, title: &str) -> Frame<'a> {
         let t = self.messages(chrome);
-        Frame { t, chrome, operator: &self.operator, title: t.document_title(title, &self.operator) }
+        let title = t.document_title(title, &self.operator);
+        Frame { t, chrome, operator: &self.operator, icon: &self.icon, title }
     }
 }
 

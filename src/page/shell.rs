@@ -113,7 +113,8 @@ pub(super) enum Place {
     Clients,
     Users,
     Keys,
-    Limits,
+    Apps,
+    Settings,
     Audit,
 }
 
@@ -128,7 +129,7 @@ impl Place {
         Self::Activity,
     ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 5] = [Self::Clients, Self::Users, Self::Audit, Self::Keys, Self::Limits];
+    const ADMINISTRATOR: [Self; 6] = [Self::Clients, Self::Apps, Self::Users, Self::Audit, Self::Keys, Self::Settings];
 
     fn path(self) -> &'static str {
         match self {
@@ -142,7 +143,8 @@ impl Place {
             Self::Clients => "/console",
             Self::Users => "/console/users",
             Self::Keys => "/console/keys",
-            Self::Limits => "/console/limits",
+            Self::Apps => "/console/applications",
+            Self::Settings => "/console/settings",
             Self::Audit => "/console/audit",
         }
     }
@@ -159,7 +161,8 @@ impl Place {
             Self::Clients => t.menu_clients(),
             Self::Users => t.menu_users(),
             Self::Keys => t.menu_keys(),
-            Self::Limits => t.menu_limits(),
+            Self::Apps => t.menu_apps(),
+            Self::Settings => t.menu_settings(),
             Self::Audit => t.menu_audit(),
         }
     }
@@ -186,6 +189,8 @@ pub(super) struct Inside<'a> {
     /// The way from the account to the console, or back.
     pub(super) across: Option<MenuLine>,
     pub(super) done: Option<String>,
+    /// Whether it is a page of the console, which has the width of the screen.
+    pub(super) console: bool,
 }
 
 impl<'a> Inside<'a> {
@@ -232,6 +237,7 @@ impl<'a> Inside<'a> {
                 .collect(),
             across,
             done: shell.done.map(|done| done.words(t)),
+            console: place.in_console(),
         }
     }
 

@@ -15,12 +15,18 @@ pub(super) struct Frame<'a> {
     pub(super) t: &'a Messages,
     pub(super) chrome: &'a Chrome<'a>,
     pub(super) operator: &'a str,
+    pub(super) icon: &'a str,
     pub(super) title: String,
 }
 
 impl Frame<'_> {
     pub(super) fn tag(&self) -> &'static str {
         language_tag(self.chrome.language)
+    }
+
+    /// What the browser shows on the page's tab: the operator's logo, or the seal.
+    pub(super) fn icon(&self) -> &str {
+        self.chrome.logo.unwrap_or(self.icon)
     }
 
     pub(super) fn seal(&self) -> String {

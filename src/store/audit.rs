@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::audit::{AuditEvent, AuditFilter, AuditId};
+use crate::protocol::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
 use crate::protocol::time::UnixTime;
+use crate::protocol::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
@@ -19,6 +20,9 @@ const STEP: usize = 64;
 
 /// Records that one page looks at, wanted or not.
 const MOST_LOOKED_AT: usize = 4096;
+
+/// Of a person's newest records, so many are looked at for a sign-in.
+const MOST_FOR_SIGN_IN: usize = 64;
 
 /// Of all records that are kept, the part that those may take which anybody can cause.
 const ANYBODYS_SHARE: usize = 10;
@@ -125,6 +129,23 @@ impl Store {
             }
         }
         Ok(AuditPage { records, next: last })
+    }
+
+    /// When somebody last signed in, as far as the newest events of theirs say so; looks at a few only.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
+        let prefix = table::of_user(subject, Indexed::Audit);
+        let rows = self.engine.scan(&prefix, None, MOST_FOR_SIGN_IN).await?;
+        for id in rows.iter().filter_map(|(key, _)| table::entry_id(key)).map(AuditId::from_bytes) {
+            let event = self.audit_event(id).await?;
+            let signed_in = |event: &AuditEvent| matches!(event.kind, AuditKind::SignedIn | AuditKind::AppSignedIn);
+            if event.is_some_and(|event| signed_in(&event)) {
+                return Ok(Some(id.at()));
+            }
+        }
+        Ok(None)
     }
 
     /// `None` for one that is gone or damaged: neither may hide the others.

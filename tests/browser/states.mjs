@@ -65,7 +65,7 @@ async function tryClient(page) {
 
 async function person(page, email) {
   await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(email)}`);
-  await page.click(".row .name a");
+  await page.click("a.name");
   await page.waitForSelector("#user-save");
 }
 
@@ -144,8 +144,16 @@ export const STATES = [
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
-  { name: "console-limits", as: "first", show: at(`${ISSUER}/console/limits`) },
+  { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },
+  { name: "console-apps", as: "first", show: at(`${ISSUER}/console/applications`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
+  {
+    name: "console-audit-details", as: "first",
+    async show(page) {
+      await page.goto(`${ISSUER}/console/audit`);
+      await page.click(".event summary >> nth=0");
+    },
+  },
   { name: "console-audit-wrong", as: "first", show: at(`${ISSUER}/console/audit?person=nobody&from=x`) },
   { name: "console-forbidden", as: "second", status: 403, show: at(`${ISSUER}/console`) },
   { name: "error-unknown-client", as: "nobody", status: 400, show: at(authorize({ client_id: "stranger" })) },

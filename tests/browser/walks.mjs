@@ -2,6 +2,8 @@
 // with scripts and without. `enter` opens a browser of its own.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
 import { APP, AWAY, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, STRANGER, authorize, cookiesOf, first, leave, second } from "./world.mjs";
@@ -61,6 +63,19 @@ async function runSnippet(text, secret, send) {
   const Program = (async () => {}).constructor;
   const program = new Program("oidc", "process", "send", `${begin}const request = { url: await send(address.href) };${end}return tokens;`);
   return program(oidc, { env: { CLIENT_SECRET: secret } }, send);
+}
+
+/// Runs the console's piece for a shell as it stands. `send` takes the browser to an address and yields the code.
+async function runShell(text, secret, send) {
+  const shell = spawn("bash", ["-euc", text], { env: { ...process.env, CLIENT_SECRET: secret }, stdio: ["pipe", "pipe", "inherit"] });
+  let said = "";
+  shell.stdout.setEncoding("utf8").on("data", (more) => { said += more; });
+  const ended = once(shell, "close");
+  await once(shell.stdout, "data");
+  const address = said.trim();
+  shell.stdin.end(`${await send(address)}\n`);
+  await ended;
+  return JSON.parse(said.slice(said.indexOf("\n")));
 }
 
 const heading = (page) => page.textContent("h1");
@@ -390,7 +405,7 @@ export const WALKS = [
       const [client, secret] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
       // The piece of code works as it stands.
       await press(page, "summary");
-      const snippet = await page.textContent("#snippet-openidclient");
+      const [snippet, script] = [await page.textContent("#snippet-openidclient"), await page.textContent("#snippet-curl")];
       const tokens = await runSnippet(snippet, secret, async (address) => {
         await page.goto(address);
         await press(page, "#consent-allow");
@@ -398,6 +413,12 @@ export const WALKS = [
         return page.url();
       });
       assert.equal(tokens.claims().email, first(LANE));
+      const shell = await runShell(script, secret, async (address) => {
+        await page.goto(address);
+        await page.waitForURL(`${CALLBACK}?**`);
+        return new URL(page.url()).searchParams.get("code");
+      });
+      assert.equal(shell.token_type, "Bearer");
       // The client goes on working, and the secret is not shown again.
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await page.waitForSelector("#client-save");
@@ -471,7 +492,7 @@ export const WALKS = [
         await page.reload();
       }
       assert.equal(await events(), all);
-      assert.match(await page.textContent(".event dl"), new RegExp(first(LANE)));
+      assert.match(await page.textContent(".event"), new RegExp(first(LANE)));
       const today = new Date().toISOString().slice(0, 10);
       const from = new URL(page.url());
       from.searchParams.set("from", "2001-01-01");
@@ -496,7 +517,7 @@ export const WALKS = [
       await type(page, "#find", leaver.slice(0, 8));
       await page.keyboard.press("Enter");
       await page.waitForURL(/find=leaver/);
-      await press(page, ".row .name a");
+      await press(page, "a.name");
       await press(page, "#user-disable");
       await page.waitForSelector("[role=status].done");
       await page.waitForSelector("#user-enable");
@@ -515,7 +536,7 @@ export const WALKS = [
       await theirs.page.waitForSelector("#login-submit, .account");
       // Nobody shuts themselves out.
       await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(LANE))}`);
-      await press(page, ".row .name a");
+      await press(page, "a.name");
       await page.waitForSelector("#user-save");
       assert.equal(await page.locator("#user-disable").count(), 0);
     },

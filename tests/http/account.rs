@@ -356,3 +356,32 @@ async fn recent_activity_shows_a_persons_own_events_and_nobody_elses() {
     assert!(of_ben.text().contains("Signed in") && !of_ben.text().contains("Sign-in failed"), "{of_ben:?}");
     assert_eq!(ben.get("/account/activity?after=x").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_profile_picture_is_shown_to_its_person_and_nothing_else_comes_from_its_site() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let policy = |page: &Reply| page.header("content-security-policy").unwrap().to_owned();
+    provider.sealgate.store.change_user(provider.anna.sub, |user| user.picture = None).await.unwrap();
+    assert!(policy(&browser.get("/account").await).contains("img-src 'self' data:;"));
+    let picture = "https://pictures.test:8443/anna.png?size=96";
+    provider
+        .sealgate
+        .store
+        .change_user(provider.anna.sub, |user| user.picture = Some(picture.to_owned()))
+        .await
+        .unwrap();
+    let page = browser.get("/account").await;
+    assert!(page.text().contains(&format!("<img class=\"portrait\" src=\"{picture}\"")), "{page:?}");
+    assert!(policy(&page).contains("img-src 'self' data: https://pictures.test:8443;"), "{}", policy(&page));
+    assert!(!policy(&browser.get("/account/password").await).contains("pictures.test"));
+    // What is no address of a picture is neither shown nor let into the policy.
+    provider
+        .sealgate
+        .store
+        .change_user(provider.anna.sub, |user| user.picture = Some("x; script-src *".to_owned()))
+        .await
+        .unwrap();
+    let page = browser.get("/account").await;
+    assert!(!page.text().contains("portrait") && !policy(&page).contains("script-src *"), "{page:?}");
+}

@@ -20,12 +20,22 @@ const BEN: &str = "ben@example.test";
 const ON: &str = "[console]\nenabled = true";
 
 const DEVELOPERS: [&str; 4] = ["/console", "/console/clients/new", "/console/clients/c1", "/console/try/c1"];
-const ADMINISTRATORS: [&str; 5] =
-    ["/console/users", "/console/users/new", "/console/keys", "/console/limits", "/console/audit"];
+const ADMINISTRATORS: [&str; 6] = [
+    "/console/users",
+    "/console/users/new",
+    "/console/keys",
+    "/console/applications",
+    "/console/settings",
+    "/console/audit",
+];
 
 /// A provider whose Anna is an administrator and whose Ben is a developer.
 async fn provider() -> Provider {
-    let provider = Provider::with(ON).await;
+    provider_with("").await
+}
+
+async fn provider_with(more: &str) -> Provider {
+    let provider = Provider::with(&format!("{ON}\n{more}")).await;
     give(&provider, provider.anna.sub, Some(Role::Admin)).await;
     give(&provider, provider.ben.sub, Some(Role::Developer)).await;
     provider
@@ -205,6 +215,7 @@ async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
     assert_eq!(client.secrets, []);
     assert!(element(&page, "new-secret").is_none() && !page.text().contains("client-rotate"));
     assert!(page.text().contains("oidc-client-ts") && !page.text().contains("mod_auth_openidc"));
+    assert!(!page.text().contains("CLIENT_SECRET"), "{page:?}");
     let path = format!("/console/clients/{}", client.id);
     press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await.assert_error_page();
 }

@@ -23,6 +23,7 @@ pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample)
         name: person,
         phone_number: "+90 212 555 01 01",
         picture,
+        shown_picture: Some(action),
         faults: &[],
         updated_at: 1_800_000_000,
     };

@@ -1,8 +1,9 @@
 //! The console's pages, filled in.
 
 use sealgate::page::console::{
-    ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine, KeyState, Keys,
-    LimitLine, Limits, NewSecret, NewUser, Roles, Trial, TrialProblem, UriFault, UserField, UserLine, UserPage, Users,
+    AppLine, ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine,
+    KeyState, Keys, LimitLine, Limits, NewSecret, NewUser, Roles, ServerLine, Trial, TrialProblem, UriFault, UserField,
+    UserLine, UserPage, Users,
 };
 use sealgate::page::{
     AuditActor, AuditField, AuditLog, Chrome, Done, EventLine, Named, Pages, SessionLine, Shell, Standing, language_tag,
@@ -134,8 +135,17 @@ fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(Str
         app_passwords: true,
         home: true,
     };
-    let line = UserLine { subject: "u1", name: person, email: account, enabled: true };
-    let users = [line, UserLine { enabled: false, ..line }];
+    let line = UserLine {
+        subject: "u1",
+        name: person,
+        email: account,
+        enabled: true,
+        groups: client,
+        roles: Roles { developer: true, admin: false },
+        signed_in_at: Some(1_800_000_000),
+    };
+    let nobody = UserLine { groups: "", roles: Roles::default(), signed_in_at: None, enabled: false, ..line };
+    let users = [line, UserLine { roles: Roles { developer: false, admin: true }, ..line }, nobody];
     let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
     add("console-users", pages.console_users(chrome, &shell, &page));
     add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
@@ -230,13 +240,19 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         LimitLine { path: None, limit: Some(1), by_credential: false },
     ];
     let page = Limits {
+        issuer: "https://id.example.com",
         limits: &limits,
         sign_ins: Some(600),
         failures_per_account: 10,
         failures_per_address: 50,
         window_minutes: 15,
     };
-    add("console-limits", pages.console_limits(chrome, &shell, &page));
+    add("console-settings", pages.console_settings(chrome, &shell, &page));
+
+    let servers = [None, Some(true), Some(false)].map(|alive| ServerLine { address: person.to_owned(), alive });
+    let apps = [AppLine { name: client, address: "/account", servers: &servers }];
+    add("console-apps", pages.console_apps(chrome, &shell, &apps));
+    add("console-apps-none", pages.console_apps(chrome, &shell, &[]));
 
     let somebody = Named { id: "u1", name: Some(account), has_page: true };
     let event = EventLine {
@@ -261,7 +277,11 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
     let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
     let page = AuditLog {
         events: &events,
+        previous: Some("/console/audit?zone=0"),
         next: Some("/console/audit?after=x"),
+        csv: "/console/audit/export?format=csv",
+        ndjson: "/console/audit/export?format=ndjson",
+        most_exported: 2500,
         kinds: &["signed_in", "keys_changed"],
         kind: "keys_changed",
         person: account,
@@ -272,7 +292,10 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         faults: &[],
     };
     add("console-audit", pages.console_audit(chrome, &shell, &page));
-    add("console-audit-none", pages.console_audit(chrome, &shell, &AuditLog { events: &[], next: None, ..page }));
+    add(
+        "console-audit-none",
+        pages.console_audit(chrome, &shell, &AuditLog { events: &[], previous: None, next: None, ..page }),
+    );
     let faults = [AuditField::Person, AuditField::From, AuditField::To];
     add("console-audit-wrong", pages.console_audit(chrome, &shell, &AuditLog { faults: &faults, ..page }));
     all

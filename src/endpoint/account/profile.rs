@@ -81,6 +81,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
 }
 
 fn show(call: &Call<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
+    let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, origin(picture)?)));
     let content = Profile {
         csrf: &visitor.csrf(call, PAGE),
         email: visitor.user.email.as_str(),
@@ -88,9 +89,21 @@ fn show(call: &Call<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileFiel
         name: &typed.name,
         phone_number: &typed.phone_number,
         picture: &typed.picture,
+        shown_picture: shown.as_ref().map(|(picture, _)| *picture),
         faults,
         updated_at: visitor.user.updated_at.seconds(),
     };
     let html = visitor.page(call, |chrome, shell| call.sealgate.pages.profile(chrome, shell, &content));
-    Response::page(StatusCode::OK, html, None)
+    let response = Response::page(StatusCode::OK, html, None);
+    match &shown {
+        // Their own picture on their own page, from the one site that they have named, without a word of where it is shown.
+        Some((_, origin)) => response.showing_from(origin),
+        None => response,
+    }
+}
+
+/// The site of a picture, as a policy names it.
+fn origin(picture: &str) -> Option<String> {
+    let url = url::Url::parse(picture).ok().filter(|url| url.scheme() == "https")?;
+    Some(url.origin().ascii_serialization())
 }

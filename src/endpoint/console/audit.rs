@@ -1,24 +1,37 @@
-//! `/console/audit`: the audit trail, by kind, person, client and day.
+//! `/console/audit` and `/console/audit/export`: the audit trail, by kind, person, client and day.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveTime};
 use http::StatusCode;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use super::Worker;
+use crate::admin::audit_file;
 use crate::endpoint::call::Call;
 use crate::endpoint::events::{Names, Written};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
-use crate::page::{AuditField, AuditLog};
+use crate::page::{AuditField, AuditLog, Problem};
 use crate::protocol::audit::{AuditFilter, AuditId, AuditKind};
 use crate::protocol::client::ClientId;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::Subject;
 use crate::store::AuditPage;
 
-/// Events on a page: it stays below 30 KB.
-const MOST: usize = 15;
+/// Events on a page.
+const MOST: usize = 10;
+
+/// Events in a file, which is made in memory: some 1 MiB. The page says so; the command line, which writes as it reads, has
+/// no such bound.
+const MOST_EXPORTED: usize = 2_500;
+
+/// Of them, so many are read at once.
+const STEP: usize = 500;
+
+/// Pages that the way back leads over.
+const MOST_BACK: usize = 50;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -27,10 +40,10 @@ const FARTHEST_ZONE: i64 = 14 * 60;
 
 pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
     let typed = Typed::read(call)?;
-    let after = call.query()?.one("after")?.and_then(AuditId::parse);
+    let at = Position::read(call)?;
     let store = &call.sealgate.store;
     let (page, faults) = match typed.filter(call).await? {
-        Ok(Some(filter)) => (store.audit_page(&filter, after, MOST).await?, Vec::new()),
+        Ok(Some(filter)) => (store.audit_page(&filter, at.after, MOST).await?, Vec::new()),
         // What names nobody fits nothing, and not everything.
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
@@ -40,13 +53,20 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
         written.push(names.written(call, record.event).await?);
     }
     let lines: Vec<_> = written.iter().map(Written::line).collect();
-    let next = page.next.map(|next| typed.address(call, next));
+    let next = page.next.map(|next| typed.address(call, &at.then(next)));
+    let previous = at.before().map(|before| typed.address(call, &before));
+    let file =
+        |format| call.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
     let kinds = AuditKind::ALL.map(AuditKind::as_str);
     // A field for days holds a day or nothing.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
     let content = AuditLog {
         events: &lines,
+        previous: previous.as_deref(),
         next: next.as_deref(),
+        csv: &file("csv"),
+        ndjson: &file("ndjson"),
+        most_exported: MOST_EXPORTED as u64,
         kinds: &kinds,
         kind: &typed.kind,
         person: &typed.person,
@@ -134,12 +154,93 @@ impl Typed {
         u64::try_from(seconds).ok().map(UnixTime::from_seconds)
     }
 
-    /// The address of what comes after.
-    fn address(&self, call: &Call<'_>, after: AuditId) -> String {
+    /// What was asked for, as a query.
+    fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let texts = [("kind", &self.kind), ("person", &self.person), ("client", &self.client), ("from", &self.from)];
         query.extend_pairs(texts.into_iter().chain([("to", &self.to)]).filter(|(_, text)| !text.is_empty()));
-        query.append_pair("zone", &self.zone.to_string()).append_pair("after", &after.to_string());
+        query.append_pair("zone", &self.zone.to_string());
+        query
+    }
+
+    /// The address of a page.
+    fn address(&self, call: &Call<'_>, at: &Position) -> String {
+        let mut query = self.query();
+        if let Some(after) = at.after {
+            query.append_pair("after", &after.to_string());
+        }
+        if !at.back.is_empty() {
+            let back: Vec<String> = at.back.iter().map(AuditId::to_string).collect();
+            query.append_pair("back", &back.join("."));
+        }
         call.path(&format!("/console/audit?{}", query.finish()))
     }
+}
+
+/// Which page is shown, and which ones lead back from it to the first: the trail can only be read from new to old.
+struct Position {
+    after: Option<AuditId>,
+    back: Vec<AuditId>,
+}
+
+impl Position {
+    fn read(call: &Call<'_>) -> Result<Self, Failure> {
+        let query = call.query()?;
+        let back = query.one("back")?.unwrap_or_default();
+        Ok(Self {
+            after: query.one("after")?.and_then(AuditId::parse),
+            back: back.split('.').filter_map(AuditId::parse).take(MOST_BACK).collect(),
+        })
+    }
+
+    /// The page after this one.
+    fn then(&self, next: AuditId) -> Self {
+        let mut back: Vec<AuditId> = self.back.iter().copied().chain(self.after).collect();
+        back.drain(..back.len().saturating_sub(MOST_BACK));
+        Self { after: Some(next), back }
+    }
+
+    /// The page before this one; none before the first.
+    fn before(&self) -> Option<Self> {
+        self.after?;
+        let (after, back) = self.back.split_last().map_or((None, &[][..]), |(last, rest)| (Some(*last), rest));
+        Some(Self { after, back: back.to_vec() })
+    }
+}
+
+/// A file of what the form asks for.
+pub(super) async fn export(call: &Call<'_>) -> Result<Response, Failure> {
+    let typed = Typed::read(call)?;
+    let csv = match call.query()?.one("format")? {
+        Some("csv") => true,
+        Some("ndjson") => false,
+        _ => return Err(Failure::page(Problem::InvalidRequest)),
+    };
+    let Ok(filter) = typed.filter(call).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
+    let (mut file, mut after, mut count) = (Vec::new(), None, 0);
+    if csv {
+        audit_file::write_header(&mut file).map_err(|_| Failure::Internal)?;
+    }
+    while let Some(filter) = &filter
+        && count < MOST_EXPORTED
+    {
+        let page = call.sealgate.store.audit_page(filter, after, STEP.min(MOST_EXPORTED - count)).await?;
+        count += page.records.len();
+        for record in &page.records {
+            let event = audit_file::object(record);
+            let written = if csv { audit_file::write_row(&mut file, &event) } else { writeln!(file, "{event}") };
+            // Into memory, which takes everything.
+            written.map_err(|_| Failure::Internal)?;
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let (media_type, extension) =
+        if csv { ("text/csv; charset=utf-8", "csv") } else { ("application/x-ndjson", "ndjson") };
+    Ok(Response::empty(StatusCode::OK)
+        .body(file)
+        .with(CONTENT_TYPE, media_type)
+        .with(CONTENT_DISPOSITION, &format!("attachment; filename=\"audit.{extension}\"")))
 }

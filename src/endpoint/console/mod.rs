@@ -37,8 +37,10 @@ pub(super) enum Area {
     NewUser,
     User,
     Keys,
-    Limits,
+    Apps,
+    Settings,
     Audit,
+    AuditExport,
 }
 
 impl Area {
@@ -46,9 +48,14 @@ impl Area {
     fn least(self) -> Standing {
         match self {
             Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => Standing::Developer,
-            Self::Users | Self::NewUser | Self::User | Self::Keys | Self::Limits | Self::Audit => {
-                Standing::Administrator
-            }
+            Self::Users
+            | Self::NewUser
+            | Self::User
+            | Self::Keys
+            | Self::Apps
+            | Self::Settings
+            | Self::Audit
+            | Self::AuditExport => Standing::Administrator,
         }
     }
 }
@@ -126,8 +133,10 @@ pub(super) async fn answer(call: &Call<'_>, area: Area) -> Result<Response, Fail
         Area::NewUser => users::add(call, &worker).await,
         Area::User => user::answer(call, &worker).await,
         Area::Keys => operation::keys(call, &worker).await,
-        Area::Limits => Ok(operation::limits(call, &worker)),
+        Area::Apps => Ok(operation::apps(call, &worker)),
+        Area::Settings => Ok(operation::settings(call, &worker)),
         Area::Audit => audit::answer(call, &worker).await,
+        Area::AuditExport => audit::export(call).await,
     }
 }
 

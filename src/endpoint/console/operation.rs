@@ -1,12 +1,13 @@
-//! `/console/keys` and `/console/limits`: what an administrator looks at, and changes elsewhere.
+//! `/console/keys`, `/console/applications` and `/console/settings`: what an administrator looks at, and changes elsewhere.
 
 use http::StatusCode;
 
 use super::Worker;
+use crate::config::Upstream;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
-use crate::page::console::{KeyLine, KeyState, Keys, LimitLine, Limits};
+use crate::page::console::{AppLine, KeyLine, KeyState, Keys, LimitLine, Limits, ServerLine};
 use crate::protocol::key_life;
 use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::time::UnixTime;
@@ -33,7 +34,39 @@ pub(super) async fn keys(call: &Call<'_>, worker: &Worker) -> Result<Response, F
     Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_keys(chrome, shell, &content)))
 }
 
-pub(super) fn limits(call: &Call<'_>, worker: &Worker) -> Response {
+/// The applications behind the gate, and whether their servers take connections.
+pub(super) fn apps(call: &Call<'_>, worker: &Worker) -> Response {
+    let config = &call.sealgate.config;
+    let texts: Vec<(String, Vec<ServerLine>)> = config
+        .apps
+        .iter()
+        .map(|app| {
+            let known = call.sealgate.upstreams.of(&app.name);
+            let servers = if known.is_empty() {
+                app.upstreams.iter().map(|one| ServerLine { address: configured(one), alive: None }).collect()
+            } else {
+                known.into_iter().map(|(address, alive)| ServerLine { address, alive: Some(alive) }).collect()
+            };
+            (app.origin(&config.issuer), servers)
+        })
+        .collect();
+    let mut lines = Vec::with_capacity(texts.len());
+    for (app, (address, servers)) in config.apps.iter().zip(&texts) {
+        lines.push(AppLine { name: &app.name, address, servers });
+    }
+    let pages = &call.sealgate.pages;
+    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_apps(chrome, shell, &lines))
+}
+
+/// What the configuration calls a server.
+fn configured(upstream: &Upstream) -> String {
+    match upstream {
+        Upstream::Url(url) => url.to_string(),
+        Upstream::Socket(path) => format!("unix:{}", path.display()),
+    }
+}
+
+pub(super) fn settings(call: &Call<'_>, worker: &Worker) -> Response {
     let config = &call.sealgate.config;
     let limits = &config.rate_limits;
     let requests = |limit: RateLimit| limit.requests().map(u64::from);
@@ -50,6 +83,7 @@ pub(super) fn limits(call: &Call<'_>, worker: &Worker) -> Response {
         line(None, limits.pages, false),
     ];
     let content = Limits {
+        issuer: config.issuer.as_str(),
         limits: &lines,
         sign_ins: requests(limits.sign_ins),
         failures_per_account: config.login.failures_per_account.into(),
@@ -57,5 +91,5 @@ pub(super) fn limits(call: &Call<'_>, worker: &Worker) -> Response {
         window_minutes: config.login.window.as_secs().div_ceil(60),
     };
     let pages = &call.sealgate.pages;
-    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_limits(chrome, shell, &content))
+    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_settings(chrome, shell, &content))
 }

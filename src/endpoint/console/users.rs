@@ -15,6 +15,7 @@ use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
 use crate::protocol::params::Params;
 use crate::protocol::profile::{LONGEST_NAME, is_group, is_line, is_seen};
 use crate::protocol::secret::Secret;
+use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Email, Role, Subject};
 use crate::protocol::username::Username;
 use crate::store::UsersFound;
@@ -41,10 +42,22 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
         query.append_pair("find", &wanted).append_pair("after", &next.to_string());
         call.path(&format!("/console/users?{}", query.finish()))
     });
-    let subjects: Vec<String> = users.iter().map(|user| user.sub.to_string()).collect();
+    let mut texts = Vec::with_capacity(users.len());
+    for user in &users {
+        let groups = user.groups.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        texts.push((user.sub.to_string(), groups, store.last_sign_in(user.sub).await?));
+    }
     let mut lines = Vec::with_capacity(users.len());
-    for (user, subject) in users.iter().zip(&subjects) {
-        lines.push(UserLine { subject, name: &user.name, email: user.email.as_str(), enabled: user.is_enabled() });
+    for (user, (subject, groups, signed_in_at)) in users.iter().zip(&texts) {
+        lines.push(UserLine {
+            subject,
+            name: &user.name,
+            email: user.email.as_str(),
+            enabled: user.is_enabled(),
+            groups,
+            roles: ticked(&user.roles),
+            signed_in_at: signed_in_at.map(UnixTime::seconds),
+        });
     }
     let content = Users { users: &lines, wanted: &wanted, next: next.as_deref() };
     let pages = &call.sealgate.pages;

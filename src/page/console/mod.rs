@@ -9,6 +9,6 @@ pub use clients::{
     ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, NewSecret, Trial,
     TrialProblem, UriFault,
 };
-pub use operation::{KeyLine, KeyState, Keys, LimitLine, Limits};
+pub use operation::{AppLine, KeyLine, KeyState, Keys, LimitLine, Limits, ServerLine};
 pub use snippets::Library;
 pub use users::{NewUser, Roles, UserField, UserLine, UserPage, Users};

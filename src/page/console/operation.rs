@@ -1,4 +1,4 @@
-//! The console's pages about the running of the provider: signing keys and rate limits.
+//! The console's pages about the running of the provider: signing keys, applications and settings.
 
 use askama::Template;
 
@@ -47,9 +47,31 @@ pub enum KeyState {
     Removed,
 }
 
-/// The limits in force.
+/// An application behind the gate.
+#[derive(Debug, Clone, Copy)]
+pub struct AppLine<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where browsers reach it.
+    pub address: &'a str,
+    /// Its servers.
+    pub servers: &'a [ServerLine],
+}
+
+/// A server of an application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerLine {
+    /// Where it listens.
+    pub address: String,
+    /// Whether it takes connections, once it was looked at.
+    pub alive: Option<bool>,
+}
+
+/// The settings in force.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
+    /// The issuer.
+    pub issuer: &'a str,
     /// Requests a minute.
     pub limits: &'a [LimitLine<'a>],
     /// Sign-ins that may be begun from an address in a minute; none for any number.
@@ -83,10 +105,16 @@ impl Pages {
         rendered(&KeysPage { inside, next, lines })
     }
 
-    /// The limits in force.
-    pub fn console_limits(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Limits<'_>) -> String {
-        let heading = self.messages(chrome).limits_title();
-        rendered(&LimitsPage { inside: Inside::new(self, chrome, shell, Place::Limits, heading, false), page })
+    /// The applications behind the gate.
+    pub fn console_apps(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, apps: &[AppLine<'_>]) -> String {
+        let heading = self.messages(chrome).menu_apps();
+        rendered(&AppsPage { inside: Inside::new(self, chrome, shell, Place::Apps, heading, false), apps })
+    }
+
+    /// The settings in force.
+    pub fn console_settings(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Limits<'_>) -> String {
+        let heading = self.messages(chrome).menu_settings();
+        rendered(&SettingsPage { inside: Inside::new(self, chrome, shell, Place::Settings, heading, false), page })
     }
 }
 
@@ -116,8 +144,15 @@ struct KeysPage<'a> {
 }
 
 #[derive(Template)]
-#[template(path = "console/limits.html")]
-struct LimitsPage<'a> {
+#[template(path = "console/settings.html")]
+struct SettingsPage<'a> {
     inside: Inside<'a>,
     page: &'a Limits<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "console/apps.html")]
+struct AppsPage<'a> {
+    inside: Inside<'a>,
+    apps: &'a [AppLine<'a>],
 }

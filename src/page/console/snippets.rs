@@ -1,5 +1,5 @@
-//! Ready pieces for the client libraries that we test with, filled with a client's values. The secret is never among
-//! them: they read it from the environment.
+//! Ready pieces for the client libraries that we test with, and for a shell, filled with a client's values. The secret is
+//! never among them: they read it from the environment.
 
 use askama::Template;
 
@@ -21,17 +21,20 @@ pub enum Library {
     Oauth2Proxy,
     /// The openidconnect crate, for Rust.
     Openidconnect,
+    /// curl in a shell, step by step.
+    Curl,
 }
 
 impl Library {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::OpenidClient,
         Self::OidcClientTs,
         Self::Authlib,
         Self::ModAuthOpenidc,
         Self::Oauth2Proxy,
         Self::Openidconnect,
+        Self::Curl,
     ];
 
     /// Its name.
@@ -43,13 +46,14 @@ impl Library {
             Self::ModAuthOpenidc => "mod_auth_openidc (Apache)",
             Self::Oauth2Proxy => "oauth2-proxy",
             Self::Openidconnect => "openidconnect (Rust)",
+            Self::Curl => "curl (bash)",
         }
     }
 
     /// Whether it can be a client of this kind: one that runs in browsers has no secret, a server's has one.
     fn fits(self, public: bool) -> bool {
         match self {
-            Self::OpenidClient | Self::Openidconnect => true,
+            Self::OpenidClient | Self::Openidconnect | Self::Curl => true,
             Self::OidcClientTs => public,
             Self::Authlib | Self::ModAuthOpenidc | Self::Oauth2Proxy => !public,
         }
@@ -84,6 +88,7 @@ impl Snippet {
             Library::ModAuthOpenidc => rendered(&ModAuthOpenidc { values }),
             Library::Oauth2Proxy => rendered(&Oauth2Proxy { values }),
             Library::Openidconnect => rendered(&Openidconnect { values }),
+            Library::Curl => rendered(&Curl { values }),
         };
         let id = format!("snippet-{library:?}").to_ascii_lowercase();
         library.fits(form.public).then(|| Self { name: library.name(), id, text })
@@ -105,6 +110,15 @@ impl Values<'_> {
     /// Whether the issuer has no TLS, which only happens on the developer's own machine; some libraries want to be told.
     fn is_insecure(&self) -> bool {
         self.issuer.starts_with("http:")
+    }
+
+    /// Percent-encoded, so that a shell takes no part of it for its own: a URI may have `'` and `$`.
+    fn encoded_redirect_uri(&self) -> String {
+        url::form_urlencoded::byte_serialize(self.redirect_uri.as_bytes()).collect()
+    }
+
+    fn encoded_scope(&self) -> String {
+        url::form_urlencoded::byte_serialize(self.scope.as_bytes()).collect()
     }
 }
 
@@ -141,5 +155,11 @@ struct Oauth2Proxy<'a> {
 #[derive(Template)]
 #[template(path = "snippets/openidconnect.txt")]
 struct Openidconnect<'a> {
+    values: Values<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "snippets/curl.txt")]
+struct Curl<'a> {
     values: Values<'a>,
 }

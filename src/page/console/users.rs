@@ -31,6 +31,12 @@ pub struct UserLine<'a> {
     pub email: &'a str,
     /// Whether they may come in.
     pub enabled: bool,
+    /// Groups, with a comma between two.
+    pub groups: &'a str,
+    /// The roles that they have.
+    pub roles: Roles,
+    /// When they last signed in, seconds since 1970, as far as the trail still says so.
+    pub signed_in_at: Option<u64>,
 }
 
 /// The form for a new person. It sends `csrf`, `email`, `username`, `name`, `groups` (one a line), `role_developer` and `role_admin`.
@@ -115,8 +121,10 @@ pub struct UserPage<'a> {
 impl Pages {
     /// People.
     pub fn console_users(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Users<'_>) -> String {
-        let heading = self.messages(chrome).users_title();
-        rendered(&UsersPage { inside: Inside::new(self, chrome, shell, Place::Users, heading, false), page })
+        let t = self.messages(chrome);
+        let lines = page.users.iter().map(|user| (*user, user.signed_in_at.map(|at| moment(t, at)))).collect();
+        let inside = Inside::new(self, chrome, shell, Place::Users, t.users_title(), false);
+        rendered(&UsersPage { inside, page, lines })
     }
 
     /// The form for a new person.
@@ -141,6 +149,7 @@ impl Pages {
 struct UsersPage<'a> {
     inside: Inside<'a>,
     page: &'a Users<'a>,
+    lines: Vec<(UserLine<'a>, Option<Markup>)>,
 }
 
 #[derive(Template)]

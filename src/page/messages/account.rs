@@ -39,6 +39,7 @@ messages! {
     plain profile_phone_hint = "profile-phone-hint" ();
     plain profile_picture = "profile-picture" ();
     plain profile_picture_hint = "profile-picture-hint" ();
+    plain profile_picture_alt = "profile-picture-alt" ();
     plain profile_save = "profile-save" ();
     rich profile_updated = "profile-updated" (moment);
     plain profile_problem = "profile-problem" ();

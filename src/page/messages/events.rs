@@ -21,6 +21,15 @@ messages! {
     plain audit_day_wrong = "audit-day-wrong" ();
     plain audit_show = "audit-show" ();
     plain audit_none = "audit-none" ();
+    plain audit_at = "audit-at" ();
+    plain audit_export = "audit-export" ();
+    plain audit_export_hint = "audit-export-hint" (count);
+    plain audit_newer = "audit-newer" ();
+    plain audit_older = "audit-older" ();
+    plain audit_pages = "audit-pages" ();
+    plain event_subject_id = "event-subject-id" ();
+    plain event_party_id = "event-party-id" ();
+    plain event_name = "event-name" ();
     plain audit_of_person = "audit-of-person" ();
     plain audit_of_client = "audit-of-client" ();
     plain event_subject = "event-subject" ();

@@ -150,7 +150,7 @@ async fn keys_and_limits_are_shown_as_they_are() {
     let kid = provider.get("/oauth/jwks").await.json()["keys"][0]["kid"].as_str().unwrap().to_owned();
     let page = anna.get("/console/keys").await;
     assert!(page.text().contains(&kid) && page.text().contains("No change is scheduled."), "{page:?}");
-    assert!(anna.get("/console/limits").await.text().contains("77 requests per minute per client or token"));
+    assert!(anna.get("/console/settings").await.text().contains("77 requests per minute per client or token"));
 }
 
 #[tokio::test]
@@ -210,4 +210,34 @@ async fn a_search_looks_at_so_many_people_and_goes_on_from_there() {
     assert!(page.text().contains("n4200@example.test") && !page.text().contains("Next page"), "{page:?}");
     // A whole address is found at once.
     assert!(anna.get("/console/users?find=N4200%40example.test").await.text().contains("Zeynep"));
+}
+
+#[tokio::test]
+async fn the_list_of_people_says_who_may_do_what_and_who_was_here() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    provider
+        .sealgate
+        .store
+        .change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned()].into())
+        .await
+        .unwrap();
+    let page = anna.get("/console/users").await;
+    let row = |email: &str| page.text().split("<tr").skip(1).find(|row| row.contains(email)).unwrap().to_owned();
+    assert!(row(ANNA).contains("Administrator") && row(ANNA).contains("<time "), "{page:?}");
+    assert!(row(BEN).contains("<bdi>staff</bdi>") && !row(BEN).contains("<time "), "{page:?}");
+}
+
+#[tokio::test]
+async fn applications_are_shown_with_their_servers() {
+    let app = "[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\nupstreams = [\"http://127.0.0.1:9\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"";
+    let provider = provider_with(app).await;
+    let anna = signed_in(&provider, ANNA).await;
+    let page = anna.get("/console/applications").await;
+    assert!(page.text().contains("href=\"https://wiki.test/\"") && page.text().contains("Not checked yet"), "{page:?}");
+    for (alive, words) in [(true, ">Up<"), (false, ">Down<")] {
+        provider.sealgate.upstreams.tell(vec![("wiki".to_owned(), "127.0.0.1:9".to_owned(), alive)]);
+        assert!(anna.get("/console/applications").await.text().contains(words));
+    }
 }
