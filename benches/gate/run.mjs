@@ -75,6 +75,10 @@ report();
 process.exit(0);
 
 function report() {
+  // What is compared, so that nobody takes the ratios for more than they are.
+  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-gate ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, profile bench (fat LTO)`);
+  console.log("logged: nothing a request, by any of them (the gate's filter is warn: no access log)");
+  console.log("cached: no answers, by any of them; the gate remembers verified tokens, which HAProxy and bare Pingora cannot: HAProxy verifies each anew\n");
   console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${threads} threads on ${availableParallelism()} cores shared with wrk and nginx\n`);
   console.log("| | requests/s | processor time a request, µs | p50, ms | p99, ms |\n|-|-|-|-|-|");
   for (const [name, runs] of Object.entries(results)) {

@@ -158,6 +158,31 @@ fn every_test_that_the_protocols_rules_name_is_there() {
     assert!(resolved.found > 300, "the names were not found: {}", resolved.found);
 }
 
+/// A figure that nobody can measure again, or that has no day, is a rumour.
+#[test]
+fn each_section_of_figures_has_its_day_and_its_commands_still_run_something() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let document = include_str!("../../docs/performance.md");
+    for section in document.split("\n## ").skip(1) {
+        assert!(section.contains("Measured on 2026-"), "no day: {}", section.lines().next().unwrap());
+    }
+    let mut found = 0;
+    for command in quoted(document).filter(|quote| quote.contains("cargo test")) {
+        let (_, rest) = command.split_once("--test ").unwrap_or_else(|| panic!("no target: {command}"));
+        let mut words = rest.split_whitespace().filter(|word| !word.starts_with('-'));
+        let target = words.next().unwrap();
+        let folder = fs::read_dir(root.join("tests").join(target)).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> = folder.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect();
+        for word in words {
+            let is_module = files.iter().any(|file| file.file_stem().is_some_and(|stem| stem == word));
+            let names = files.iter().flat_map(|file| names_of_tests(&fs::read_to_string(file).unwrap()));
+            assert!(is_module || names.into_iter().any(|name| name.contains(word)), "{command} finds no {word}");
+            found += 1;
+        }
+    }
+    assert!(found > 8, "the commands were not found: {found}");
+}
+
 #[test]
 fn a_test_that_stands_in_another_file_or_nowhere_is_noticed() {
     let table = |cell: &str| format!("| rule | test |\n|---|---|\n| a rule | {cell} |\n");
