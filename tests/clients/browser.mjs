@@ -79,11 +79,6 @@ export class Browser {
     throw new Error(`the redirects do not end at ${url}`);
   }
 
-  /// The cookies of a host, as a request sends them.
-  cookies(host) {
-    return [...(this.#cookies.get(host) ?? [])].map(([name, value]) => `${name}=${value}`).join("; ");
-  }
-
   async open(address) {
     const url = new URL(address);
     return this.#follow(url, await this.#send(url));
