@@ -21,6 +21,8 @@ const CONNECTIONS = 64;
 // Of the gate and of bare Pingora.
 const threads = Number(process.env.THREADS ?? availableParallelism());
 
+// Where .ci/install puts what it takes out of packages.
+process.env.PATH += `:/usr/sbin:${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin`;
 mkdirSync(`${root}/target`, { recursive: true });
 const work = mkdtempSync(`${root}/target/bench-gate.`);
 const children = [];

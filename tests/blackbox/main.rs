@@ -4,6 +4,8 @@
 
 #[path = "../support/foreign.rs"]
 mod foreign;
+#[path = "../support/program.rs"]
+mod program;
 #[path = "../support/shim.rs"]
 mod shim;
 #[path = "../support/softhsm.rs"]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::foreign::{Answer, Key, Publisher};
+use crate::program::program;
 use crate::support::{Instance, Settings, Upstream, wait_until};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.yml");
@@ -96,9 +97,8 @@ fn each_alert_is_tested_where_it_fires_and_where_it_does_not() {
             assert!(tests.contains(&format!("- name: {alert} {case}\n")), "no case where {alert} {case}");
         }
     }
-    let promtool =
-        Command::new("promtool").args(["test", "rules", TESTS]).output().expect("promtool; install prometheus");
-    assert!(promtool.status.success(), "{}", String::from_utf8_lossy(&promtool.stderr));
-    let promtool = Command::new("promtool").args(["check", "rules", RULES]).output().unwrap();
-    assert!(promtool.status.success(), "{}", String::from_utf8_lossy(&promtool.stderr));
+    for (verb, file) in [("test", TESTS), ("check", RULES)] {
+        let promtool = Command::new(program("promtool")).args([verb, "rules", file]).output().unwrap();
+        assert!(promtool.status.success(), "{}", String::from_utf8_lossy(&promtool.stderr));
+    }
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::program::program;
 use crate::support::{Browser, Instance, Settings, Upstream, free_port, wait_until};
 
 const NGINX: &str = include_str!("../../../conf/proxies/nginx.conf");
@@ -166,7 +167,7 @@ pub(crate) fn nginx(directory: &Path, server: &str) -> Command {
     );
     let file = directory.join("nginx.conf");
     fs::write(&file, text).unwrap();
-    let mut command = Command::new("/usr/sbin/nginx");
+    let mut command = Command::new(program("nginx"));
     command.arg("-p").arg(directory).arg("-c").arg(file).args(["-e", "stderr"]);
     command
 }
@@ -174,7 +175,7 @@ pub(crate) fn nginx(directory: &Path, server: &str) -> Command {
 fn caddy(directory: &Path, site: &str) -> Command {
     let file = directory.join("Caddyfile");
     fs::write(&file, format!("{{\n\tadmin off\n\tauto_https off\n}}\n{site}")).unwrap();
-    let mut command = Command::new("/usr/bin/caddy");
+    let mut command = Command::new(program("caddy"));
     command.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
     command.env("XDG_DATA_HOME", directory).env("XDG_CONFIG_HOME", directory).env("HOME", directory);
     command
