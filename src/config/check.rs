@@ -323,8 +323,8 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
 
 fn login(mut section: Section<'_, '_>) -> Login {
     Login {
-        failures_per_account: section.number("failures_per_account", 10, 1..=4095),
-        failures_per_address: section.number("failures_per_address", 100, 1..=4095),
+        failures_per_account: section.number("failures_per_account", 10, 1..=1_000_000),
+        failures_per_address: section.number("failures_per_address", 100, 1..=1_000_000),
         window: section.seconds("window_seconds", 15 * MINUTE, 1..=DAY),
         password_threads: section.number("password_threads", 2, 1..=256),
         password_queue: section.number("password_queue", 64, 1..=4096),

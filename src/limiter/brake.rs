@@ -20,8 +20,10 @@ const SLOTS: usize = 8;
 pub struct Pace {
     /// Failures before the first wait.
     pub free: u32,
-    /// After how long one failure is forgotten, in whole seconds, at least one.
+    /// After how long failures are forgotten, in whole seconds, at least one.
     pub forgets: Duration,
+    /// How many then, at least one.
+    pub at_a_time: u32,
     /// The longest wait, in whole seconds, at least one.
     pub longest: Duration,
 }
@@ -29,14 +31,17 @@ pub struct Pace {
 impl Pace {
     /// `limit` failures at once, and no more than `limit` a window for as long as somebody goes on.
     pub fn even(limit: u32, window: Duration) -> Self {
-        let step = (window / limit.max(1)).max(Duration::from_secs(1));
-        Self { free: limit.max(1), forgets: step, longest: step }
+        let limit = limit.max(1);
+        let step = (window / limit).max(Duration::from_secs(1));
+        // Of a limit above one a second, several are forgotten each second.
+        let a_second = u64::from(limit).div_ceil(window.as_secs().max(1));
+        Self { free: limit, forgets: step, at_a_time: u32::try_from(a_second).unwrap_or(limit), longest: step }
     }
 
     /// `limit` failures at once, and one a window for as long as somebody goes on.
     pub fn steep(limit: u32, window: Duration) -> Self {
         let window = window.max(Duration::from_secs(1));
-        Self { free: limit.max(1), forgets: window, longest: window }
+        Self { free: limit.max(1), forgets: window, at_a_time: 1, longest: window }
     }
 
     /// The wait after so many failures, seconds.
@@ -79,6 +84,7 @@ struct Slot {
     failures: u32,
     free: u32,
     forgets: u32,
+    at_a_time: u32,
 }
 
 impl Slot {
@@ -86,9 +92,10 @@ impl Slot {
     fn forget(&mut self, now: u64) {
         self.since = self.since.min(now);
         let forgets = u64::from(self.forgets.max(1));
-        let forgotten = (now - self.since) / forgets;
+        let times = (now - self.since) / forgets;
+        let forgotten = times.saturating_mul(u64::from(self.at_a_time.max(1)));
         self.failures = self.failures.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
-        self.since += forgotten * forgets;
+        self.since += times * forgets;
         if self.failures == 0 {
             self.since = now;
         }
@@ -164,6 +171,7 @@ impl Brake {
         }
         slot.free = pace.free;
         slot.forgets = u32::try_from(pace.forgets.as_secs()).unwrap_or(u32::MAX);
+        slot.at_a_time = pace.at_a_time;
         slot.failures = slot.failures.saturating_add(1).min(pace.most());
         let before = slot.next;
         slot.next = now.saturating_add(pace.wait(slot.failures));
@@ -250,6 +258,17 @@ mod tests {
             failures += u32::from(brake.take(&[(key, pace)], at(second)).is_ok());
         }
         assert!((1000..=1020).contains(&failures), "{failures}");
+    }
+
+    /// A limit above one a second: all of it is there again after a window, and no more.
+    #[test]
+    fn a_high_limit_is_forgotten_within_its_window_too() {
+        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(100_000, WINDOW));
+        let burst = |second| (0..200_000).take_while(|_| brake.take(&[(key, pace)], at(second)).is_ok()).count();
+        assert_eq!(burst(0), 100_000);
+        assert!((100..=120).contains(&burst(1)), "a second's share");
+        assert!((49_000..=52_000).contains(&burst(1 + 450)), "half of a window's");
+        assert!((99_000..=100_000).contains(&burst(1 + 450 + 900)));
     }
 
     #[test]
