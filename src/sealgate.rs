@@ -1,6 +1,7 @@
 //! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond putting them
 //! together and finding a client.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ambient::{Clock, Entropy, random};
@@ -151,7 +152,7 @@ impl Parts {
             upstreams: Arc::default(),
             limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
             brake: Arc::new(Brake::new(random(entropy.as_ref()))),
-            passwords: Arc::new(Passwords::new(&config.login).map_err(|error| line("password threads", &error))?),
+            passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
             pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
             metrics,
             audit: Arc::new(Trail::new(&config.audit)),
@@ -162,6 +163,12 @@ impl Parts {
             config: Arc::new(config),
         })
     }
+}
+
+fn no_thread(error: &io::Error) -> Vec<String> {
+    vec![format!(
+        "cannot start login.password_threads threads: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
+    )]
 }
 
 /// Compares the keys in the token with those that were announced, and lets the signer follow their times.

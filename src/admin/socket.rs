@@ -47,6 +47,18 @@ pub enum BindError {
     /// Something else stands there.
     #[error("admin.socket: {} exists and is not a socket; write another path", .0.display())]
     NotASocket(PathBuf),
+    /// No thread for asking whether another server has it.
+    #[error(
+        "admin.socket: no thread can be started to ask whether a server answers on {}: {error}; raise TasksMax= or \
+         LimitNPROC= of the unit (ulimit -u)",
+        path.display()
+    )]
+    NoThread {
+        /// The socket.
+        path: PathBuf,
+        /// The kernel's answer.
+        error: io::Error,
+    },
     /// The kernel refused.
     #[error("admin.socket: cannot listen on {}: {error}", path.display())]
     Kernel {
@@ -88,21 +100,22 @@ fn make_room(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(kernel(error)),
         Ok(found) if !found.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
-        Ok(_) if is_live(path).map_err(kernel)? => Err(BindError::InUse(path.to_owned())),
+        Ok(_) if is_live(path)? => Err(BindError::InUse(path.to_owned())),
         Ok(_) => fs::remove_file(path).map_err(kernel),
     }
 }
 
 /// Whether anybody listens on a socket. Connecting blocks while a listener's queue is full; then somebody does.
-fn is_live(path: &Path) -> io::Result<bool> {
+fn is_live(path: &Path) -> Result<bool, BindError> {
     let (tell, told) = mpsc::channel();
     let owned = path.to_owned();
     // The receiver may have given up.
-    thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))))?;
+    let asking = thread::Builder::new().spawn(move || drop(tell.send(StdStream::connect(owned))));
+    asking.map_err(|error| BindError::NoThread { path: path.to_owned(), error })?;
     match told.recv_timeout(CONNECT) {
         Ok(Ok(_)) | Err(_) => Ok(true),
         Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Ok(false),
-        Ok(Err(error)) => Err(error),
+        Ok(Err(error)) => Err(BindError::Kernel { path: path.to_owned(), error }),
     }
 }
 

@@ -44,8 +44,9 @@ static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
 pub fn start(log: &Log) -> Result<SetFilter, String> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
     let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let queue =
-        Queue::start(io::stderr(), CAPACITY).map_err(|error| format!("cannot start the log's thread: {error}"))?;
+    let queue = Queue::start(io::stderr(), CAPACITY).map_err(|error| {
+        format!("cannot start the log's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")
+    })?;
     let writer = LineWriter { queue: Arc::clone(&queue), prefixed: is_journal(io::stderr()) };
     let lines = tracing_subscriber::fmt().with_writer(writer).with_ansi(colours).with_env_filter(filter);
     let (started, set_filter): (_, SetFilter) = match log.format {

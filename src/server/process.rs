@@ -42,8 +42,7 @@ pub(super) fn allow_descriptors(max_connections: usize) {
 pub(super) async fn start_timer() -> Result<(), String> {
     let waited = tokio::spawn(pingora::time::sleep(Duration::from_millis(1))).await;
     waited.map_err(|_| {
-        "no thread can be started for the timers: raise the limit of tasks (TasksMax= of the unit, ulimit -u)"
-            .to_owned()
+        "no thread can be started for the timers: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)".to_owned()
     })
 }
 

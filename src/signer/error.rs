@@ -180,7 +180,7 @@ pub enum OpenError {
         reason: String,
     },
     /// The process could not start a thread.
-    #[error("cannot start a signer thread: {0}")]
+    #[error("cannot start a signer thread: {0}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")]
     Thread(String),
 }
 

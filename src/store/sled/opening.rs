@@ -107,7 +107,7 @@ pub enum OpenError {
     #[error("this build of sealgate does not sync its store to disk (sync_file_range is not its own); install another")]
     Barrier,
     /// The writer's thread did not start.
-    #[error("cannot start the store's thread: {error}")]
+    #[error("cannot start the store's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")]
     Thread {
         /// The kernel's answer.
         error: io::Error,
