@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::{ClientCommand, Command, Person, UserCommand};
 use crate::ambient::{Clock as _, SystemClock};
-use crate::gateway::{Asker, Explanation, explain};
+use crate::gateway::{Asker, Explanation, IdentityHeader, explain};
 use crate::protocol::claims::AccessTokenClaims;
 use crate::protocol::client::ClientId;
 use crate::protocol::foreign::{ForeignFault, Signed, claimed_issuer};
@@ -116,16 +116,34 @@ fn shown(person: Value) -> Result<User, Failure> {
 }
 
 fn print(told: &Explanation, output: &Output) -> Result<(), Failure> {
-    let Explanation { app, rule, forwarded, reason, claim } = told;
-    let object = json!({ "app": app, "rule": rule, "forwarded": forwarded, "reason": reason, "claim": claim });
+    let Explanation { app, rule, forwarded, reason, claim, headers } = told;
+    let identity: Vec<_> = headers.iter().map(member).collect();
+    let object = json!({
+        "app": app, "rule": rule, "forwarded": forwarded, "reason": reason, "claim": claim, "identity_headers": identity,
+    });
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         let decision = if *forwarded { "forwarded" } else { "refused" };
-        format!(
+        let mut text = format!(
             "app:       {}\nrule:      {}\ndecision:  {decision}\nreason:    {reason}\nclaim:     {}\n",
             or_none(app),
             or_none(rule),
             claim.unwrap_or("none")
-        )
+        );
+        text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
+        text
     })
+}
+
+fn member(header: &IdentityHeader) -> Value {
+    json!({ "name": header.name, "from": header.from, "sent": header.sent, "value": header.value })
+}
+
+fn line(header: &IdentityHeader) -> String {
+    let IdentityHeader { name, from, sent, value } = header;
+    match value {
+        Some(value) => format!("{name}: {value}  ({from})"),
+        None if *sent => format!("{name}: signed at each request  ({from})"),
+        None => format!("{name} is not sent: the person has none  ({from})"),
+    }
 }

@@ -196,6 +196,19 @@ pub enum IdentityValue {
     Groups,
 }
 
+impl IdentityValue {
+    /// Its word in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sub => "sub",
+            Self::Email => "email",
+            Self::Username => "username",
+            Self::Name => "name",
+            Self::Groups => "groups",
+        }
+    }
+}
+
 /// What becomes of a request's `Authorization` on its way to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authorization {

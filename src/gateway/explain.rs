@@ -3,18 +3,21 @@
 
 use std::sync::Arc;
 
+use http::header::{AUTHORIZATION, HeaderName};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
 use crate::bearer::Bearer;
-use crate::config::{Access, Config};
+use crate::config::{self, Access, Authorization, Config};
 use crate::gateway::cors::Cors;
+use crate::gateway::headers::{self, ASSERTION, Told};
 use crate::gateway::host_app;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::policy::{self, Refused, SignedIn, Visitor, Wish};
 use crate::gateway::resource;
 use crate::gateway::route::{Routes, Rule};
 use crate::gateway::wanted;
+use crate::gateway::who::Who;
 use crate::protocol::claims::AccessTokenClaims;
 use crate::protocol::client::ClientId;
 use crate::protocol::foreign::Foreign;
@@ -56,6 +59,21 @@ pub struct Explanation {
     pub reason: &'static str,
     /// The claim that decided.
     pub claim: Option<&'static str>,
+    /// What the application is told of who asks, where it gets the request.
+    pub headers: Vec<IdentityHeader>,
+}
+
+/// A header that tells an application who somebody is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityHeader {
+    /// Its name.
+    pub name: String,
+    /// Where its value comes from: what is known of a person, or `assertion`.
+    pub from: &'static str,
+    /// Whether it is sent: not where the person does not have such a thing.
+    pub sent: bool,
+    /// Its value, bytes beyond UTF-8 escaped; none where it is not sent, or is signed at each request.
+    pub value: Option<String>,
 }
 
 /// Explains what would become of this request. `url` is absolute; its path is taken byte for byte.
@@ -71,7 +89,14 @@ pub fn explain(
 ) -> Result<Explanation, &'static str> {
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| "the method is not one")?;
     let (host, target) = split(url).ok_or("the URL is not absolute: write such as https://wiki.example.com/path")?;
-    let mut told = Explanation { app: None, rule: None, forwarded: false, reason: "no_application", claim: None };
+    let mut told = Explanation {
+        app: None,
+        rule: None,
+        forwarded: false,
+        reason: "no_application",
+        claim: None,
+        headers: Vec::new(),
+    };
     let Some((index, app)) = host_app(&config.apps, host) else { return Ok(told) };
     told.app = Some(app.name.clone());
     let target =
@@ -109,7 +134,11 @@ pub fn explain(
     };
     let visitor = visitor(asker, now).ok_or("the token's client_id or scope cannot be read")?;
     match policy::decide(&wish, &visitor) {
-        Ok(_) => Ok(Explanation { forwarded: true, reason: "forwarded", ..told }),
+        Ok(_) => {
+            let who = visitor.who().filter(|_| rule.access != Access::Public);
+            let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
+            Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..told })
+        }
         // At the gate such a token is one of an unknown issuer, which is refused before any rule is looked at.
         Err(Refused::Unknown) if matches!(visitor, Visitor::Foreign(_)) => {
             Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..told })
@@ -147,6 +176,34 @@ fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
     })
 }
 
+fn identity_headers(who: Who<'_>, format: &config::Identity) -> Vec<IdentityHeader> {
+    // Whoever cannot be written is not let through, and not asked about here.
+    let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().into_iter().map(shown).collect();
+    let mut asserted = |name: &HeaderName| {
+        headers.push(IdentityHeader { name: name.to_string(), from: "assertion", sent: true, value: None });
+    };
+    if format.assertion {
+        asserted(&ASSERTION);
+    }
+    if format.authorization == Authorization::Replace {
+        asserted(&AUTHORIZATION);
+    }
+    headers
+}
+
+fn shown(told: Told) -> IdentityHeader {
+    let text = |value: &HeaderValue| match std::str::from_utf8(value.as_bytes()) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value.as_bytes().escape_ascii().to_string(),
+    };
+    IdentityHeader {
+        name: told.name.to_string(),
+        from: told.from.as_str(),
+        sent: told.value.is_some(),
+        value: told.value.as_ref().map(text),
+    }
+}
+
 /// A rule as an operator would say it.
 fn in_words(rule: &Rule) -> String {
     let access = match rule.access {
@@ -165,7 +222,7 @@ fn in_words(rule: &Rule) -> String {
     add("audience", rule.audience.as_slice());
     add("scopes", &rule.scopes);
     add("groups", &rule.groups);
-    add("users", &rule.users.iter().map(crate::config::Person::text).collect::<Vec<_>>());
+    add("users", &rule.users.iter().map(config::Person::text).collect::<Vec<_>>());
     add("acr", &rule.acr);
     add("max_age_seconds", &rule.max_age.map(|most| most.as_secs().to_string()).into_iter().collect::<Vec<_>>());
     words

@@ -74,15 +74,11 @@ impl Identity {
     /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
     /// person may do.
     pub(super) fn of(who: Who<'_>, format: &Arc<config::Identity>) -> Result<Self, Unwritable> {
-        let mut headers = Vec::with_capacity(format.headers.len() + 2);
-        for (name, value) in &format.headers {
-            let value = value_of(who, *value, format)?;
-            // No encoding leaves controls, and all else every header may have.
-            if let Some(value) = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty()) {
-                headers.push((name.clone(), value));
-            }
-        }
-        Ok(Self { headers, ..Self::nobody(format) })
+        let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
+        // Room for what an assertion adds.
+        let mut all = Vec::with_capacity(format.headers.len() + 2);
+        all.extend(headers);
+        Ok(Self { headers: all, ..Self::nobody(format) })
     }
 
     /// The same, known by a token that came with the request.
@@ -116,20 +112,53 @@ impl Identity {
     }
 }
 
-/// What a header says of somebody; nothing where they do not have it, or the encoding lacks a letter of what they are known by.
-fn value_of(who: Who<'_>, value: IdentityValue, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {
+/// One header about somebody.
+pub(super) struct Told {
+    pub(super) name: HeaderName,
+    /// Where its value comes from: not always what the file names, for not everybody has a username.
+    pub(super) from: IdentityValue,
+    /// None where they do not have it: then there is no such header.
+    pub(super) value: Option<HeaderValue>,
+}
+
+/// The headers about somebody, in the file's order.
+///
+/// # Errors
+/// [`Unwritable`].
+pub(super) fn told(who: Who<'_>, format: &config::Identity) -> Result<Vec<Told>, Unwritable> {
+    let one = |(name, wanted): &(HeaderName, IdentityValue)| {
+        let (from, value) = value_of(who, *wanted, format)?;
+        // No encoding leaves controls, and all else every header may have.
+        let value = HeaderValue::from_bytes(&value).ok().filter(|value| !value.is_empty());
+        Ok(Told { name: name.clone(), from, value })
+    };
+    format.headers.iter().map(one).collect()
+}
+
+/// What a header says of somebody, and where that comes from; nothing where they do not have it, or the encoding lacks a
+/// letter of what they are known by.
+fn value_of(
+    who: Who<'_>,
+    wanted: IdentityValue,
+    format: &config::Identity,
+) -> Result<(IdentityValue, Vec<u8>), Unwritable> {
     let address = || who.email().and_then(|(email, _)| written(email, format.names, None));
-    Ok(match value {
+    let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),
         // An address has an @ in it and the name of another issuer's person a colon: no username has.
         IdentityValue::Username => {
             let username = who.username().and_then(|username| written(username, format.names, None));
-            username.or_else(address).or_else(|| written(&who.name(), format.names, None)).unwrap_or_default()
+            return Ok(match (username, address()) {
+                (Some(username), _) => (IdentityValue::Username, username),
+                (None, Some(address)) => (IdentityValue::Email, address),
+                (None, None) => (IdentityValue::Sub, written(&who.name(), format.names, None).unwrap_or_default()),
+            });
         }
         IdentityValue::Name => written(who.full_name(), format.names, Some(b'?')).unwrap_or_default(),
         IdentityValue::Groups => groups_of(who, format)?,
-    })
+    };
+    Ok((wanted, value))
 }
 
 fn groups_of(who: Who<'_>, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {

@@ -43,7 +43,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Response, StatusCode};
 
 pub use cors::AnswerRewrite;
-pub use explain::{Asker, Explanation, explain};
+pub use explain::{Asker, Explanation, IdentityHeader, explain};
 pub use headers::Rewrite;
 pub use policy::Permit;
 

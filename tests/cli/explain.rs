@@ -43,7 +43,7 @@ fn a_request_is_judged_without_a_server_or_a_store() {
     let url = "http://wiki.localhost:8080/staff/rota?x";
     let expected = json!({
         "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
-        "forwarded": false, "reason": "unauthenticated", "claim": null,
+        "forwarded": false, "reason": "unauthenticated", "claim": null, "identity_headers": [],
     });
     assert_eq!(told(&site, &["--url", url]), expected);
     assert!(!site.store_directory().exists());
@@ -73,6 +73,67 @@ fn a_person_is_looked_up_and_the_claim_that_decides_is_named() {
     let text = site.run(&["explain", "--user", "ben@example.test", "--url", "http://wiki.localhost/staff/"], "");
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("decision:  refused\nreason:    group\nclaim:     groups\n"), "{text}");
+}
+
+#[test]
+fn what_the_application_is_told_of_a_person_and_whence() {
+    let site = Site::new();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let told_of = r#"
+        [[app]]
+        name = "wiki"
+        host = "wiki.localhost"
+        upstreams = ["http://127.0.0.1:8081"]
+        identity_headers = { Remote-User = "username", X-Id = "sub", X-Name = "name", X-Teams = "groups" }
+        names = "NAMES"
+        assertion = true
+        authorization = "replace"
+        [[app.route]]
+        path = "/"
+        access = "signed_in"
+        [[app.route]]
+        path = "/open/"
+        access = "public"
+    "#;
+    let names = |names: &str| fs::write(site.config(), format!("{text}{}", told_of.replace("NAMES", names))).unwrap();
+    names("utf8");
+    let arguments = ["user", "add", "--email", "anna@example.test", "--name", "Ayşe", "--password-stdin"];
+    let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
+    let arguments = ["--url", "http://wiki.localhost/", "--user", "anna@example.test"];
+    let header = |name: &str, from: &str, sent: bool, value: Option<&str>| json!({ "name": name, "from": from, "sent": sent, "value": value });
+    let expected = |user: Value, name: &str, groups: Value| {
+        let signed = ["x-sealgate-assertion", "authorization"].map(|name| header(name, "assertion", true, None));
+        let [assertion, authorization] = signed;
+        json!([
+            user,
+            header("x-id", "sub", true, Some(&sub)),
+            header("x-name", "name", true, Some(name)),
+            groups,
+            assertion,
+            authorization
+        ])
+    };
+    let without = header("x-teams", "groups", false, None);
+    let address = header("remote-user", "email", true, Some("anna@example.test"));
+    assert_eq!(told(&site, &arguments)["identity_headers"], expected(address, "Ayşe", without));
+    site.text(&["user", "set", "anna@example.test", "--username", "anna", "--group", "staff"]);
+    names("iso-8859-9");
+    let username = header("remote-user", "username", true, Some("anna"));
+    let groups = header("x-teams", "groups", true, Some("staff"));
+    assert_eq!(told(&site, &arguments)["identity_headers"], expected(username, "Ay\\xfee", groups));
+    let text = site.text(&[&["explain"][..], &arguments].concat());
+    for line in [
+        "header:    remote-user: anna  (username)\n",
+        "header:    x-teams: staff  (groups)\n",
+        "header:    x-sealgate-assertion: signed at each request  (assertion)\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    // On a public path nobody is told, and whoever is refused is told of nobody either.
+    let open = ["--url", "http://wiki.localhost/open/", "--user", "anna@example.test"];
+    for arguments in [&open[..], &["--url", "http://wiki.localhost/"]] {
+        assert_eq!(told(&site, arguments)["identity_headers"], json!([]), "{arguments:?}");
+    }
 }
 
 #[test]
