@@ -44,6 +44,8 @@ pub enum Command {
     Grant(GrantCommand),
     /// About what people allowed clients.
     Consent(ConsentCommand),
+    /// About application passwords.
+    AppPassword(AppPasswordCommand),
     /// A page of the audit trail.
     Audit(Box<AuditCommand>),
 }
@@ -252,6 +254,21 @@ pub enum ConsentCommand {
         person: Person,
         /// For which client.
         client: ClientId,
+    },
+}
+
+/// A command about a person's application passwords.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AppPasswordCommand {
+    /// All that they have.
+    List(Person),
+    /// Revokes one.
+    Revoke {
+        /// Whose.
+        person: Person,
+        /// Which.
+        id: String,
     },
 }
 

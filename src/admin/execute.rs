@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::command::Command;
 use super::hashing::HashPassword;
 use super::keys::KeyHolder;
-use super::{audit, clients, consents, grants, keys, sessions, users, view};
+use super::{app_passwords, audit, clients, consents, grants, keys, sessions, users, view};
 use crate::ambient::{Clock, Entropy};
 use crate::audit::Trail;
 use crate::password::PasswordError;
@@ -147,6 +147,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Key(command) => keys::execute(directory, command).await,
         Command::Grant(command) => grants::execute(directory, command).await,
         Command::Consent(command) => consents::execute(directory, command).await,
+        Command::AppPassword(command) => app_passwords::execute(directory, command).await,
         Command::Audit(command) => audit::execute(directory, command).await,
     }
 }

@@ -3,6 +3,7 @@
 //! It knows nothing of argument parsing, of the PKCS#11 token or of HTTP.
 
 mod answer;
+mod app_passwords;
 mod audit;
 pub mod audit_file;
 mod client_settings;

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
+use crate::protocol::app_password::AppPassword;
 use crate::protocol::client::Client;
 use crate::protocol::consent::Consent;
 use crate::protocol::grant::Grant;
@@ -129,6 +130,16 @@ pub(super) fn consent(consent: &Consent) -> Answer {
         "client_id": consent.client,
         "scope": consent.scope,
         "given_at": consent.at,
+    }))
+}
+
+pub(super) fn app_password(password: &AppPassword) -> Answer {
+    object(json!({
+        "id": password.id(),
+        "app": password.app,
+        "name": password.name,
+        "created_at": password.created_at,
+        "last_used_at": password.last_used_at,
     }))
 }
 

@@ -3,6 +3,7 @@
 //! [`crate::signer`].
 
 mod access;
+mod app_password;
 mod arguments;
 mod audit;
 mod backup;
@@ -60,8 +61,8 @@ The first steps, with a configuration file of your own:
       --redirect-uri https://wiki.example.com/callback
   sealgate serve  --config sealgate.toml
 
-The commands about users, clients, sessions, grants, consents, the audit trail and keys' times go through the admin socket while a server runs, and work on the store
-itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage, 3 not proven. Errors go to standard error.";
+The commands about users, clients, sessions, grants, consents, application passwords, the audit trail and keys' times go
+through the admin socket while a server runs, and work on the store itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage, 3 not proven. Errors go to standard error.";
 
 #[derive(Debug, Subcommand)]
 enum Noun {
@@ -70,7 +71,7 @@ enum Noun {
     /// Tell what a start would refuse: every fault of the configuration file and the files that it names, of the keys in the
     /// token (the PIN is tried once), and of the keys' times in the store. Whether ports are free is not looked at
     Check(check::CheckArguments),
-    /// Tell which application, which rule and which claim decide on a request
+    /// Tell which application, which rule and which claim decide on a request, and what the application is told of who asks
     Explain(explain::ExplainArguments),
     /// Ask the running server whether it works
     Status,
@@ -92,6 +93,9 @@ enum Noun {
     /// Consents: what people allowed clients
     #[command(subcommand)]
     Consent(consent::Verb),
+    /// Application passwords: what people made on their account page for programs that can only do HTTP Basic
+    #[command(subcommand)]
+    AppPassword(app_password::Verb),
     /// Show the audit trail, the newest event first
     Audit(audit::Arguments),
     /// Copy the store to a new directory, while a server runs or not; every record of the copy is compared
@@ -145,6 +149,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Grant(verb) => grant::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Consent(verb) => consent::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::AppPassword(verb) => app_password::run(verb, &mut Access::open(read(&file)?)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(load_or_read(&file)?)?, &output),

@@ -1,10 +1,12 @@
 //! Open streams of the real program end within a second of the command that takes access away.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use reqwest::RequestBuilder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -57,9 +59,16 @@ fn instance() -> Instance {
 }
 
 pub(crate) async fn websocket(instance: &Instance, browser: &Browser) -> reqwest::Upgraded {
+    handshaken(upgrade(instance, browser)).await
+}
+
+fn upgrade(instance: &Instance, browser: &Browser) -> RequestBuilder {
     let request = browser.client().get(instance.app_url("/ws")).header("Connection", "Upgrade");
     let request = request.header("Upgrade", "websocket").header("Origin", instance.app_url("").as_str());
-    let request = request.header("Sec-WebSocket-Version", "13").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    request.header("Sec-WebSocket-Version", "13").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+}
+
+async fn handshaken(request: RequestBuilder) -> reqwest::Upgraded {
     let answer = request.send().await.unwrap();
     assert_eq!(answer.status(), 101);
     let mut socket = answer.upgrade().await.unwrap();
@@ -68,7 +77,7 @@ pub(crate) async fn websocket(instance: &Instance, browser: &Browser) -> reqwest
     socket
 }
 
-async fn events(request: reqwest::RequestBuilder) -> reqwest::Response {
+async fn events(request: RequestBuilder) -> reqwest::Response {
     let mut answer = request.send().await.unwrap();
     assert_eq!(answer.status(), 200);
     assert!(answer.chunk().await.unwrap().is_some());
@@ -118,6 +127,70 @@ async fn the_streams_of_a_browser_that_signs_out_end() {
     let page = browser.open(&instance.url("/oauth/logout")).await;
     browser.submit(&page, &[]).await;
     timeout(SOON, closes(socket)).await.unwrap();
+}
+
+/// Sends a form of Anna's account page of application passwords; the page that answers.
+async fn on_account_page(browser: &Browser, instance: &Instance, fields: &[(&str, &str)]) -> String {
+    let url = instance.url("/account/app-passwords");
+    let page = browser.go(&url).await;
+    let token = page.hidden_fields().swap_remove(0).1;
+    let fields = [&[("csrf", token.as_str())], fields].concat();
+    let answer = browser.client().post(&url).form(&fields).send().await.unwrap();
+    assert!(answer.status().as_u16() < 400, "{answer:?}");
+    answer.text().await.unwrap()
+}
+
+/// A new application password of Anna's.
+async fn app_password(browser: &Browser, instance: &Instance, name: &str) -> String {
+    let page = on_account_page(browser, instance, &[("app", "legacy"), ("name", name)]).await;
+    let (_, rest) = page.split_once("id=\"new-app-password\">").expect("a new one is shown");
+    rest.split('<').next().unwrap().to_owned()
+}
+
+/// Opens both kinds of stream with an application password and one with another, has the first revoked, and sees that its
+/// streams end within a second and the other goes on.
+async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &str)) {
+    let mut instance = instance();
+    let text = fs::read_to_string(instance.config()).unwrap();
+    fs::write(instance.config(), format!("{text}\nbasic = true\n")).unwrap();
+    instance.start();
+    let browser = Browser::new(&instance);
+    let other = app_password(&browser, &instance, "stays").await;
+    let revoked = app_password(&browser, &instance, "goes").await;
+    let listed = instance.json(&["app-password", "list", "anna@example.test"]);
+    let rows = listed["app_passwords"].as_array().unwrap();
+    let id = rows.iter().find(|row| row["name"] == "goes").unwrap()["id"].as_str().unwrap().to_owned();
+    // Another client, without the browser's cookies.
+    let program = Browser::new(&instance);
+    let open = |request: RequestBuilder, password: &str| request.basic_auth("anna@example.test", Some(password));
+    let mut stays = events(open(program.client().get(instance.app_url("/events")), &other)).await;
+    let goes = events(open(program.client().get(instance.app_url("/events")), &revoked)).await;
+    let socket = handshaken(open(upgrade(&instance, &program), &revoked)).await;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    revoke(&instance, &browser, &id).await;
+    timeout(SOON, async { tokio::join!(closes(socket), ends(goes)) }).await.unwrap();
+    let again = open(program.client().get(instance.app_url("/events")), &revoked).send().await.unwrap();
+    assert_eq!(again.status(), 401);
+    for _ in 0..5 {
+        assert!(stays.chunk().await.unwrap().is_some(), "another password's stream goes on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_streams_of_an_application_password_that_an_operator_revokes_end() {
+    both_end_when_revoked(async |instance, _, id| {
+        let revoke = ["app-password", "revoke", "anna@example.test", "--id", id];
+        tokio::task::block_in_place(|| drop(instance.run(&revoke)));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_streams_of_an_application_password_that_its_owner_revokes_end() {
+    both_end_when_revoked(async |instance, browser, id| {
+        on_account_page(browser, instance, &[("revoke", id)]).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

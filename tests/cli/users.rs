@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use sealgate::config::Login;
 use sealgate::password::{Line, Passwords};
-use sealgate::protocol::user::Email;
+use sealgate::protocol::app_password::AppPassword;
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, Subject};
+use sealgate::store::AppPasswordAdded;
 use serde_json::json;
 
 use crate::site::{OTHER_PASSWORD, PASSWORD, Site, names, stderr};
@@ -55,6 +58,42 @@ fn a_person_is_added_with_everything_that_is_known() {
 fn adding_prints_the_sub_alone_for_scripts() {
     let site = Site::new();
     assert_eq!(site.add_user("anna@example.test").len(), SUB_LENGTH);
+}
+
+/// A new application password of this person for the application `git`; its id.
+async fn app_password(site: &Site, sub: &str, name: &str) -> String {
+    let random = sealgate::ambient::random(&sealgate::ambient::OsEntropy);
+    let (password, _) = AppPassword::new("git", name, &random, UnixTime::from_seconds(1_700_000_000));
+    let added = site.store().await.add_app_password(Subject::parse(sub).unwrap(), &password).await.unwrap();
+    assert_eq!(added, AppPasswordAdded::Yes);
+    password.id()
+}
+
+#[tokio::test]
+async fn application_passwords_are_listed_and_revoked_one_by_one() {
+    let site = Site::new();
+    let (anna, ben) = (site.add_user("anna@example.test"), site.add_user("ben@example.test"));
+    assert_eq!(site.json(&["app-password", "list", "anna@example.test"]), json!({ "app_passwords": [] }));
+    let laptop = app_password(&site, &anna, "laptop").await;
+    let phone = app_password(&site, &anna, "phone").await;
+    let of_ben = app_password(&site, &ben, "laptop").await;
+    let row = |id: &str, name: &str| json!({ "id": id, "app": "git", "name": name, "created_at": 1_700_000_000, "last_used_at": null });
+    let listed = |whom: &str| site.json(&["app-password", "list", whom])["app_passwords"].clone();
+    assert_eq!(listed(&anna), json!([row(&laptop, "laptop"), row(&phone, "phone")]));
+    let table = site.text(&["app-password", "list", "anna@example.test"]);
+    assert!(table.starts_with("ID ") && table.contains("2023-11-14T22:13:20Z"), "{table}");
+    // Of somebody else it is none.
+    let errors = site.errors(&["app-password", "revoke", "anna@example.test", "--id", &of_ben], "");
+    assert_eq!(errors, [format!("anna@example.test has no application password with the id {of_ben}")]);
+    let revoked = site.json(&["app-password", "revoke", "anna@example.test", "--id", &laptop]);
+    assert_eq!(revoked, json!({ "sub": anna, "id": laptop, "app": "git", "name": "laptop", "revoked": true }));
+    assert_eq!((listed(&anna), listed(&ben)), (json!([row(&phone, "phone")]), json!([row(&of_ben, "laptop")])));
+    assert_eq!(site.errors(&["app-password", "revoke", "anna@example.test", "--id", &laptop], "").len(), 1);
+    let trail = site.json(&["audit", "--kind", "app_password_revoked"]);
+    let events: Vec<_> = trail["events"].as_array().unwrap().iter().collect();
+    assert_eq!(events.len(), 1, "{trail}");
+    let told = ["actor", "sub", "app", "detail"].map(|name| events[0][name].as_str().unwrap().to_owned());
+    assert_eq!(told, ["operator".to_owned(), anna, "git".to_owned(), laptop]);
 }
 
 #[test]
