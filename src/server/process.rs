@@ -67,7 +67,14 @@ pub fn log_panics() {
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
         let place = panic.location().map(ToString::to_string);
         let thread = std::thread::current();
-        tracing::error!(place, thread = thread.name(), "panic: {text}");
+        // What libraries say where they find no thread: EAGAIN of the system's.
+        let no_thread = text.contains("(os error 11)") || text.contains("code: 11,");
+        let hint = if no_thread {
+            "; no thread can be started: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
+        } else {
+            ""
+        };
+        tracing::error!(place, thread = thread.name(), "panic: {text}{hint}");
         if thread.name() == Some("main") {
             log::fail(EXIT_PANIC, format_args!("the program cannot go on after a panic of its main thread"));
         }
