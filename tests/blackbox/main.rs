@@ -22,6 +22,7 @@ mod flow;
 mod forward_auth;
 mod front;
 mod gate;
+mod icons;
 mod kept_form;
 mod keys;
 mod lasting;
