@@ -15,6 +15,8 @@ mod browser;
 mod corp;
 #[path = "gateway/cors.rs"]
 mod cors;
+#[path = "gateway/destination.rs"]
+mod destination;
 #[path = "support/foreign.rs"]
 mod foreign;
 #[path = "gateway/foreign_keys.rs"]

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use crate::bearer::Bearer;
 use crate::config::{self, Access, Authorization, Config};
 use crate::gateway::cors::Cors;
+use crate::gateway::destination::Destination;
 use crate::gateway::headers::{self, ASSERTION, Told};
 use crate::gateway::host_app;
 use crate::gateway::path::CanonicalPath;
@@ -128,6 +129,7 @@ pub fn explain(
         app,
         issuer: config.issuer.as_str(),
         rule,
+        destination: Destination::None,
         path_and_query: &target,
         cors: Cors::of(rule, &HeaderMap::new()),
         now,

@@ -11,6 +11,7 @@ mod browser_login;
 mod characters;
 mod cors;
 mod credential;
+mod destination;
 mod encoding;
 mod explain;
 mod foreign_token;
@@ -233,12 +234,18 @@ impl Gateway {
             return ("preflight", Err(answer));
         }
         let Some(rule) = place.rule(visit.head.method.as_str()) else { return refused(refuse_method(visit, place)) };
+        let destination = match destination::destination(&visit.head.headers, visit.head.method.as_str(), &gate.routes)
+        {
+            Ok(destination) => destination,
+            Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
+        };
         let cors = Cors::of(rule, &visit.head.headers);
         let wish = Wish {
             index,
             app: &gate.app,
             issuer: visit.sealgate.config.issuer.as_str(),
             rule,
+            destination,
             path_and_query: target,
             cors: cors.clone(),
             now: visit.now,

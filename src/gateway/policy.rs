@@ -17,6 +17,7 @@ pub use permit::Permit;
 use crate::bearer::Bearer;
 use crate::config::{Access, App};
 use crate::gateway::cors::Cors;
+use crate::gateway::destination::Destination;
 use crate::gateway::headers::{Identity, Unwritable};
 use crate::gateway::route::Rule;
 use crate::gateway::who::Who;
@@ -110,6 +111,8 @@ pub(super) enum Refused<'r> {
     TooOld(Duration),
     /// The person's groups cannot be written into a header.
     Groups(Unwritable),
+    /// The rule of the destination does not let the request through.
+    Destination,
 }
 
 impl Refused<'_> {
@@ -126,13 +129,14 @@ impl Refused<'_> {
             Self::TooOld(_) => "max_age",
             Self::Groups(Unwritable::TooLong) => "too_many_groups",
             Self::Groups(Unwritable::Letters) => "unwritable_group",
+            Self::Destination => "destination",
         }
     }
 
     /// The claim that decided, as tokens name it; none where there was none to look at.
     pub(super) const fn claim(self) -> Option<&'static str> {
         match self {
-            Self::Unknown => None,
+            Self::Unknown | Self::Destination => None,
             Self::Audience => Some("aud"),
             Self::Client => Some("client_id"),
             Self::Scope(_) => Some("scope"),
@@ -145,6 +149,7 @@ impl Refused<'_> {
 }
 
 /// What is asked for.
+#[derive(Clone)]
 pub(super) struct Wish<'a> {
     /// The application, an index into the configured ones.
     pub index: usize,
@@ -154,6 +159,8 @@ pub(super) struct Wish<'a> {
     pub issuer: &'a str,
     /// The rule that the path and the method fall under.
     pub rule: &'a Rule,
+    /// The second path that the request names, if it does.
+    pub destination: Destination<'a>,
     /// The target that the rule was found for.
     pub path_and_query: &'a PathAndQuery,
     /// What the answer says to pages of other origins.
@@ -167,6 +174,18 @@ pub(super) struct Wish<'a> {
 /// # Errors
 /// Why not.
 pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
+    let permit = decide_on_path(wish, visitor)?;
+    match wish.destination {
+        Destination::None => Ok(permit),
+        Destination::Closed => Err(Refused::Destination),
+        Destination::Ruled(rule) => {
+            let there = Wish { rule, destination: Destination::None, ..wish.clone() };
+            decide_on_path(&there, visitor).map(|_| permit).map_err(|_| Refused::Destination)
+        }
+    }
+}
+
+fn decide_on_path<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
     let (rule, format) = (wish.rule, &wish.app.identity);
     let (who, at, acr) = match (rule.access, visitor) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
@@ -359,7 +378,16 @@ mod tests {
         let target = head.uri.path_and_query().unwrap();
         let app = app();
         let (issuer, cors) = ("https://id.test", Cors::default());
-        let wish = Wish { index: 3, app: &app, issuer, rule, path_and_query: target, cors, now: TIME };
+        let wish = Wish {
+            index: 3,
+            app: &app,
+            issuer,
+            rule,
+            destination: Destination::None,
+            path_and_query: target,
+            cors,
+            now: TIME,
+        };
         let permit = decide(&wish, visitor).map_err(|refused| refused.as_str().to_owned())?;
         assert_eq!(permit.app(), 3);
         let rewrite = permit.rewrite(&head);
@@ -418,7 +446,16 @@ mod tests {
             let rule = Rule { allow_get_body, ..rule(Access::Public, &[], &[]) };
             let (app, target) = (app(), PathAndQuery::from_static("/"));
             let (issuer, cors) = ("https://id.test", Cors::default());
-            let wish = Wish { index: 0, app: &app, issuer, rule: &rule, path_and_query: &target, cors, now: TIME };
+            let wish = Wish {
+                index: 0,
+                app: &app,
+                issuer,
+                rule: &rule,
+                destination: Destination::None,
+                path_and_query: &target,
+                cors,
+                now: TIME,
+            };
             decide(&wish, &Visitor::Nobody).unwrap().allows_get_body()
         };
         assert!(allowed(true) && !allowed(false));

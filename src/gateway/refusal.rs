@@ -122,6 +122,12 @@ pub(super) async fn refuse(
             visit.challenge(Some(rule), Some(&refusal))
         }
         (Refused::Group | Refused::User, Some(who)) => visit.forbidden(who),
+        // A sign-in of another kind would not help: the request as a whole is not allowed.
+        (Refused::Destination, _) => {
+            let refusal =
+                Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not let this request through.");
+            Answer::error(StatusCode::FORBIDDEN, &refusal)
+        }
         (Refused::Groups(unwritable), Some(who)) => {
             let what = match unwritable {
                 Unwritable::TooLong => "the person's groups do not fit into a header; take them out of some",
