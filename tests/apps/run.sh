@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Applications that we did not write, behind the gate with their presets: DokuWiki of this Debian, JupyterLab and Radicale. A
-# person signs in, each calls them by their name, and is attacked: forged headers, and paths that it reads in another way.
+# person signs in, each calls them by their name, and is attacked: forged headers, and paths that it reads in another way. And
+# files of WsgiDAV, which a program (cadaver of this Debian) keeps with an application password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
-tests/clients/need.sh node curl softhsm2-util php apt-get dpkg
+tests/clients/need.sh node curl softhsm2-util php apt-get dpkg cadaver
 
 . tests/support/provider.sh
 cargo build --locked --quiet --bin sealgate
@@ -29,7 +30,7 @@ if [ ! -e "$debian/complete" ]; then
 fi
 
 begin apps
-read -r port admin wiki lab calendar < <(node tests/support/free_ports.mjs 5)
+read -r port admin wiki lab calendar files < <(node tests/support/free_ports.mjs 6)
 configure "$port" "$admin" <<END
 [[app]]
 name = "wiki"
@@ -65,6 +66,21 @@ preset = "radicale"
 [[app.route]]
 path = "/"
 access = "signed_in"
+
+[[app]]
+name = "files"
+host = "files.localhost"
+upstreams = ["http://127.0.0.1:$files"]
+identity_headers = { Remote-User = "username" }
+[[app.route]]
+path = "/"
+access = "signed_in"
+basic = true
+[[app.route]]
+path = "/private/"
+access = "signed_in"
+groups = ["owners"]
+basic = true
 END
 
 # DokuWiki: a copy of the packages' files, with its settings and pages in places of its own.
@@ -113,13 +129,27 @@ pids+=($!)
     --rights-type=owner_only --storage-filesystem-folder="$work/collections" >"$work/calendar.log" 2>&1 &
 pids+=($!)
 
+mkdir -p "$work/files/private" "$work/program"
+echo "for owners" >"$work/files/private/secret.txt"
+cat >"$work/wsgidav.yaml" <<END
+host: 127.0.0.1
+port: $files
+provider_mapping: { "/": "$work/files" }
+# The gate has asked who it is.
+simple_dc: { user_mapping: { "*": true } }
+http_authenticator: { trusted_auth_header: HTTP_REMOTE_USER }
+END
+"$venv/bin/wsgidav" --config="$work/wsgidav.yaml" --server=cheroot >"$work/files.log" 2>&1 &
+pids+=($!)
+
 sealgate key generate >/dev/null
 export EMAIL=anna@example.test USERNAME=anna PASSWORD="correct horse battery staple" NAME="Anna Şahin"
 sealgate user add --email "$EMAIL" --username "$USERNAME" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
 serve
 export PORT="$port" WIKI="http://127.0.0.1:$wiki" LAB="http://127.0.0.1:$lab" CALENDAR="http://127.0.0.1:$calendar"
+export FILES="http://127.0.0.1:$files" FILES_ROOT="$work/files" PROGRAM_HOME="$work/program"
 timeout --kill-after 10 180 node tests/apps/test.mjs || {
     echo "tests/apps failed (exit code $?; 124 means that it took too long)"
-    for log in wiki lab calendar; do echo "--- log of $log"; tail -n 20 "$work/$log.log"; done
+    for log in wiki lab calendar files; do echo "--- log of $log"; tail -n 20 "$work/$log.log"; done
     exit 1
 }

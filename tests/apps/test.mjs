@@ -1,10 +1,12 @@
 // What each application calls the person who has signed in, and what becomes of attacks.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { Browser, listening } from "../clients/browser.mjs";
 
-const { PORT, EMAIL, USERNAME, NAME, WIKI, LAB, CALENDAR } = process.env;
+const { PORT, EMAIL, USERNAME, NAME, WIKI, LAB, CALENDAR, FILES, FILES_ROOT, PROGRAM_HOME } = process.env;
 // Every name is this machine.
 const here = (_, options, found) => (options.all ? found(null, [{ address: "127.0.0.1", family: 4 }]) : found(null, "127.0.0.1", 4));
 http.globalAgent.options.lookup = here;
@@ -128,6 +130,55 @@ async function radicale() {
   console.log("ok Radicale: nobody enters as ceo");
 }
 
+/// A program that can only do HTTP Basic, with an application password that its owner makes and revokes.
+async function webdav() {
+  await eventually("WsgiDAV", FILES);
+  await signedIn("files", "/");
+  const page = `http://localhost:${PORT}/account/app-passwords`;
+  const account = async (fields) => {
+    const opened = await browser.pass(page);
+    const csrf = /name="csrf" value="([^"]*)"/.exec(opened.html)[1];
+    const headers = { cookie: browser.cookies("localhost"), "content-type": "application/x-www-form-urlencoded" };
+    const answer = await ask(`http://localhost:${PORT}`, "/account/app-passwords", { method: "POST", headers, body: String(new URLSearchParams({ csrf, ...fields })) });
+    assert.ok(answer.status < 400, answer.text);
+    return answer.text;
+  };
+  const password = /id="new-app-password">([^<]*)</.exec(await account({ app: "files", name: "cadaver" }))[1];
+  writeFileSync(`${PROGRAM_HOME}/.netrc`, `machine files.localhost login ${USERNAME} password ${password}\n`, { mode: 0o600 });
+  writeFileSync(`${PROGRAM_HOME}/note.txt`, "kept by a program\n");
+  const cadaver = (...commands) =>
+    // Where names below localhost are not looked up, the gate can be asked as a proxy is: the whole address in the request line.
+    execFileSync("cadaver", [`--proxy=127.0.0.1:${PORT}`, `${site("files")}/`], { cwd: PROGRAM_HOME, env: { ...process.env, HOME: PROGRAM_HOME, TERM: "dumb" }, input: [...commands, "quit", ""].join("\n"), encoding: "utf8", timeout: 30_000 });
+
+  const told = cadaver("mkcol work", "put note.txt work/note.txt", "copy work/note.txt work/copy.txt", "move work/note.txt work/moved.txt", "ls work", "get work/copy.txt back.txt");
+  assert.match(told, /Listing collection `\/work\/': succeeded\.[^]*copy\.txt[^]*moved\.txt/, told);
+  assert.equal(readFileSync(`${PROGRAM_HOME}/back.txt`, "utf8"), "kept by a program\n");
+  assert.ok(existsSync(`${FILES_ROOT}/work/moved.txt`) && !existsSync(`${FILES_ROOT}/work/note.txt`), told);
+  console.log("ok WsgiDAV: cadaver makes, puts, copies, moves, lists and gets with an application password");
+
+  // The rule for a part holds for where something is copied to, too: the application itself writes there.
+  const basic = `Basic ${Buffer.from(`${USERNAME}:${password}`).toString("base64")}`;
+  const copy = (origin, headers) => ask(origin, "/work/copy.txt", { method: "COPY", headers: { destination: `${new URL(origin).origin}/private/mine.txt`, ...headers } });
+  const direct = await copy(FILES, { "Remote-User": USERNAME });
+  assert.equal(direct.status, 201, `${direct.status} ${direct.text}`);
+  assert.ok(existsSync(`${FILES_ROOT}/private/mine.txt`));
+  assert.equal((await ask(site("files"), "/private/secret.txt", { headers: { authorization: basic } })).status, 403);
+  assert.match(cadaver("copy work/copy.txt private/over.txt"), /403/);
+  assert.match(cadaver("move work/copy.txt private/over.txt"), /403/);
+  assert.ok(!existsSync(`${FILES_ROOT}/private/over.txt`));
+  // The person's own password, and none.
+  for (const authorization of [`Basic ${Buffer.from(`${USERNAME}:${process.env.PASSWORD}`).toString("base64")}`, undefined]) {
+    const answer = await ask(site("files"), "/", { method: "PROPFIND", headers: authorization ? { authorization } : {} });
+    assert.equal(answer.status, 401);
+    assert.match(String(answer.headers["www-authenticate"]), /Basic realm="files"/);
+  }
+  const listed = await browser.pass(page);
+  await account({ revoke: /name="revoke" value="([^"]*)"/.exec(listed.html)[1] });
+  assert.equal((await ask(site("files"), "/", { method: "PROPFIND", headers: { authorization: basic } })).status, 401);
+  console.log("ok WsgiDAV: no way into a closed part by Destination, and a revoked password opens nothing");
+}
+
 await dokuwiki();
 await radicale();
+await webdav();
 await jupyterlab();
