@@ -18,11 +18,13 @@ cargo build --locked --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
 # Nothing ever listens on the last one.
-read -r port admin upstream callback away < <(node tests/support/free_ports.mjs 5)
+read -r port admin upstream callback away brief brief_admin < <(node tests/support/free_ports.mjs 7)
 # The load balancer is trusted so that each browser can come from an address of its own, with rate limits of its own.
 configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' <<END
 [login]
 failures_per_account = 4
+[form_post]
+enabled = true
 [pages]
 operator = "Örnek Kurumu"
 [console]
@@ -71,6 +73,21 @@ sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --p
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
 sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
 sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
+
+# A second provider, with a token of its own, whose sign-ins lapse while somebody types.
+serve_brief() {
+    local work=$work/brief
+    local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf
+    mkdir "$work"
+    hsm/init-token.sh "$work/hsm" sealgate >/dev/null
+    configure "$brief" "$brief_admin" <<<$'[sessions]\ninteraction_seconds = 5'
+    sealgate key generate >/dev/null
+    sealgate user add --email "gulsah.karaosmanoglu.walk@example.test" --name "Gülşah" --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
+    serve
+}
+serve_brief
+export BRIEF="http://localhost:$brief"
 
 timeout --kill-after 10 "${BROWSER_TIMEOUT:-900}" node tests/browser/main.mjs "$@" \
     || { echo "tests/browser failed (exit code $?; 124 means that it took too long)"; exit 1; }

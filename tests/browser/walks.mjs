@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
-import { APP, AWAY, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, STRANGER, authorize, cookiesOf, first, leave, second } from "./world.mjs";
+import { APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, STRANGER, authorize, cookiesOf, first, leave, second } from "./world.mjs";
 
 const LANE = "walk";
 
@@ -106,6 +106,47 @@ export const WALKS = [
       await answer(page);
       const requests = ["POST /oauth/login", "GET /oauth/resume", "GET client /callback"];
       assert.deepEqual(journal.documents, requests);
+    },
+  },
+  {
+    name: "come back in a form that sends itself",
+    async go(enter, { scripts }) {
+      const { page } = await enter();
+      const sent = page.waitForRequest((request) => request.url() === CALLBACK && request.method() === "POST");
+      // Where the walk fails before, that is told.
+      sent.catch(() => {});
+      await page.goto(authorize({ prompt: "consent", response_mode: "form_post" }));
+      await signInByKeys(page, first(LANE));
+      await press(page, "#consent-allow");
+      // Without scripts it has a button.
+      if (!scripts) await press(page, "#return-submit");
+      const fields = new URLSearchParams((await sent).postData());
+      assert.ok(fields.get("code"));
+      assert.deepEqual([fields.get("state"), fields.get("iss")], ["kept", ISSUER]);
+      // Nothing of it is in the address, and the client's page is there.
+      await page.waitForURL(CALLBACK);
+      assert.equal(await heading(page), "Client");
+    },
+  },
+  {
+    name: "go on with a sign-in page that was left open past its time",
+    async go(enter) {
+      const { page } = await enter();
+      const shown = () => page.getAttribute("form", "action");
+      await page.goto(authorize({ prompt: "consent" }).replace(ISSUER, BRIEF));
+      await type(page, "#email", first(LANE));
+      await type(page, "#password", PASSWORD);
+      const old = await shown();
+      // The sign-ins of this provider end after five seconds.
+      await page.waitForTimeout(6000);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#consent-allow");
+      assert.notEqual(await shown(), old);
+      await press(page, "#consent-allow");
+      await page.waitForURL(`${CALLBACK}?**`);
+      const query = new URL(page.url()).searchParams;
+      assert.ok(query.get("code"));
+      assert.deepEqual([query.get("state"), query.get("iss")], ["kept", BRIEF]);
     },
   },
   {
