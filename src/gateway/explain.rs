@@ -180,7 +180,7 @@ fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
 
 fn identity_headers(who: Who<'_>, format: &config::Identity) -> Vec<IdentityHeader> {
     // Whoever cannot be written is not let through, and not asked about here.
-    let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().into_iter().map(shown).collect();
+    let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().iter().map(shown).collect();
     let mut asserted = |name: &HeaderName| {
         headers.push(IdentityHeader { name: name.to_string(), from: "assertion", sent: true, value: None });
     };
@@ -193,7 +193,7 @@ fn identity_headers(who: Who<'_>, format: &config::Identity) -> Vec<IdentityHead
     headers
 }
 
-fn shown(told: Told) -> IdentityHeader {
+fn shown(told: &Told) -> IdentityHeader {
     let text = |value: &HeaderValue| match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => text.to_owned(),
         Err(_) => value.as_bytes().escape_ascii().to_string(),
