@@ -25,8 +25,9 @@ export CLIENT_ID=web PUBLIC_CLIENT_ID=native
 export EMAIL=anna@example.test PASSWORD="correct horse battery staple" NAME="Anna Şahin"
 sealgate key generate >/dev/null
 sealgate user add --email "$EMAIL" --name "$NAME" --email-verified --password-stdin <<<"$PASSWORD" >/dev/null
-# oauth2-proxy has a fixed path of its own.
+# oauth2-proxy and Auth.js have fixed paths of their own.
 uris=(--redirect-uri "$REDIRECT_URI" --redirect-uri "http://localhost:$rp/oauth2/callback"
+    --redirect-uri "http://localhost:$rp/auth/callback/sealgate"
     --post-logout-redirect-uri "$SIGNED_OUT_URI" --post-logout-redirect-uri "$SIGNED_OUT_PAGE")
 CLIENT_SECRET=$(sealgate client add --id "$CLIENT_ID" --name Web --type confidential "${uris[@]}" --json \
     | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
