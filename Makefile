@@ -15,7 +15,7 @@ help:
 	@echo "make test-quick    formatting, lints, unit tests and the tests that start no server (three minutes when all is built)"
 	@echo "make test          all of that, and what needs servers and browsers"
 	@echo "make test-clients  relying parties that we did not write"
-	@echo "make test-apps     DokuWiki, JupyterLab and Radicale behind the gate, and attacks on them"
+	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gate, and attacks on them"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented configuration of Traefik, which is built first (minutes)"
 	@echo "make test-release  a release build, started as by make run (5 to 8 minutes)"
