@@ -1,10 +1,15 @@
-//! What the edge itself answers when it cannot do what was asked: JSON for programs, a short page for people, the
-//! request's id and nothing of what lies behind.
+//! What the edge itself answers when it cannot do what was asked: JSON for programs, a short page in Turkish and English for
+//! people, the request's id and nothing of what lies behind.
 
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use pingora::{Error, ErrorSource, ErrorType, ImmutStr};
+use sha2::{Digest, Sha256};
 
 /// The doorway's answer with this status, on the wire: there is no request yet to speak of.
 pub(super) fn raw_refusal(status: StatusCode, request_id: &str) -> String {
@@ -27,17 +32,10 @@ pub(super) fn refusal(
     let (error, sentence) = wording(status);
     let sentence = why.unwrap_or(sentence);
     let mut response = if prefers_page(request) {
-        let reason = status.canonical_reason().unwrap_or_default();
-        // Every piece is our own: a status, fixed text, and an id of letters, digits and `._-`.
-        let page = format!(
-            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-             content=\"width=device-width\"><title>{reason}</title><h1>{reason}</h1><p>{sentence}</p>\
-             <p>Request: <code>{request_id}</code></p></html>\n"
-        );
-        let mut response = Response::new(Bytes::from(page));
+        let mut response = Response::new(Bytes::from(page(status, sentence, request_id)));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+        headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         response
     } else {
@@ -50,6 +48,41 @@ pub(super) fn refusal(
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
+
+/// What people get, in both languages: which one they read is the pages' to know, and no page of theirs can be asked for here.
+/// Every piece is our own: fixed text, and an id of letters, digits and `._-`.
+fn page(status: StatusCode, english: &str, request_id: &str) -> String {
+    let turkish = turkish(status);
+    format!(
+        "<!doctype html>\n<html lang=\"tr\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>İstek yerine getirilemedi</title>\
+         <style>{STYLE}</style></head><body><main><h1>İstek yerine getirilemedi</h1><p>{turkish}</p>\
+         <div lang=\"en\"><h2>The request could not be completed</h2><p>{english}</p></div>\
+         <p class=\"reference\">Başvuru kodu <span lang=\"en\">/ Reference</span> <code>{request_id}</code></p>\
+         </main></body></html>\n"
+    )
+}
+
+/// As much of the pages' stylesheet as this page needs. It stands in the page: what is asked for here may have no provider
+/// behind it that would answer with the stylesheet itself.
+const STYLE: &str = ":root{color-scheme:light dark;--page:#edf1f0;--card:#fff;--text:#15211f;--quiet:#4f5d5a;--line:#d8dfdd}\
+    @media(prefers-color-scheme:dark){:root{--page:#0e1514;--card:#17201e;--text:#e7edeb;--quiet:#a6b4b0;--line:#2c3936}}\
+    body{display:grid;align-content:center;min-height:100vh;margin:0;background:var(--page);color:var(--text);\
+    font:1rem/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",sans-serif;overflow-wrap:anywhere}\
+    main{box-sizing:border-box;width:100%;max-width:27rem;margin:auto;padding:2rem;border:1px solid var(--line);\
+    border-radius:1rem;background:var(--card)}h1,h2{margin:0 0 .5rem;line-height:1.25}h1{font-size:1.5rem}\
+    h2{font-size:1.125rem}p{margin:0 0 1.5rem}.reference{margin:0;padding-top:1rem;border-top:1px solid var(--line);\
+    color:var(--quiet);font-size:.875rem}code{display:block;color:var(--text)}";
+
+/// The page may have this one style and nothing else (CSP level 2, a hash as the source).
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let style = STANDARD.encode(Sha256::digest(STYLE));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
+});
 
 /// What a client is told of a refusal that is its own doing: our own fixed text only.
 pub(super) fn why(error: &Error) -> Option<&'static str> {
@@ -94,6 +127,22 @@ fn wording(status: StatusCode) -> (&'static str, &'static str) {
     }
 }
 
+fn turkish(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "İstek sürerken erişiminiz sona erdi.",
+        StatusCode::METHOD_NOT_ALLOWED => "Bu yöntem burada desteklenmiyor.",
+        StatusCode::REQUEST_TIMEOUT => "İsteğin gelmesi çok uzun sürdü.",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "İsteğin başlığı çok uzun.",
+        StatusCode::MISDIRECTED_REQUEST => "Bu adreste bir uygulama yok.",
+        StatusCode::PAYLOAD_TOO_LARGE => "Gönderilen veri çok büyük.",
+        StatusCode::BAD_GATEWAY => "Uygulamaya ulaşılamıyor. Birazdan yeniden deneyin.",
+        StatusCode::SERVICE_UNAVAILABLE => "Hizmet şu anda kullanılamıyor. Birazdan yeniden deneyin.",
+        StatusCode::GATEWAY_TIMEOUT => "Uygulama zamanında yanıt vermedi. Birazdan yeniden deneyin.",
+        status if status.is_client_error() => "İstek geçerli değil.",
+        _ => "İstek işlenirken bir hata oluştu.",
+    }
+}
+
 /// Whether a person is looking: programs rarely name text/html.
 fn prefers_page(request: &HeaderMap) -> bool {
     request.get_all(ACCEPT).iter().any(|value| memchr::memmem::find(value.as_bytes(), b"text/html").is_some())
@@ -117,6 +166,14 @@ mod tests {
         let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/html,*/*"))]);
         let response = refusal(StatusCode::GATEWAY_TIMEOUT, None, &accept, "abc-1");
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
-        assert!(str::from_utf8(response.body()).unwrap().contains("<code>abc-1</code>"));
+        let page = str::from_utf8(response.body()).unwrap();
+        for part in
+            ["<code>abc-1</code>", "Uygulama zamanında yanıt vermedi.", "The application took too long to answer."]
+        {
+            assert!(page.contains(part), "{part}");
+        }
+        let style = page.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>")).unwrap().0;
+        let hash = STANDARD.encode(Sha256::digest(style));
+        assert!(response.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap().contains(&format!("'sha256-{hash}'")));
     }
 }
