@@ -21,7 +21,7 @@ use crate::protocol::user::Subject;
 use crate::store::AuditPage;
 
 /// Events on a page.
-const MOST: usize = 10;
+const MOST: usize = 15;
 
 /// Events in a file, which is made in memory: some 1 MiB. The page says so; the command line, which writes as it reads, has
 /// no such bound.
