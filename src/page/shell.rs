@@ -245,6 +245,11 @@ impl<'a> Inside<'a> {
         self.shell.console == Some(Standing::Administrator)
     }
 
+    /// Where the name of the operator leads.
+    pub(super) fn first(&self) -> String {
+        self.address(if self.shell.home { Place::Home.path() } else { Place::Profile.path() })
+    }
+
     pub(super) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.shell.prefix)
     }

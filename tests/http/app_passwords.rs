@@ -69,7 +69,7 @@ async fn one_is_made_shown_once_and_revoked() {
     assert_eq!((kept.len(), kept[0].app.as_str(), kept[0].name.as_str()), (1, "git", "git, dizüstü"));
     assert_eq!(kept[0].hash, Secret::new(password.clone()).hash());
     let again = browser.get(PAGE).await;
-    assert!(again.text().contains("git, dizüstü") && again.text().contains("Not used yet") && shown(&again).is_none());
+    assert!(again.text().contains("git, dizüstü") && again.text().contains("Never used") && shown(&again).is_none());
     assert!(!again.text().contains(&password));
     // Another person's form revokes nothing of hers.
     let ben = provider.browser();
@@ -105,7 +105,7 @@ async fn what_will_not_do_is_refused() {
         assert!(shown(&make(&browser, "git", &format!("program {number}")).await).is_some(), "{number}");
     }
     let page = make(&browser, "git", "one more").await;
-    assert!(page.text().contains("as many application passwords as you can") && shown(&page).is_none());
+    assert!(page.text().contains("the maximum number of application passwords") && shown(&page).is_none());
 }
 
 #[tokio::test]
@@ -142,5 +142,5 @@ async fn where_no_application_takes_any_the_menu_has_no_such_page() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
     assert!(!browser.get("/account").await.text().contains(PAGE));
-    assert!(browser.get(PAGE).await.text().contains("No application takes"));
+    assert!(browser.get(PAGE).await.text().contains("No application accepts"));
 }

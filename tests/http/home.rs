@@ -93,5 +93,5 @@ async fn where_an_application_has_the_issuers_host_its_root_is_the_applications(
 async fn somebody_who_may_open_nothing_is_told_so() {
     let provider = Provider::new().await;
     let anna = with_anna(&provider).await;
-    assert!(anna.get("/").await.text().contains("no application that you may open"));
+    assert!(anna.get("/").await.text().contains("not have access to any application yet"));
 }

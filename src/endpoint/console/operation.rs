@@ -52,7 +52,7 @@ pub(super) fn apps(call: &Call<'_>, worker: &Worker) -> Response {
         .collect();
     let mut lines = Vec::with_capacity(texts.len());
     for (app, (address, servers)) in config.apps.iter().zip(&texts) {
-        lines.push(AppLine { name: &app.name, address, servers });
+        lines.push(AppLine { name: app.called(), address, servers });
     }
     let pages = &call.sealgate.pages;
     worker.page(call, StatusCode::OK, |chrome, shell| pages.console_apps(chrome, shell, &lines))

@@ -50,7 +50,7 @@ pub enum KeyState {
 /// An application behind the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct AppLine<'a> {
-    /// Its name.
+    /// What people call it.
     pub name: &'a str,
     /// Where browsers reach it.
     pub address: &'a str,

@@ -282,25 +282,25 @@ applications-withdraw-named = Remove access: { $client }
 applications-effect = An application whose access you remove has to ask you again. It keeps what it has already stored.
 
 home-title = Your applications
-home-none = There is no application that you may open. Ask your administrator if you miss one.
+home-none = You do not have access to any application yet. If one is missing, ask your administrator.
 
 app-passwords-title = Application passwords
-app-passwords-lead = For programs that cannot open a sign-in page, such as git, a calendar or a network drive. Each opens one application, and you can revoke it at any time. If you change your own password, all of them end.
-app-passwords-full = Nothing was made: you have as many application passwords as you can. Revoke one that you no longer use.
-app-passwords-nowhere = No application takes application passwords.
-app-password-once = This is the new application password. Copy it now: it is not shown again.
-app-password-use = Type it into the program for <bdi>{ $app }</bdi>, with <bdi>{ $user }</bdi> as the user name.
-app-password-made = For <bdi>{ $app }</bdi>. Made: { $moment }
+app-passwords-lead = For programs that cannot show a sign-in page, such as git, a calendar or a network drive. Each password opens one application, and you can revoke it at any time. Changing your own password revokes all of them.
+app-passwords-full = You have reached the maximum number of application passwords. Revoke one that you no longer use, then try again.
+app-passwords-nowhere = No application accepts application passwords.
+app-password-once = This is your new application password. Copy it now: it will not be shown again.
+app-password-use = Enter it in the program that you use with <bdi>{ $app }</bdi>. The username is <bdi>{ $user }</bdi>.
+app-password-made = For <bdi>{ $app }</bdi>. Created: { $moment }
 app-password-used = Last used: { $moment }
-app-password-unused = Not used yet
+app-password-unused = Never used
 app-password-revoke = Revoke
 app-password-revoke-named = Revoke: { $name }
-app-password-new = Make an application password
+app-password-new = Create an application password
 app-password-app = Application
 app-password-name = Name
-app-password-name-hint = So that you know it again, such as “git on my laptop”.
-app-password-name-wrong = Type a name of 1 to 60 characters.
-app-password-make = Make a password
+app-password-name-hint = A name by which you will recognize it later, such as “git on my laptop”.
+app-password-name-wrong = Enter a name of 1 to 60 characters.
+app-password-make = Create password
 
 ## The console
 
@@ -513,7 +513,7 @@ activity-by-administrator = By an administrator
 audit-title = Audit log
 audit-kind = Event
 audit-kind-any = All events
-audit-person = Person (email address, username or user ID)
+audit-person = Person (email, username or ID)
 audit-person-wrong = No one was found. Enter a full email address, a username or a user ID.
 audit-client = Application (client ID)
 audit-from = From
@@ -542,7 +542,7 @@ event-from = from <bdi>{ $address }</bdi>
 event-with = Application: <bdi>{ $party }</bdi>
 event-count = { $count } times
 actor-stranger = Someone who was not signed in
-actor-person = The person themselves
+actor-person = The person
 actor-client = The client itself
 actor-operator = An operator on the command line
 actor-server = The server
