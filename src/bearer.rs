@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
+use crate::clients;
+use crate::config::Config;
+use crate::issuer::Issuer;
 use crate::protocol::claims::AccessTokenClaims;
 use crate::protocol::client::{Client, ClientId};
 use crate::protocol::grant::GrantId;
@@ -18,7 +21,6 @@ use crate::protocol::scope::Scope;
 use crate::protocol::secret::SecretHash;
 use crate::protocol::time::UnixTime;
 use crate::protocol::user::{Subject, User};
-use crate::sealgate::Sealgate;
 use crate::store::{Store, StoreError};
 
 /// Tokens that are remembered.
@@ -66,59 +68,67 @@ impl Default for Bearers {
     }
 }
 
-/// Judges a presented access token.
-///
-/// # Errors
-/// [`BearerFault::Invalid`] for every token that does not stand; [`BearerFault::Store`] when that cannot be known.
-pub async fn verify(sealgate: &Sealgate, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
-    if token.len() > crate::protocol::jwt::LONGEST {
-        return Err(BearerFault::Invalid);
+impl Bearers {
+    /// Judges a presented access token.
+    ///
+    /// # Errors
+    /// [`BearerFault::Invalid`] for every token that does not stand; [`BearerFault::Store`] when that cannot be known.
+    pub async fn verify(
+        &self,
+        issuer: &Issuer,
+        store: &Store,
+        config: &Config,
+        token: &str,
+        now: UnixTime,
+    ) -> Result<Arc<Bearer>, BearerFault> {
+        if token.len() > crate::protocol::jwt::LONGEST {
+            return Err(BearerFault::Invalid);
+        }
+        let key = *SecretHash::of(token.as_bytes()).as_bytes();
+        // Before the token is verified: a key that is removed after this line leaves the entry with a number of the past.
+        let keys = issuer.signer().key_set().generation();
+        let claims = match self.0.get(&key) {
+            Some(entry) if now >= entry.bearer.claims.exp => {
+                self.0.remove(&key);
+                return Err(BearerFault::Invalid);
+            }
+            Some(entry) if entry.keys == keys && entry.standing == store.standing_of(entry.bearer.user.sub) => {
+                return Ok(entry.bearer);
+            }
+            Some(entry) if entry.keys != keys && !issuer.names_a_published_key(token) => {
+                self.0.remove(&key);
+                return Err(BearerFault::Invalid);
+            }
+            Some(entry) => entry.bearer.claims.clone(),
+            None => issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
+        };
+        let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
+        // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry.
+        let standing = store.standing_of(subject);
+        let Some(bearer) = look_up(store, config, subject, claims).await? else {
+            self.0.remove(&key);
+            return Err(BearerFault::Invalid);
+        };
+        let bearer = Arc::new(bearer);
+        self.0.insert(key, Entry { bearer: Arc::clone(&bearer), standing, keys });
+        Ok(bearer)
     }
-    let key = *SecretHash::of(token.as_bytes()).as_bytes();
-    // Before the token is verified: a key that is removed after this line leaves the entry with a number of the past.
-    let keys = sealgate.issuer.signer().key_set().generation();
-    let cached = sealgate.bearers.0.get(&key);
-    let claims = match cached {
-        Some(entry) if now >= entry.bearer.claims.exp => {
-            sealgate.bearers.0.remove(&key);
-            return Err(BearerFault::Invalid);
-        }
-        Some(entry) if entry.keys == keys && entry.standing == sealgate.store.standing_of(entry.bearer.user.sub) => {
-            return Ok(entry.bearer);
-        }
-        Some(entry) if entry.keys != keys && !sealgate.issuer.names_a_published_key(token) => {
-            sealgate.bearers.0.remove(&key);
-            return Err(BearerFault::Invalid);
-        }
-        Some(entry) => entry.bearer.claims.clone(),
-        None => sealgate.issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
-    };
-    let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
-    // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry.
-    let standing = sealgate.store.standing_of(subject);
-    let Some(bearer) = look_up(sealgate, subject, claims).await? else {
-        sealgate.bearers.0.remove(&key);
-        return Err(BearerFault::Invalid);
-    };
-    let bearer = Arc::new(bearer);
-    sealgate.bearers.0.insert(key, Entry { bearer: Arc::clone(&bearer), standing, keys });
-    Ok(bearer)
 }
 
 /// Whether everything that the token rests on still stands: its grant, its client, its person, itself.
 async fn look_up(
-    sealgate: &Sealgate,
+    store: &Store,
+    config: &Config,
     subject: Subject,
     claims: AccessTokenClaims,
 ) -> Result<Option<Bearer>, StoreError> {
-    let store: &Store = &sealgate.store;
     let (Some(grant), Some(client), Ok(scope)) =
         (GrantId::parse(&claims.grant_id), ClientId::parse(&claims.client_id), Scope::parse(&claims.scope))
     else {
         return Ok(None);
     };
     let grant_stands = store.grant(grant).await?.is_some_and(|grant| grant.value.is_active());
-    let registered = sealgate.client(&client).await?.filter(Client::is_enabled);
+    let registered = clients::find(store, config, &client).await?.filter(Client::is_enabled);
     let user = store.user(subject).await?.filter(User::is_enabled);
     let (Some(user), Some(registered), true) = (user, registered, grant_stands) else { return Ok(None) };
     if store.is_token_revoked(&claims.jti).await? {

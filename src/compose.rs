@@ -99,7 +99,8 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
     let (last, keeping, sweeping, beating) =
         (Arc::clone(&house), Arc::clone(&house), Arc::clone(&house), Arc::clone(&house));
     let rotating = Arc::clone(&sealgate);
-    let trusting = Arc::clone(&sealgate);
+    let (trust, clock, metrics) =
+        (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
     let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
     let mut server = Server::prepare(ServerParts {
         server: config.server.clone(),
@@ -114,7 +115,7 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
             Background::new("store", |stop| keeping.keep(stop)),
             Background::new("heartbeat", |stop| beating.beat(stop)),
             Background::new("sweeping", |stop| sweeping.sweep(stop)),
-            Background::new("trusted issuers", |stop| trust::keep(trusting, stop)),
+            Background::new("trusted issuers", |stop| trust::keep(trust, clock, metrics, stop)),
             Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
         ],
         stopped: Box::new(move || {

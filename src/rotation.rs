@@ -4,13 +4,13 @@
 //!
 //! The plan itself is [`crate::protocol::key_life`]'s, the token the signer's.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::ambient::{Entropy, random};
+use crate::ambient::random;
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::key_life::{KeyRing, KeyState};
 use crate::protocol::time::UnixTime;
@@ -30,29 +30,6 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
 /// How often the token is asked for a key that another server announced.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-
-/// Who this server is among those that rotate, and how its last try went.
-#[derive(Debug)]
-pub struct Rotation {
-    server: String,
-    fault: Mutex<Option<String>>,
-}
-
-impl Rotation {
-    /// A server of a new name.
-    pub fn new(entropy: &dyn Entropy) -> Self {
-        Self { server: Uuid::from_bytes(random(entropy)).to_string(), fault: Mutex::new(None) }
-    }
-
-    /// Why the rotation that is due does not come about, one line that says what to do.
-    pub fn fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_fault(&self, fault: Option<String>) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
-    }
-}
 
 /// Rotates when it is due, and looks for keys that other servers made, until told to stop. A stop in the middle is no
 /// harm: what was begun is written down, and the next start goes on with it.
@@ -128,7 +105,7 @@ fn settle(sealgate: &Sealgate, fault: Option<String>) {
 
 /// Claims the rotation, and makes and plans the next key where nobody else has claimed it.
 async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
-    let (store, times, server) = (&sealgate.store, sealgate.config.keys.times, sealgate.rotation.server.as_str());
+    let (store, times, server) = (&sealgate.store, sealgate.config.keys.times, sealgate.rotation.server());
     let signer = sealgate.issuer.signer();
     let now = sealgate.clock.now();
     let fresh = Uuid::from_bytes(random(sealgate.entropy.as_ref())).simple().to_string();

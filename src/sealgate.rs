@@ -1,78 +1,29 @@
 //! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond putting them
-//! together and finding a client.
+//! together.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::ambient::{Clock, Entropy, random};
 use crate::attestation::Attestations;
 use crate::audit::Trail;
-use crate::bearer::Bearers;
-use crate::config::{App, Config};
+use crate::bearer::{Bearer, BearerFault, Bearers};
+use crate::clients;
+use crate::config::Config;
 use crate::issuer::Issuer;
 use crate::lateness::Lateness;
 use crate::limiter::{Brake, Limiter};
 use crate::metrics::Metrics;
 use crate::page::Pages;
 use crate::password::Passwords;
-use crate::protocol::client::{
-    AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
-};
+use crate::protocol::client::{Client, ClientId};
 use crate::protocol::key_life::KeyFault;
-use crate::protocol::redirect_uri::RedirectUri;
-use crate::protocol::scope::ScopeValue;
 use crate::protocol::time::UnixTime;
-use crate::rotation::Rotation;
 use crate::signer::Signer;
+use crate::status::{RotationStatus, UpstreamStates};
 use crate::store::engine::Engine;
 use crate::store::{Store, StoreError};
 use crate::trust::Trust;
-
-pub use crate::protocol::client::INTERNAL_CLIENT;
-
-/// The client through which people sign in to our own pages. The name after the prefix is none that an application can
-/// have.
-pub const OWN_CLIENT: &str = "sealgate-app-~own";
-
-/// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
-pub const OWN_PAGES: &[&str] = &[
-    "/",
-    "/account",
-    "/account/password",
-    "/account/sessions",
-    "/account/applications",
-    "/account/app-passwords",
-    "/account/activity",
-    "/console",
-    "/console/clients/new",
-    "/console/users",
-    "/console/users/new",
-    "/console/keys",
-    "/console/applications",
-    "/console/settings",
-    "/console/audit",
-];
-
-/// Where a protected application's sign-in comes back to, on its own host.
-pub const CALLBACK: &str = "/.sealgate/callback";
-
-/// Whether the applications' servers take connections, as the edge last told.
-#[derive(Debug, Default)]
-pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
-
-impl UpstreamStates {
-    /// Takes in what is known now: application, server, whether it takes connections.
-    pub fn tell(&self, states: Vec<(String, String, bool)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
-    }
-
-    /// The servers of an application.
-    pub fn of(&self, app: &str) -> Vec<(String, bool)> {
-        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_app = states.iter().filter(|(name, ..)| name == app);
-        of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()
-    }
-}
 
 /// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
 /// all that lasts: see [`Sealgate::with`].
@@ -91,7 +42,7 @@ pub struct Sealgate {
     /// The vendor's word on the published keys.
     pub attestations: Arc<Attestations>,
     /// How rotation by this server goes.
-    pub rotation: Arc<Rotation>,
+    pub rotation: Arc<RotationStatus>,
     /// Access tokens that were found to stand.
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications take.
@@ -145,7 +96,7 @@ impl Parts {
         settle_keys(&store, signer.as_ref(), &clock).await?;
         Ok(Sealgate {
             attestations: Arc::new(read_attestations(&config, signer.as_ref())),
-            rotation: Arc::new(Rotation::new(entropy.as_ref())),
+            rotation: Arc::new(RotationStatus::new(entropy.as_ref())),
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
             trust: Arc::new(Trust::open(&config.trusted_issuers)?),
@@ -242,71 +193,27 @@ impl Sealgate {
         Ok(())
     }
 
-    /// The client with this id: a protected application's own, or a registered one.
+    /// The client with this id: see [`clients::find`].
     ///
     /// # Errors
     /// When the store fails.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
-        match id.as_str().strip_prefix(INTERNAL_CLIENT) {
-            Some(_) if id.as_str() == OWN_CLIENT => Ok(self.own_client()),
-            Some(name) => Ok(self.config.apps.iter().find(|app| app.name == name).and_then(|app| self.of_app(app))),
-            None => self.registered_client(id).await,
-        }
+        clients::find(&self.store, &self.config, id).await
     }
 
-    /// The client that was registered under this id, with the scope that it may have as this server is configured.
+    /// The client that was registered under this id: see [`clients::registered`].
     ///
     /// # Errors
     /// When the store fails.
     pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
-        let client = self.store.client(id).await?;
-        Ok(client.map(|client| {
-            if self.config.tokens.groups_scope {
-                return client;
-            }
-            Client { scope: client.scope.without(ScopeValue::Groups), ..client }
-        }))
+        clients::registered(&self.store, &self.config, id).await
     }
 
-    /// The client of our own pages. It never gets a code: the browser's session is all that they need.
-    fn own_client(&self) -> Option<Client> {
-        let uri = |page: &&str| RedirectUri::of_application(&format!("{}{page}", self.config.issuer.as_str()));
-        let uris = OWN_PAGES.iter().map(uri).collect();
-        let client = first_party(ClientId::parse(OWN_CLIENT)?, self.config.pages.operator.clone(), uris);
-        // Without a code there is nothing that PKCE could bind; without a secret it is nobody at the token endpoint.
-        Some(Client { client_type: ClientType::Confidential, ..client })
-    }
-
-    /// The client through which people sign in to a protected application: first-party, so nobody is asked for consent,
-    /// and known to the authorization endpoint only.
-    fn of_app(&self, app: &App) -> Option<Client> {
-        let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&self.config.issuer)));
-        let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;
-        Some(first_party(id, app.called().to_owned(), vec![redirect_uri]))
-    }
-}
-
-fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> Client {
-    Client {
-        id,
-        name,
-        client_type: ClientType::Public,
-        auth_method: AuthMethod::None,
-        secrets: Vec::new(),
-        redirect_uris,
-        post_logout_redirect_uris: Vec::new(),
-        scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
-        grant_types: vec![GrantType::AuthorizationCode],
-        consent: ConsentRule::Implied,
-        state: ClientState::Enabled,
-        created_at: UnixTime::from_seconds(0),
-        incarnation: 0,
-        details: ClientDetails::default(),
-        owner: None,
-        registration: None,
-        refresh_retry_seconds: None,
-        token_limit: None,
-        approval: None,
-        disabled: None,
+    /// Judges a presented access token: see [`Bearers::verify`].
+    ///
+    /// # Errors
+    /// [`BearerFault`].
+    pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
+        self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await
     }
 }

@@ -20,7 +20,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("memory", &[]),
     ("attestation", &["config", "protocol", "signer", "web"]),
     ("web", &[]),
-    ("trust", &["protocol", "config", "metrics", "sealgate", "web"]),
+    ("trust", &["protocol", "ambient", "config", "metrics", "web"]),
     ("origin", &[]),
     ("cookie", &["config", "protocol"]),
     ("metrics", &["log"]),
@@ -32,7 +32,9 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("store", &["protocol", "config", "log"]),
     ("signer", &["protocol", "ambient", "config", "log"]),
     ("issuer", &["protocol", "signer"]),
-    ("bearer", &["protocol", "sealgate", "store"]),
+    ("clients", &["protocol", "config", "store"]),
+    ("status", &["ambient"]),
+    ("bearer", &["protocol", "clients", "config", "issuer", "store"]),
     (
         "sealgate",
         &[
@@ -41,6 +43,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "attestation",
             "audit",
             "bearer",
+            "clients",
             "config",
             "issuer",
             "lateness",
@@ -48,8 +51,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "metrics",
             "page",
             "password",
-            "rotation",
             "signer",
+            "status",
             "store",
             "trust",
         ],
@@ -57,15 +60,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "endpoint",
         &[
-            "protocol", "admin", "ambient", "bearer", "config", "cookie", "issuer", "limiter", "metrics", "origin",
-            "page", "password", "sealgate", "signer", "store",
+            "protocol", "admin", "ambient", "bearer", "clients", "config", "cookie", "issuer", "limiter", "metrics",
+            "origin", "page", "password", "sealgate", "signer", "store",
         ],
     ),
     (
         "gateway",
         &[
-            "protocol", "ambient", "bearer", "config", "cookie", "fields", "limiter", "metrics", "origin", "page",
-            "sealgate", "store", "trust",
+            "protocol", "ambient", "bearer", "clients", "config", "cookie", "fields", "limiter", "metrics", "origin",
+            "page", "sealgate", "store", "trust",
         ],
     ),
     ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),

@@ -10,6 +10,7 @@ use super::execute::{CommandError, Directory, PAGE};
 use super::{client_settings, view};
 use crate::ambient::random;
 use crate::protocol::audit::AuditKind;
+use crate::protocol::client::INTERNAL_CLIENT;
 use crate::protocol::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, Decision, GrantType,
     LONGEST_REFRESH_RETRY,
@@ -20,7 +21,6 @@ use crate::protocol::redirect_uri::RedirectUri;
 use crate::protocol::scope::Scope;
 use crate::protocol::secret::Secret;
 use crate::protocol::time::UnixTime;
-use crate::sealgate::INTERNAL_CLIENT;
 use crate::store::AddOutcome;
 
 /// The longest name, characters, and the most URIs of each kind.

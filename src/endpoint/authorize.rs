@@ -3,6 +3,7 @@
 
 use http::Method;
 
+use crate::clients::OWN_CLIENT;
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::interaction::{self, Waiting};
@@ -21,7 +22,6 @@ use crate::protocol::scope::Scope;
 use crate::protocol::secret::{Secret, SecretHash};
 use crate::protocol::session::{Session, SignIn};
 use crate::protocol::user::{Subject, User};
-use crate::sealgate::OWN_CLIENT;
 use crate::store::{Committed, StoreError};
 
 /// Where the pages come back to.

@@ -7,6 +7,7 @@ use http::header::{ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, USER_AG
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 
 use crate::ambient;
+use crate::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::config::{Language, RateLimits};
 use crate::cookie;
 use crate::endpoint::Style;
@@ -22,7 +23,7 @@ use crate::protocol::params::Params;
 use crate::protocol::rate_limit::RateLimit;
 use crate::protocol::session::{Session, SessionCookie};
 use crate::protocol::time::UnixTime;
-use crate::sealgate::{INTERNAL_CLIENT, OWN_CLIENT, Sealgate};
+use crate::sealgate::Sealgate;
 use crate::store::{Loaded, StoreError};
 
 /// How long a browser remembers the language that a person chose, seconds: a year.

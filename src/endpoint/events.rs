@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::endpoint::call::Call;
 use crate::page::{AuditActor, EventLine, Named};
 use crate::protocol::audit::{Actor, AuditEvent};
 use crate::protocol::client::ClientId;
 use crate::protocol::user::Subject;
-use crate::sealgate::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::store::StoreError;
 
 /// What people call those whom the trail knows by their ids; each is looked up once a page.

@@ -1,6 +1,7 @@
 //! What the pages of the sign-in share: the waiting request that the browser's cookie and the page's address name
 //! together, and the token that binds a form to both.
 
+use crate::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::endpoint::authorize::RESUME;
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
@@ -10,7 +11,6 @@ use crate::protocol::next_step::{Interaction, Progress};
 use crate::protocol::params::Params;
 use crate::protocol::redirect_uri;
 use crate::protocol::secret::{Secret, SecretHash, base64url, constant_time_eq};
-use crate::sealgate::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::store::Loaded;
 
 /// The parameter that names the waiting request and, behind a dot, its client: where the request is gone, the page still

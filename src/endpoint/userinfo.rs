@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::bearer::{self, Bearer, BearerFault};
+use crate::bearer::{Bearer, BearerFault};
 use crate::endpoint::call::{Bucket, Call};
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
@@ -49,7 +49,7 @@ async fn presented<'c>(call: &'c Call<'_>) -> Result<(&'c str, Arc<Bearer>), Fai
     if elsewhere(call.query()) || elsewhere(call.form()) {
         return Err(Failure::Bearer(Some(TWICE)));
     }
-    match bearer::verify(call.sealgate, token, call.now).await {
+    match call.sealgate.bearer(token, call.now).await {
         Ok(bearer) if bearer.claims.aud.contains(call.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
         Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),
         Err(BearerFault::Store(error)) => Err(error.into()),

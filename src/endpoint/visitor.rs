@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use crate::clients::OWN_CLIENT;
 use crate::config::App;
 use crate::cookie;
 use crate::endpoint::call::Call;
@@ -15,7 +16,6 @@ use crate::protocol::params::Params;
 use crate::protocol::secret::{SecretHash, base64url, constant_time_eq};
 use crate::protocol::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::protocol::user::{Role, User};
-use crate::sealgate::OWN_CLIENT;
 use crate::store::Loaded;
 
 /// Somebody who is signed in.

@@ -10,6 +10,7 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
+use crate::clients::{CALLBACK, INTERNAL_CLIENT};
 use crate::cookie;
 use crate::gateway::answer::Answer;
 use crate::gateway::kept_form;
@@ -28,7 +29,6 @@ use crate::protocol::params::Params;
 use crate::protocol::pkce::CodeVerifier;
 use crate::protocol::secret::{Secret, SecretHash, base64url};
 use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
-use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
 use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 
 /// The allowance of sign-ins begun: each costs a write to disk, and strangers begin them.

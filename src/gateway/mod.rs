@@ -48,7 +48,7 @@ pub use explain::{Asker, Explanation, IdentityHeader, explain};
 pub use headers::Rewrite;
 pub use policy::Permit;
 
-use crate::bearer::{self, BearerFault};
+use crate::bearer::BearerFault;
 use crate::config::{Access, App, Config};
 use crate::cookie;
 use crate::fields;
@@ -315,7 +315,7 @@ impl Gateway {
         if let Some(source) = visit.sealgate.trust.claimed(token, &visit.app.trusted_issuers) {
             return Ok(foreign_token::visitor(visit, source, token).await);
         }
-        match bearer::verify(visit.sealgate, token, visit.now).await {
+        match visit.sealgate.bearer(token, visit.now).await {
             Ok(bearer) => Ok(Ok(Visitor::Bearer(bearer))),
             Err(BearerFault::Invalid) => Ok(Err(refuse_token(visit))),
             Err(BearerFault::Store(error)) => Err(error),

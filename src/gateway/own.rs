@@ -3,6 +3,7 @@
 use http::header::{ALLOW, CONTENT_SECURITY_POLICY};
 use http::{Method, StatusCode};
 
+use crate::clients::{CALLBACK, INTERNAL_CLIENT};
 use crate::cookie;
 use crate::gateway::answer::Answer;
 use crate::gateway::browser_login::{self, Demand, First};
@@ -18,7 +19,6 @@ use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::params::Params;
 use crate::protocol::secret::SecretHash;
 use crate::protocol::session::SessionCookie;
-use crate::sealgate::{CALLBACK, INTERNAL_CLIENT};
 use crate::store::StoreError;
 
 /// How long a chosen language is remembered, seconds.

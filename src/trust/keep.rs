@@ -10,7 +10,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
-use crate::sealgate::Sealgate;
+use super::Trust;
+use crate::ambient::Clock;
+use crate::metrics::Metrics;
 use crate::trust::fetch::fetch;
 use crate::trust::source::Source;
 
@@ -24,17 +26,17 @@ const LOOK: Duration = Duration::from_secs(1);
 type Stamp = (u64, u64, i64, i64);
 
 /// Reads the keys of all trusted issuers, again and again, until told to stop.
-pub async fn keep(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
+pub async fn keep(trust: Arc<Trust>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>, mut stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
-    for source in &sealgate.trust.sources {
-        tasks.spawn(keep_one(Arc::clone(source), Arc::clone(&sealgate), Arc::clone(&places)));
+    for source in &trust.sources {
+        tasks.spawn(keep_one(Arc::clone(source), Arc::clone(&clock), Arc::clone(&metrics), Arc::clone(&places)));
     }
     // Dropping the tasks ends them; a thread in the midst of a reading ends with its deadline.
     let _ = stop.changed().await;
 }
 
-async fn keep_one(source: Arc<Source>, sealgate: Arc<Sealgate>, places: Arc<Semaphore>) {
+async fn keep_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>, places: Arc<Semaphore>) {
     let mut seen = None;
     loop {
         let mut pause = LOOK;
@@ -42,7 +44,7 @@ async fn keep_one(source: Arc<Source>, sealgate: Arc<Sealgate>, places: Arc<Sema
             Some(found) if seen == Some(found) => {}
             found => {
                 seen = found;
-                let next = read(&source, &sealgate, &places).await;
+                let next = read(&source, clock.as_ref(), &metrics, &places).await;
                 pause = if found.is_some() { LOOK } else { next };
             }
         }
@@ -54,16 +56,16 @@ async fn keep_one(source: Arc<Source>, sealgate: Arc<Sealgate>, places: Arc<Sema
 }
 
 /// Reads once; for how long to leave it then.
-async fn read(source: &Arc<Source>, sealgate: &Sealgate, places: &Semaphore) -> Duration {
+async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places: &Semaphore) -> Duration {
     // Never closed.
     let _place = places.acquire().await;
     source.begin();
     let reading = Arc::clone(source);
     let outcome = spawn_blocking(move || fetch(reading.settings())).await;
     let outcome = outcome.unwrap_or_else(|error| Err(format!("the reading failed: {error}")));
-    let settled = source.settle(outcome, sealgate.clock.now());
+    let settled = source.settle(outcome, clock.now());
     let read = settled.keys.map(|(count, at)| (count, at.seconds()));
-    sealgate.metrics.foreign_keys_read(&source.settings().terms.name, read);
+    metrics.foreign_keys_read(&source.settings().terms.name, read);
     settled.pause
 }
 

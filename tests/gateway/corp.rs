@@ -102,7 +102,9 @@ impl Corp {
     pub(crate) async fn configured(settings: &str, publisher: Publisher, key: Key) -> Self {
         let world = World::with(settings).await;
         let (stop, stopping) = watch::channel(false);
-        tokio::spawn(trust::keep(world.sealgate.clone(), stopping));
+        let sealgate = &world.sealgate;
+        let (clock, metrics) = (sealgate.clock.clone(), sealgate.metrics.clone());
+        tokio::spawn(trust::keep(sealgate.trust.clone(), clock, metrics, stopping));
         Self { world, publisher, key, _stop: stop }
     }
 

@@ -15,6 +15,7 @@ mod users;
 
 use http::StatusCode;
 
+use crate::clients::OWN_PAGES;
 use crate::endpoint::call::Call;
 use crate::endpoint::failure::Failure;
 use crate::endpoint::response::Response;
@@ -23,7 +24,6 @@ use crate::page::{Chrome, Problem, Shell, Standing};
 use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
 use crate::protocol::client::{Authority, Client, ClientId};
 use crate::protocol::params::Params;
-use crate::sealgate::OWN_PAGES;
 
 /// The pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
