@@ -1,5 +1,7 @@
 //! The gate in front of the sample application: who reaches it, and with which headers.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::support::{Browser, Instance, REDIRECT_URI, Settings, Upstream};
@@ -52,10 +54,8 @@ async fn a_browser_is_sent_to_sign_in_and_comes_back_to_the_page_it_wanted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bearer_token_reaches_the_application_and_nothing_less_does() {
     let upstream = Upstream::start();
-    let mut instance = Instance::prepare(&Settings {
-        upstream: Some(upstream.url()),
-        sections: "[tokens]\naccess_token_seconds = 3".into(),
-    });
+    let settings = Settings { upstream: Some(upstream.url()), ..Settings::default() };
+    let mut instance = Instance::prepare(&settings);
     let secret = instance.add_confidential_client("web");
     instance.start();
     let token = access_token(&instance, &secret, "openid profile").await;
@@ -81,8 +81,18 @@ async fn a_bearer_token_reaches_the_application_and_nothing_less_does() {
     let flipped = if signature.starts_with('A') { "B" } else { "A" };
     let forged = format!("{input}.{flipped}{}", &signature[1..]);
     assert_eq!(client.get(&api).bearer_auth(forged).send().await.unwrap().status(), 401);
-    tokio::time::sleep(std::time::Duration::from_millis(4100)).await;
-    assert_eq!(client.get(&api).bearer_auth(&token).send().await.unwrap().status(), 401, "an expired token");
+
+    instance.stop();
+    instance.configure(&Settings { sections: "[tokens]\naccess_token_seconds = 1".into(), ..settings });
+    instance.start();
+    assert_eq!(client.get(&api).bearer_auth(&token).send().await.unwrap().status(), 200, "it lives on");
+    let short = access_token(&instance, &secret, "openid profile").await;
+    let expired = async || client.get(&api).bearer_auth(&short).send().await.unwrap().status() == 401;
+    let end = Instant::now() + Duration::from_secs(20);
+    while !expired().await {
+        assert!(Instant::now() < end, "a token of one second goes on");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +170,7 @@ async fn an_application_sets_its_own_cookies_and_none_of_ours() {
 fn raw_get(port: u16, path: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: app.localhost:{port}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -59,14 +59,13 @@ fn sent_by_a_page(instance: &Instance) -> HeaderMap {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_outlives_its_session_and_a_killed_server() {
     let (address, posted) = application();
-    let mut instance =
-        Instance::prepare(&Settings { upstream: Some(address), sections: "[sessions]\nidle_seconds = 3".into() });
+    let mut instance = Instance::prepare(&Settings { upstream: Some(address), ..Settings::default() });
     instance.run(&["key", "wrap-init"]);
     instance.start();
     let browser = Browser::new(&instance);
     let home = browser.go(&instance.app_url("/")).await;
     assert_eq!((home.status, home.body.as_str()), (200, "ok"));
-    tokio::time::sleep(Duration::from_millis(3500)).await;
+    instance.run(&["session", "end", "anna@example.test"]);
 
     let target = instance.app_url("/petition?draft=1");
     let body = format!("ad=%C5%9Eirin+I%C5%9F%C4%B1k&note=bir%0D%0Aiki&long={}", "x".repeat(40_000));

@@ -142,9 +142,19 @@ fn wait_until_after(end: u64) {
 
 const TOLD: &str = "CN=anna";
 
+/// Both at once: each waits for the end of a certificate.
+fn for_each_demand(check: impl Fn(Demand) + Sync) {
+    let check = &check;
+    thread::scope(|scope| {
+        for demand in [Demand::Required, Demand::Optional] {
+            scope.spawn(move || check(demand));
+        }
+    });
+}
+
 #[test]
 fn an_expired_certificate_does_not_come_in_by_a_resumed_session() {
-    for demand in [Demand::Required, Demand::Optional] {
+    for_each_demand(|demand| {
         let world = World::new(demand);
         let (anna, end) = world.short_lived();
         let clients = VERSIONS.map(|version| world.client(&[version], Some(&anna)));
@@ -162,7 +172,7 @@ fn an_expired_certificate_does_not_come_in_by_a_resumed_session() {
                 assert_eq!(world.connect(config).ask(), None, "{demand:?}");
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -204,7 +214,7 @@ fn openssl_is_given_nothing_to_resume_either() {
 
 #[test]
 fn a_kept_connection_ends_with_the_certificate() {
-    for demand in [Demand::Required, Demand::Optional] {
+    for_each_demand(|demand| {
         let world = World::new(demand);
         let lasting = world.authority.issue("ben", "DNS:ben");
         let mut ben = world.connect(&world.client(&VERSIONS, Some(&lasting)));
@@ -221,7 +231,7 @@ fn a_kept_connection_ends_with_the_certificate() {
         }
         world.edge.front.saw(ConnectionEvent::CertificateEnded);
         assert!(ben.ask().unwrap().contains("CN=ben"), "others stay");
-    }
+    });
 }
 
 /// An upstream that switches protocols, streams or reads, as its path says, and takes down what it reads after the head.

@@ -86,15 +86,7 @@ fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
 #[test]
 fn health_checks_follow_what_is_served() {
     let ((stays, staying), (goes, gone), (comes, coming)) = (counting(), counting(), counting());
-    let checked = |count: &AtomicUsize, times: usize| {
-        for _ in 0..3 {
-            thread::sleep(Duration::from_secs(2));
-            if count.load(Ordering::SeqCst) >= times {
-                return;
-            }
-        }
-        panic!("no check came");
-    };
+    let checked = |count: &AtomicUsize, times: usize| soon(|| (count.load(Ordering::SeqCst) >= times).then_some(()));
     let edge = Edge::before(&[stays, goes]);
     soon(|| (staying.load(Ordering::SeqCst) == 1 && gone.load(Ordering::SeqCst) == 1).then_some(()));
     reload(&edge, &[stays, comes]);

@@ -1,8 +1,10 @@
 //! The keys of another issuer at the gate: new ones, old ones, none, and where they come from.
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::task::{JoinSet, LocalSet};
 
 use crate::corp::{Corp, ISSUER, settings};
 use crate::foreign::{Answer, Key, Publisher, key_set};
@@ -87,12 +89,24 @@ async fn old_keys_go_on_through_an_outage_and_not_for_ever() {
     corp.until(|status| status == 200).await;
 }
 
+/// A part of a test that waits for readings of its own, which are a second apart.
+type Case = Pin<Box<dyn Future<Output = ()>>>;
+
+async fn side_by_side(cases: Vec<Case>) {
+    let set = LocalSet::new();
+    let mut running = JoinSet::new();
+    for case in cases {
+        running.spawn_local_on(case, &set);
+    }
+    set.run_until(running.join_all()).await;
+}
+
 #[tokio::test]
 async fn a_bad_answer_changes_nothing() {
-    let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1").await;
     let elsewhere = Publisher::start(Answer::keys(&[]));
     let bytes = |text: &str| Answer::Bytes(String::new(), text.as_bytes().to_vec());
     let twice = r#"{"keys":[],"keys":[]}"#;
+    let mut cases: Vec<Case> = Vec::new();
     for bad in [
         bytes(""),
         bytes("<html>"),
@@ -103,12 +117,16 @@ async fn a_bad_answer_changes_nothing() {
         Answer::Status("404 Not Found", String::new()),
         Answer::keys(&[&Key::p256("k1")]),
     ] {
-        corp.publisher.answers(bad.clone());
-        let asked = corp.publisher.asked();
-        corp.reads(asked + 2).await;
-        corp.send("/api/", &corp.token()).await.arrived();
-        assert_eq!(corp.world.sealgate.trust.warnings().len(), 1, "{bad:?}");
+        cases.push(Box::pin(async move {
+            let corp = Corp::new("throttle_seconds = 1\nrefresh_seconds = 1").await;
+            corp.publisher.answers(bad.clone());
+            let asked = corp.publisher.asked();
+            corp.reads(asked + 2).await;
+            corp.send("/api/", &corp.token()).await.arrived();
+            assert_eq!(corp.world.sealgate.trust.warnings().len(), 1, "{bad:?}");
+        }));
     }
+    side_by_side(cases).await;
     assert_eq!(elsewhere.asked(), 0, "a redirect was followed");
 }
 
@@ -126,46 +144,90 @@ async fn keys_in_a_file_are_read_at_the_start_and_when_it_changes() {
     corp.world.wait(30 * 86_400);
     corp.send("/api/", &corp.token()).await.arrived();
     std::fs::write(&file, "{").unwrap();
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    corp.warns(1).await;
     corp.send("/api/", &corp.token()).await.arrived();
     std::fs::write(&file, key_set(&[&second]).to_string()).unwrap();
     corp.until(|status| status == 401).await;
     corp.send("/api/", &second.token(&corp.claims())).await.arrived();
 }
 
+/// An issuer below a path, whose keys are found by its metadata.
+struct Realm {
+    corp: Corp,
+    issuer: String,
+    token: String,
+}
+
+impl Realm {
+    async fn new() -> Self {
+        let publisher = Publisher::start(Answer::Huge(0));
+        let issuer = publisher.url("/realm");
+        let table = settings("", "throttle_seconds = 1").replace("jwks = \"\"", "").replace(ISSUER, &issuer);
+        let corp = Corp::configured(&table, publisher, Key::rsa("k1")).await;
+        let mut claims = corp.claims();
+        claims["iss"] = json!(issuer);
+        let token = corp.key.token(&claims);
+        Self { corp, issuer, token }
+    }
+
+    /// Publishes its keys, and this at a path.
+    fn answers(&self, path: &str, document: Value) {
+        let set = ("/keys".to_owned(), key_set(&[&self.corp.key]));
+        self.corp.publisher.answers(Answer::ByPath(vec![(path.to_owned(), document), set]));
+    }
+
+    fn metadata(&self) -> Value {
+        json!({ "issuer": self.issuer, "jwks_uri": self.corp.publisher.url("/keys") })
+    }
+}
+
 #[tokio::test]
 async fn the_metadata_of_an_issuer_is_believed_about_itself_only() {
-    let key = Key::rsa("k1");
-    let publisher = Publisher::start(Answer::Huge(0));
-    let issuer = publisher.url("/realm");
-    let table = |issuer: &str| settings("", "throttle_seconds = 1").replace("jwks = \"\"", "").replace(ISSUER, issuer);
-    let corp = Corp::configured(&table(&issuer), publisher, key).await;
-    let mut claims = corp.claims();
-    claims["iss"] = json!(issuer);
-    let token = corp.key.token(&claims);
-    let metadata = |issuer: &str, jwks_uri: &str| json!({ "issuer": issuer, "jwks_uri": jwks_uri });
-    let set = ("/keys".to_owned(), key_set(&[&corp.key]));
-    let own = corp.publisher.url("/keys");
-    let openid = "/realm/.well-known/openid-configuration".to_owned();
-    for bad in [
-        vec![(openid.clone(), metadata("https://other.test", &own)), set.clone()],
-        vec![(openid.clone(), metadata(&issuer, "http://192.0.2.1/keys")), set.clone()],
-        vec![(openid.clone(), metadata(&issuer, "file:///etc/passwd")), set.clone()],
-        vec![(openid.clone(), json!({ "issuer": issuer })), set.clone()],
-        vec![(openid.clone(), json!([])), set.clone()],
-        vec![set.clone()],
+    const OPENID: &str = "/realm/.well-known/openid-configuration";
+    let spoilt = |name: &'static str, value: Option<&'static str>| {
+        move |mut metadata: Value| {
+            match value {
+                Some(value) => metadata[name] = json!(value),
+                None => drop(metadata.as_object_mut().unwrap().remove(name)),
+            }
+            metadata
+        }
+    };
+    let mut cases: Vec<Case> = Vec::new();
+    for (path, bad) in [
+        (OPENID, spoilt("issuer", Some("https://other.test"))),
+        (OPENID, spoilt("jwks_uri", Some("http://192.0.2.1/keys"))),
+        (OPENID, spoilt("jwks_uri", Some("file:///etc/passwd"))),
+        (OPENID, spoilt("jwks_uri", None)),
+        (OPENID, spoilt("issuer", None)),
+        ("/elsewhere", spoilt("nothing", None)),
     ] {
-        corp.publisher.answers(Answer::ByPath(bad));
-        let asked = corp.publisher.asked();
-        corp.reads(asked + 3).await;
-        corp.send("/api/", &token).await.assert_refused(503, "temporarily_unavailable");
+        cases.push(Box::pin(async move {
+            let realm = Realm::new().await;
+            realm.answers(path, bad(realm.metadata()));
+            let asked = realm.corp.publisher.asked();
+            realm.corp.reads(asked + 3).await;
+            realm.corp.send("/api/", &realm.token).await.assert_refused(503, "temporarily_unavailable");
+        }));
     }
-    // The second place, before the path.
-    let oauth = "/.well-known/oauth-authorization-server/realm".to_owned();
-    corp.publisher.answers(Answer::ByPath(vec![(oauth, metadata(&issuer, &own)), set]));
-    let end = Instant::now() + Duration::from_secs(10);
-    while corp.send("/api/", &token).await.status != 200 {
-        assert!(Instant::now() < end);
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    cases.push(Box::pin(async {
+        let realm = Realm::new().await;
+        realm.answers(OPENID, json!([]));
+        let asked = realm.corp.publisher.asked();
+        realm.corp.reads(asked + 3).await;
+        realm.corp.send("/api/", &realm.token).await.assert_refused(503, "temporarily_unavailable");
+    }));
+    // The first place, and the second, before the path.
+    for path in [OPENID, "/.well-known/oauth-authorization-server/realm"] {
+        cases.push(Box::pin(async move {
+            let realm = Realm::new().await;
+            realm.answers(path, realm.metadata());
+            let end = Instant::now() + Duration::from_secs(10);
+            while realm.corp.send("/api/", &realm.token).await.status != 200 {
+                assert!(Instant::now() < end, "{path}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }));
     }
+    side_by_side(cases).await;
 }
