@@ -206,7 +206,7 @@ fn fill(instance: &Instance, people: usize) {
         pattern.replace("anna@", &format!("person{number}@"))
     }));
     let text = lines.join("\n") + "\n";
-    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = Sha256::digest(&text).iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
     fs::write(&file, format!("{text}{{\"records\":{},\"sha256\":\"{digest}\"}}\n", lines.len() - 1)).unwrap();
     fs::remove_dir_all(instance.store()).unwrap();
     instance.run(&["import", "--from", file.to_str().unwrap()]);
