@@ -12,6 +12,8 @@ mod explain;
 mod grants;
 #[path = "cli/keys.rs"]
 mod keys;
+#[path = "support/records.rs"]
+mod records;
 #[path = "cli/serve.rs"]
 mod serve;
 #[path = "cli/server.rs"]

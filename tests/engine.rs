@@ -14,6 +14,8 @@ mod engine {
     mod suite;
     mod sweep;
 }
+#[path = "support/records.rs"]
+mod records;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

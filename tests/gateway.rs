@@ -39,6 +39,8 @@ mod own_paths;
 mod path_characters;
 #[path = "gateway/readings.rs"]
 mod readings;
+#[path = "support/records.rs"]
+mod records;
 #[path = "gateway/remembering.rs"]
 mod remembering;
 #[path = "gateway/replaced_cookies.rs"]

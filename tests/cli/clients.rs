@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use sealgate::protocol::client::{
-    AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
-};
-use sealgate::protocol::redirect_uri::RedirectUri;
-use sealgate::protocol::scope::Scope;
+use sealgate::protocol::client::{Client, ClientId};
 use sealgate::protocol::secret::{Secret, SecretHash};
 use sealgate::protocol::time::UnixTime;
 use sealgate::protocol::user::Subject;
 use serde_json::{Value, json};
 
+use crate::records;
 use crate::site::{Site, names, stderr};
 
 const WEB: &[&str] = &[
@@ -390,26 +387,5 @@ async fn a_long_list_is_whole() {
 }
 
 pub(crate) fn client(id: &str) -> Client {
-    Client {
-        id: ClientId::parse(id).unwrap(),
-        name: id.to_owned(),
-        client_type: ClientType::Public,
-        auth_method: AuthMethod::None,
-        secrets: Vec::new(),
-        redirect_uris: vec![RedirectUri::parse("https://rp.test/cb").unwrap()],
-        post_logout_redirect_uris: Vec::new(),
-        scope: Scope::all(),
-        grant_types: vec![GrantType::AuthorizationCode],
-        consent: ConsentRule::Ask,
-        state: ClientState::Enabled,
-        created_at: UnixTime::from_seconds(1_700_000_000),
-        incarnation: 7,
-        details: ClientDetails::default(),
-        owner: None,
-        registration: None,
-        refresh_retry_seconds: None,
-        token_limit: None,
-        approval: None,
-        disabled: None,
-    }
+    records::client(id, UnixTime::from_seconds(1_700_000_000))
 }

@@ -4,22 +4,21 @@ use std::sync::Arc;
 
 use sealgate::admin;
 use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate::protocol::client::{
-    AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
-};
+use sealgate::protocol::client::{Client, ClientId};
 use sealgate::protocol::grant::{Grant, GrantId, GrantState};
-use sealgate::protocol::redirect_uri::RedirectUri;
 use sealgate::protocol::scope::Scope;
 use sealgate::protocol::secret::{SecretHash, base64url};
 use sealgate::protocol::session::{Session, SessionId, SignIn, Step};
 use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::protocol::user::{Email, Subject, User};
 use sealgate::protocol::username::Username;
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::{AddOutcome, GrantFilter, Store};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
+
+use crate::records;
 
 const HERE: &str = "https://id.example.test";
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
@@ -37,44 +36,15 @@ async fn empty() -> (Store, Arc<MemoryEngine>) {
 fn person(sub: Subject, email: &str) -> User {
     User {
         sub,
-        email: Email::parse(email).unwrap(),
         username: Username::parse("anna").filter(|_| sub == anna()),
         email_verified: true,
-        name: "Anna".into(),
-        phone_number: None,
-        picture: None,
-        roles: [].into(),
         groups: ["staff".to_owned()].into(),
-        password: None,
-        state: UserState::Enabled,
-        created_at: NOW,
-        updated_at: NOW,
+        ..records::person(1, email, "Anna", NOW)
     }
 }
 
 fn client(id: &str) -> Client {
-    Client {
-        id: ClientId::parse(id).unwrap(),
-        name: "Wiki".into(),
-        client_type: ClientType::Public,
-        auth_method: AuthMethod::None,
-        secrets: Vec::new(),
-        redirect_uris: vec![RedirectUri::parse("https://rp.test/cb").unwrap()],
-        post_logout_redirect_uris: Vec::new(),
-        scope: Scope::all(),
-        grant_types: vec![GrantType::AuthorizationCode],
-        consent: ConsentRule::Ask,
-        state: ClientState::Enabled,
-        created_at: NOW,
-        incarnation: 7,
-        details: ClientDetails::default(),
-        owner: None,
-        registration: None,
-        refresh_retry_seconds: None,
-        token_limit: None,
-        approval: None,
-        disabled: None,
-    }
+    Client { name: "Wiki".into(), ..records::client(id, NOW) }
 }
 
 fn session() -> Session {

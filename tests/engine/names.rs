@@ -3,29 +3,18 @@
 use std::sync::Arc;
 
 use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::protocol::user::{Email, Subject, User};
 use sealgate::protocol::username::Username;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::{AddOutcome, RenameOutcome, Store};
 
+use crate::records;
+
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
 fn person(number: u8, email: &str, username: Option<&str>) -> User {
-    User {
-        sub: Subject::from_random([number; 16]),
-        email: Email::parse(email).unwrap(),
-        username: username.map(|name| Username::parse(name).unwrap()),
-        email_verified: true,
-        name: "Anna".into(),
-        phone_number: None,
-        picture: None,
-        roles: [].into(),
-        groups: [].into(),
-        password: None,
-        state: UserState::Enabled,
-        created_at: NOW,
-        updated_at: NOW,
-    }
+    let username = username.map(|name| Username::parse(name).unwrap());
+    User { username, ..records::person(number, email, "Anna", NOW) }
 }
 
 async fn empty() -> Store {

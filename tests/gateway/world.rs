@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,25 +16,21 @@ use sealgate::endpoint;
 use sealgate::gateway::{Decision, Gateway};
 use sealgate::metrics::Metrics;
 use sealgate::origin::Origin;
-use sealgate::password::hash_blocking;
-use sealgate::protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
-use sealgate::protocol::client::{ClientSecret, ConsentRule, GrantType};
-use sealgate::protocol::redirect_uri::RedirectUri;
-use sealgate::protocol::scope::Scope;
+use sealgate::protocol::client::{AuthMethod, Client, ClientType};
+use sealgate::protocol::client::{ClientSecret, ConsentRule};
 use sealgate::protocol::secret::Secret;
 use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
+use sealgate::protocol::user::User;
 use sealgate::sealgate::{Parts, Sealgate};
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::sealer::Sealer;
-use secrecy::SecretString;
 
 use crate::meddler::Meddler;
-use crate::token_device;
+pub(crate) use crate::records::PASSWORD;
+use crate::{records, token_device};
 
-pub(crate) const PASSWORD: &str = "correct horse battery staple";
 pub(crate) const ANNA: &str = "anna@example.test";
 pub(crate) const BEN: &str = "ben@example.test";
 
@@ -264,6 +260,22 @@ impl World {
         self.send("192.0.2.9", request(method, url, fields, "")).await
     }
 
+    /// Each path of a host is refused before any rule is asked: which one it comes to depends on who reads it.
+    pub(crate) async fn refuses_to_read(&self, host: &str, paths: &[&str]) {
+        for path in paths {
+            let reply = self.call("GET", &format!("https://{host}{path}"), &[]).await;
+            reply.assert_refused(400, "invalid_request");
+        }
+    }
+
+    /// A stranger's GET of each target arrives as it was sent at `site.test`, the host of an application of the test's own.
+    pub(crate) async fn lets_through(&self, targets: &[&str]) {
+        for target in targets {
+            let reply = self.call("GET", &format!("https://site.test{target}"), &[]).await;
+            assert_eq!(reply.arrived(), ("site", *target));
+        }
+    }
+
     /// An access token of Anna's with this scope.
     pub(crate) async fn access_token(&self, scope: &str) -> String {
         let browser = crate::browser::Browser::new(self);
@@ -430,49 +442,20 @@ impl Engine for TakingTurns {
 
 fn client(now: UnixTime) -> Client {
     Client {
-        id: ClientId::parse("api").unwrap(),
         name: "Api".into(),
         client_type: ClientType::Confidential,
         auth_method: AuthMethod::ClientSecretPost,
         secrets: vec![ClientSecret { hash: Secret::new("secret").hash(), created_at: now, expires_at: None }],
-        redirect_uris: vec![RedirectUri::parse("https://rp.test/cb").unwrap()],
-        post_logout_redirect_uris: vec![],
-        scope: Scope::all(),
-        grant_types: vec![GrantType::AuthorizationCode],
         consent: ConsentRule::Implied,
-        state: ClientState::Enabled,
-        created_at: now,
-        incarnation: 7,
-        details: ClientDetails::default(),
-        owner: None,
-        registration: None,
-        refresh_retry_seconds: None,
-        token_limit: None,
-        approval: None,
-        disabled: None,
+        ..records::client("api", now)
     }
 }
 
 fn person(number: u8, email: &str, name: &str, groups: &[&str], now: UnixTime) -> User {
     User {
-        sub: Subject::from_random([number; 16]),
-        email: Email::parse(email).unwrap(),
-        username: None,
         email_verified: true,
-        name: name.into(),
-        phone_number: None,
-        picture: None,
-        roles: [].into(),
         groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        password: Some(password_hash()),
-        state: UserState::Enabled,
-        created_at: now,
-        updated_at: now,
+        password: Some(records::password_hash()),
+        ..records::person(number, email, name, now)
     }
-}
-
-/// Hashing takes its time; everybody's password is the same.
-fn password_hash() -> PasswordHash {
-    static HASH: OnceLock<PasswordHash> = OnceLock::new();
-    HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()
 }

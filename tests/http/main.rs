@@ -5,6 +5,8 @@
 
 #[path = "../support/meddler.rs"]
 mod meddler;
+#[path = "../support/records.rs"]
+mod records;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;

@@ -8,6 +8,7 @@ mod response;
 pub(crate) mod token_device;
 mod wire;
 
+pub(crate) use crate::records::{PASSWORD, REDIRECT_URI};
 pub(crate) use browser::{Browser, form_action, hidden_fields, is_consent, is_login};
 pub(crate) use client::{Client, Tokens, basic, challenge, jwt_claims, jwt_header};
 pub(crate) use provider::{Provider, encode, settings};
@@ -16,8 +17,6 @@ pub(crate) use wire::{FORM, redemption};
 
 /// The issuer of every provider here.
 pub(crate) const ISSUER: &str = "https://id.test";
-/// The redirect URI of every client here.
-pub(crate) const REDIRECT_URI: &str = "https://rp.test/cb";
 /// Where clients send browsers after a logout.
 pub(crate) const SIGNED_OUT_URI: &str = "https://rp.test/bye";
 /// A well-formed verifier, 64 characters.
@@ -31,6 +30,3 @@ pub(crate) fn assert_random(secrets: impl Iterator<Item = Vec<u8>>) {
         assert!(secrets.iter().any(|secret| secret[at] != secrets[0][at]), "byte {at} is always the same: {secrets:?}");
     }
 }
-
-/// The password of every person here.
-pub(crate) const PASSWORD: &str = "correct horse battery staple";

@@ -13,23 +13,21 @@ use sealgate::config::Config;
 use sealgate::endpoint;
 use sealgate::metrics::Metrics;
 use sealgate::origin::Origin;
-use sealgate::password::hash_blocking;
-use sealgate::protocol::client::{self, ClientId};
+use sealgate::protocol::client::{self};
 use sealgate::protocol::redirect_uri::RedirectUri;
-use sealgate::protocol::scope::Scope;
 use sealgate::protocol::secret::Secret;
 use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
+use sealgate::protocol::user::User;
 use sealgate::sealgate::{Parts, Sealgate};
 use sealgate::signer::Signer;
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
-use secrecy::SecretString;
 
 use crate::meddler::Meddler;
+use crate::records;
 
-use super::{Browser, Client, ISSUER, PASSWORD, REDIRECT_URI, Reply, SIGNED_OUT_URI, token_device};
+use super::{Browser, Client, ISSUER, Reply, SIGNED_OUT_URI, token_device};
 
 /// No two clients are the same one, whatever their ids.
 static INCARNATIONS: AtomicU32 = AtomicU32::new(1);
@@ -144,28 +142,12 @@ impl Provider {
 
     /// A public client's record.
     pub(crate) fn public(&self, id: &str) -> client::Client {
-        let uri = |text| RedirectUri::parse(text).unwrap();
         client::Client {
-            id: ClientId::parse(id).unwrap(),
             name: format!("Client {id}"),
-            client_type: client::ClientType::Public,
-            auth_method: client::AuthMethod::None,
-            secrets: vec![],
-            redirect_uris: vec![uri(REDIRECT_URI)],
-            post_logout_redirect_uris: vec![uri(SIGNED_OUT_URI)],
-            scope: Scope::all(),
+            post_logout_redirect_uris: vec![RedirectUri::parse(SIGNED_OUT_URI).unwrap()],
             grant_types: vec![client::GrantType::AuthorizationCode, client::GrantType::RefreshToken],
-            consent: client::ConsentRule::Ask,
-            state: client::ClientState::Enabled,
-            created_at: self.clock.now(),
             incarnation: INCARNATIONS.fetch_add(1, Ordering::Relaxed),
-            details: client::ClientDetails::default(),
-            owner: None,
-            registration: None,
-            refresh_retry_seconds: None,
-            token_limit: None,
-            approval: None,
-            disabled: None,
+            ..records::client(id, self.clock.now())
         }
     }
 
@@ -250,24 +232,10 @@ pub(crate) fn encode(fields: &[(&str, &str)]) -> String {
 
 fn person(number: u8, email: &str, name: &str, everything: bool, now: UnixTime) -> User {
     User {
-        sub: Subject::from_random([number; 16]),
-        email: Email::parse(email).unwrap(),
-        username: None,
         email_verified: everything,
-        name: name.into(),
         phone_number: everything.then(|| "+90 212 555 01 01".into()),
         picture: everything.then(|| "https://pictures.test/anna.png".into()),
-        roles: [].into(),
-        groups: [].into(),
-        password: Some(password_hash()),
-        state: UserState::Enabled,
-        created_at: now,
-        updated_at: now,
+        password: Some(records::password_hash()),
+        ..records::person(number, email, name, now)
     }
-}
-
-/// Hashing takes its time; everybody's password is the same.
-fn password_hash() -> PasswordHash {
-    static HASH: std::sync::OnceLock<PasswordHash> = std::sync::OnceLock::new();
-    HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()
 }

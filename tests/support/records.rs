@@ -1,0 +1,71 @@
+//! A client and a person as the store keeps them, with the least that a record says; each test changes what it is about.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a fixture that fails fails its test")]
+
+use std::sync::OnceLock;
+
+use sealgate::password::hash_blocking;
+use sealgate::protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
+use sealgate::protocol::client::{ConsentRule, GrantType};
+use sealgate::protocol::redirect_uri::RedirectUri;
+use sealgate::protocol::scope::Scope;
+use sealgate::protocol::time::UnixTime;
+use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
+use secrecy::SecretString;
+
+/// The password of everybody who has one.
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
+/// Where clients get their codes.
+pub(crate) const REDIRECT_URI: &str = "https://rp.test/cb";
+
+/// A public client that may use codes and asks people.
+pub(crate) fn client(id: &str, now: UnixTime) -> Client {
+    Client {
+        id: ClientId::parse(id).unwrap(),
+        name: id.to_owned(),
+        client_type: ClientType::Public,
+        auth_method: AuthMethod::None,
+        secrets: Vec::new(),
+        redirect_uris: vec![RedirectUri::parse(REDIRECT_URI).unwrap()],
+        post_logout_redirect_uris: Vec::new(),
+        scope: Scope::all(),
+        grant_types: vec![GrantType::AuthorizationCode],
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: now,
+        incarnation: 7,
+        details: ClientDetails::default(),
+        owner: None,
+        registration: None,
+        refresh_retry_seconds: None,
+        token_limit: None,
+        approval: None,
+        disabled: None,
+    }
+}
+
+/// A person without a password, whose `sub` is made of this number.
+pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User {
+    User {
+        sub: Subject::from_random([number; 16]),
+        email: Email::parse(email).unwrap(),
+        username: None,
+        email_verified: false,
+        name: name.into(),
+        phone_number: None,
+        picture: None,
+        roles: [].into(),
+        groups: [].into(),
+        password: None,
+        state: UserState::Enabled,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// Of [`PASSWORD`]. Hashing takes its time, so it is done once.
+pub(crate) fn password_hash() -> PasswordHash {
+    static HASH: OnceLock<PasswordHash> = OnceLock::new();
+    HASH.get_or_init(|| hash_blocking(&SecretString::from(PASSWORD), [9; 16]).unwrap()).clone()
+}
