@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 use sealgate::config;
-use sealgate::protocol::secret::SecretHash;
-use sealgate::protocol::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Subject, User, UserState};
+use sealgate::domain::secret::SecretHash;
+use sealgate::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, Subject, User, UserState};
 use sealgate::store::sled::SledEngine;
 use sealgate::store::{AddOutcome, Store};
 

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 use self::routine::Routine;
 use crate::config;
-use crate::protocol::audit::{AuditEvent, AuditKind};
-use crate::protocol::time::UnixTime;
+use crate::domain::audit::{AuditEvent, AuditKind};
+use crate::domain::time::UnixTime;
 use crate::store::{Store, StoreError};
 
 /// Events that may wait for the next pulse; further ones are in the log only.

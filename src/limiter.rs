@@ -17,8 +17,8 @@ use sha2::{Digest, Sha256};
 
 pub use brake::{Brake, Counted, Pace};
 
-use crate::protocol::rate_limit::RateLimit;
-use crate::protocol::time::UnixTime;
+use crate::domain::rate_limit::RateLimit;
+use crate::domain::time::UnixTime;
 
 /// Buckets of the table; a power of two.
 const BUCKETS: usize = 1 << 14;

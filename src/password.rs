@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use crate::config;
-use crate::protocol::profile::LONGEST_PASSWORD;
-use crate::protocol::user::PasswordHash;
+use crate::domain::profile::LONGEST_PASSWORD;
+use crate::domain::user::PasswordHash;
 
 pub use rules::{Owner, PasswordFault, SHORTEST_PASSWORD, check_password};
 

@@ -10,123 +10,177 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each part and the parts of the crate that it may name besides itself.
+/// The parts of the crate from the bottom to the top, and what each may name besides itself: parts above it in this list, so
+/// that there is no circle. A part is a module with everything below it; the longest name counts.
 const MAY_NAME: &[(&str, &[&str])] = &[
-    ("protocol", &[]),
-    ("ambient", &["log", "protocol"]),
-    ("fields", &[]),
-    ("config", &["fields", "protocol"]),
+    ("domain", &[]),
+    ("oauth", &["domain"]),
+    ("web::request_fields", &[]),
+    ("web::origin", &[]),
+    ("config", &["domain", "oauth", "web::request_fields"]),
     ("log", &["config"]),
-    ("memory", &[]),
-    ("attestation", &["config", "protocol", "signer", "web"]),
-    ("web", &[]),
-    ("trust", &["protocol", "ambient", "config", "metrics", "web"]),
-    ("origin", &[]),
-    ("cookie", &["config", "protocol"]),
+    ("clock", &["domain", "log"]),
+    ("fetch", &[]),
+    ("web::cookie", &["config", "domain"]),
     ("metrics", &["log"]),
-    ("audit", &["config", "protocol", "store"]),
-    ("lateness", &["protocol"]),
-    ("limiter", &["protocol"]),
-    ("password", &["protocol", "config"]),
+    ("limiter", &["domain"]),
+    ("password", &["config", "domain"]),
     ("page", &["config"]),
-    ("store", &["protocol", "config", "log"]),
-    ("signer", &["protocol", "ambient", "config", "log"]),
-    ("issuer", &["protocol", "signer"]),
-    ("clients", &["protocol", "config", "store"]),
-    ("status", &["ambient"]),
-    ("bearer", &["protocol", "clients", "config", "issuer", "store"]),
+    ("store", &["config", "domain", "log", "oauth"]),
+    ("audit", &["config", "domain", "store"]),
+    ("signer", &["clock", "config", "domain", "log"]),
+    ("attestation", &["config", "domain", "fetch", "signer"]),
+    ("tokens::issuer", &["domain", "oauth", "signer"]),
+    ("tokens::clients", &["config", "domain", "store"]),
+    ("tokens::bearer", &["config", "domain", "oauth", "store", "tokens::clients", "tokens::issuer"]),
+    ("tokens::trusted", &["clock", "config", "domain", "fetch", "metrics", "oauth"]),
+    ("app::memory", &[]),
+    ("app::expiry", &["config"]),
+    ("app::status", &["clock"]),
+    ("app::lateness", &["domain"]),
     (
-        "sealgate",
+        "app::state",
         &[
-            "protocol",
-            "ambient",
+            "app::lateness",
+            "app::status",
             "attestation",
             "audit",
-            "bearer",
-            "clients",
+            "clock",
             "config",
-            "issuer",
-            "lateness",
+            "domain",
             "limiter",
             "metrics",
             "page",
             "password",
             "signer",
-            "status",
             "store",
-            "trust",
+            "tokens::bearer",
+            "tokens::clients",
+            "tokens::issuer",
+            "tokens::trusted",
         ],
     ),
+    ("admin", &["app::state", "audit", "clock", "domain", "password", "store"]),
     (
-        "endpoint",
+        "provider",
         &[
-            "protocol", "admin", "ambient", "bearer", "clients", "config", "cookie", "issuer", "limiter", "metrics",
-            "origin", "page", "password", "sealgate", "signer", "store",
+            "admin",
+            "app::state",
+            "clock",
+            "config",
+            "domain",
+            "limiter",
+            "metrics",
+            "oauth",
+            "page",
+            "password",
+            "signer",
+            "store",
+            "tokens::bearer",
+            "tokens::clients",
+            "tokens::issuer",
+            "web::cookie",
+            "web::origin",
         ],
     ),
     (
         "gateway",
         &[
-            "protocol", "ambient", "bearer", "clients", "config", "cookie", "fields", "limiter", "metrics", "origin",
-            "page", "sealgate", "store", "trust",
+            "app::state",
+            "clock",
+            "config",
+            "domain",
+            "limiter",
+            "oauth",
+            "page",
+            "store",
+            "tokens::bearer",
+            "tokens::clients",
+            "tokens::trusted",
+            "web::cookie",
+            "web::origin",
+            "web::request_fields",
         ],
     ),
-    ("admin", &["protocol", "ambient", "audit", "config", "password", "sealgate", "store"]),
-    ("edge", &["ambient", "config", "origin"]),
-    ("expiry", &["config"]),
-    ("house", &["config", "edge", "endpoint", "expiry", "gateway", "lateness", "protocol", "sealgate", "server"]),
-    ("sealing", &["ambient", "config", "signer", "store"]),
-    ("server", &["ambient", "config", "edge", "log"]),
-    ("rotation", &["protocol", "ambient", "sealgate", "signer"]),
-    ("reload", &["admin", "config", "edge", "house", "log", "protocol", "server"]),
+    ("edge", &["config", "web::origin"]),
+    ("app::sealing", &["clock", "config", "signer", "store"]),
+    ("app::server", &["clock", "config", "edge", "log"]),
+    ("app::rotation", &["app::state", "clock", "domain", "signer"]),
     (
-        "compose",
+        "app::site",
         &[
-            "admin", "ambient", "config", "edge", "house", "log", "metrics", "reload", "rotation", "sealgate",
-            "sealing", "server", "signer", "store", "trust",
+            "app::expiry",
+            "app::lateness",
+            "app::server",
+            "app::state",
+            "config",
+            "domain",
+            "edge",
+            "gateway",
+            "provider",
+        ],
+    ),
+    ("app::reload", &["admin", "app::server", "app::site", "config", "domain", "edge", "log"]),
+    (
+        "app::start",
+        &[
+            "admin",
+            "app::reload",
+            "app::rotation",
+            "app::sealing",
+            "app::server",
+            "app::site",
+            "app::state",
+            "clock",
+            "config",
+            "edge",
+            "log",
+            "metrics",
+            "signer",
+            "store",
+            "tokens::trusted",
         ],
     ),
     (
         "cli",
         &[
             "admin",
-            "ambient",
+            "app::sealing",
+            "app::server",
+            "app::start",
             "attestation",
             "audit",
-            "compose",
+            "clock",
             "config",
+            "domain",
+            "fetch",
             "gateway",
             "log",
             "metrics",
-            "password",
-            "protocol",
-            "reload",
-            "sealing",
-            "server",
+            "oauth",
             "signer",
             "store",
-            "web",
         ],
     ),
 ];
 
 /// Each heavy dependency and the only files that may name it.
 const ONLY_IN: &[(&str, &[&str])] = &[
-    ("pingora", &["src/edge/", "src/server/"]),
+    ("pingora", &["src/edge/", "src/app/server/"]),
     ("cryptoki", &["src/signer/"]),
     ("clap", &["src/cli/"]),
     ("prometheus", &["src/metrics.rs"]),
     ("askama", &["src/page/"]),
     ("fluent_bundle", &["src/page/"]),
     ("argon2", &["src/password.rs"]),
-    ("ureq", &["src/web.rs"]),
+    ("ureq", &["src/fetch.rs"]),
     ("webpki", &["src/attestation/"]),
     ("x509_parser", &["src/config/disk.rs", "src/attestation/", "src/edge/"]),
-    ("aws_lc_rs", &["src/signer/", "src/edge/", "src/store/sealer.rs", "src/trust/"]),
+    ("aws_lc_rs", &["src/signer/", "src/edge/", "src/store/sealer.rs", "src/tokens/trusted/"]),
 ];
 
-/// What the pure rules may use: nothing that does I/O, tells the time or speaks HTTP.
-const PROTOCOL_CRATES: &[&str] = &[
+/// What the pure parts may use: nothing that does I/O, tells the time or speaks HTTP.
+const PURE_CRATES: &[&str] = &[
     "base64",
     "percent_encoding",
     "proptest",
@@ -159,31 +213,44 @@ fn sources() -> Vec<(PathBuf, String)> {
     files
 }
 
-/// The part of the crate that a file belongs to: `src/store/sled.rs` to `store`.
-fn part(file: &Path) -> String {
-    let second = file.iter().nth(1).unwrap().to_str().unwrap();
-    second.trim_end_matches(".rs").to_owned()
+/// The module of a file: `app::state` of `src/app/state.rs`, `store` of `src/store/mod.rs`.
+fn module(file: &Path) -> String {
+    let path = file.strip_prefix("src").unwrap().with_extension("");
+    let names: Vec<&str> = path.iter().map(|name| name.to_str().unwrap()).filter(|name| *name != "mod").collect();
+    names.join("::")
 }
 
-/// The parts that a source names by `crate::…`, one by one or in braces.
-fn named_parts(source: &str) -> BTreeSet<String> {
+/// The part that a module belongs to: `app::server` for `app::server::process`.
+fn part(module: &str) -> Option<&'static str> {
+    let holds = |part: &str| module.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+    MAY_NAME.iter().map(|(part, _)| *part).filter(|part| holds(part)).max_by_key(|part| part.len())
+}
+
+/// The modules and items that a source names by `crate::…` or `super::…`, one by one or in braces.
+fn named(source: &str, module: &str) -> BTreeSet<String> {
     let code = without_comments(source);
     let mut named = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        if code[..at].ends_with('$') || code[..at].ends_with("pub(") {
-            continue;
-        }
-        let rest = &code[at + "crate::".len()..];
-        let words: Vec<&str> = match rest.strip_prefix('{') {
-            Some(list) => list.split('}').next().unwrap().split(',').collect(),
-            None => vec![rest],
-        };
-        for word in words {
-            let word: String = word.trim().chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
-            named.insert(word);
+    let above = module.rsplit_once("::").map_or("", |(above, _)| above);
+    for (start, base) in [("crate::", ""), ("super::", above)] {
+        for (at, _) in code.match_indices(start) {
+            // A macro's own crate, a visibility, a longer chain, and the test module of the file itself.
+            if code[..at].ends_with(['$', '(', ':']) || (base.is_empty() && start == "super::") {
+                continue;
+            }
+            let rest = &code[at + start.len()..];
+            let is_name = |char: char| char.is_alphanumeric() || char == '_' || char == ':';
+            let path: String = rest.chars().take_while(|char| is_name(*char)).collect();
+            let list = match rest[path.len()..].strip_prefix('{') {
+                Some(list) => list.split('}').next().unwrap(),
+                None => "",
+            };
+            for word in list.split(',') {
+                let word: String = word.trim().chars().take_while(|char| is_name(*char)).collect();
+                let whole = [base, path.trim_end_matches(':'), &word];
+                named.insert(whole.into_iter().filter(|one| !one.is_empty()).collect::<Vec<_>>().join("::"));
+            }
         }
     }
-    named.remove("");
     named
 }
 
@@ -192,23 +259,41 @@ fn without_comments(source: &str) -> String {
 }
 
 #[test]
-fn every_part_names_only_the_parts_that_it_may() {
+fn every_part_names_only_parts_below_it_and_of_these_only_those_that_it_may() {
     let mut faults = Vec::new();
+    for (at, (part, allowed)) in MAY_NAME.iter().enumerate() {
+        for other in *allowed {
+            if !MAY_NAME[..at].iter().any(|(below, _)| below == other) {
+                faults.push(format!("the rule of {part} names {other}, which does not stand before it"));
+            }
+        }
+    }
+    let mut used = BTreeSet::new();
     for (file, source) in sources() {
-        let part = part(&file);
-        if part == "lib" || part == "main" {
+        let module = module(&file);
+        if ["lib", "main", "app", "tokens", "web"].contains(&module.as_str()) {
             continue;
         }
-        let Some((_, allowed)) = MAY_NAME.iter().find(|(known, _)| *known == part) else {
-            faults.push(format!("{}: the part {part} has no rule", file.display()));
+        let Some(own) = part(&module) else {
+            faults.push(format!("{}: its part has no rule", file.display()));
             continue;
         };
-        for named in named_parts(&source) {
-            if named != part && !allowed.contains(&named.as_str()) && MAY_NAME.iter().any(|(known, _)| *known == named)
-            {
+        let (_, allowed) = MAY_NAME.iter().find(|(part, _)| *part == own).unwrap();
+        for named in named(&source, &module) {
+            let Some(other) = part(&named) else { continue };
+            used.insert((own, other));
+            if other != own && !allowed.contains(&other) {
                 faults.push(format!("{} may not name crate::{named}", file.display()));
             }
         }
+    }
+    for (part, allowed) in MAY_NAME {
+        faults.extend(
+            allowed
+                .iter()
+                .filter(|other| !used.contains(&(*part, **other)))
+                .map(|other| format!("the rule of {part} names {other}, and nothing there needs it")),
+        );
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -229,16 +314,16 @@ fn heavy_dependencies_are_named_in_one_place() {
 }
 
 #[test]
-fn the_rules_of_the_protocol_are_pure() {
+fn the_domain_and_the_protocol_are_pure() {
     let mut faults = Vec::new();
     for (file, source) in sources() {
-        if part(&file) != "protocol" {
+        if !matches!(part(&module(&file)), Some("domain" | "oauth")) {
             continue;
         }
         for line in source.lines() {
             let Some(path) = line.trim_start().strip_prefix("use ") else { continue };
             let root = path.split("::").next().unwrap();
-            if !["crate", "super"].contains(&root) && !PROTOCOL_CRATES.contains(&root) {
+            if !["crate", "super"].contains(&root) && !PURE_CRATES.contains(&root) {
                 faults.push(format!("{} may not use {root}", file.display()));
             }
         }

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::authorize::{AuthorizationRequest, ReturnTo, WayBack};
-use sealgate_fuzz::protocol::client::ClientType;
-use sealgate_fuzz::protocol::params::Params;
+use sealgate_fuzz::domain::client::ClientType;
+use sealgate_fuzz::oauth::authorize::{AuthorizationRequest, ReturnTo, WayBack};
+use sealgate_fuzz::oauth::params::Params;
 use sealgate_fuzz::{REDIRECT_URIS, client};
 use url::Url;
 

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::credentials::{ClientCredentials, bearer};
-use sealgate_fuzz::protocol::params::Params;
+use sealgate_fuzz::oauth::credentials::{ClientCredentials, bearer};
+use sealgate_fuzz::oauth::params::Params;
 
 fuzz_target!(|raw: &[u8]| {
     let at = raw.iter().position(|byte| *byte == b'\n').unwrap_or(raw.len());

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::algorithm::Algorithm;
-use sealgate_fuzz::protocol::foreign::{ClaimNames, Signed, Terms, claimed_issuer};
-use sealgate_fuzz::protocol::secret::base64url;
-use sealgate_fuzz::protocol::time::UnixTime;
-use sealgate_fuzz::protocol::user::Subject;
+use sealgate_fuzz::domain::secret::base64url;
+use sealgate_fuzz::domain::time::UnixTime;
+use sealgate_fuzz::domain::user::Subject;
+use sealgate_fuzz::oauth::algorithm::Algorithm;
+use sealgate_fuzz::oauth::trusted_token::{ClaimNames, Signed, Terms, claimed_issuer};
 use sealgate_fuzz::two;
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::algorithm::Algorithm;
-use sealgate_fuzz::protocol::jwk_set::{LONGEST_KID, MOST_KEYS, Numbers, read};
+use sealgate_fuzz::oauth::algorithm::Algorithm;
+use sealgate_fuzz::oauth::jwk_set::{LONGEST_KID, MOST_KEYS, Numbers, read};
 
 fuzz_target!(|document: &[u8]| {
     let Ok(keys) = read(document) else { return };

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::jwt::{ACCESS_TOKEN, ID_TOKEN, Unverified};
-use sealgate_fuzz::protocol::secret::base64url;
+use sealgate_fuzz::domain::secret::base64url;
+use sealgate_fuzz::oauth::jwt::{ACCESS_TOKEN, ID_TOKEN, Unverified};
 use sealgate_fuzz::two;
 
 fuzz_target!(|text: &str| {

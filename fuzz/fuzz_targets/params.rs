@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::params::Params;
+use sealgate_fuzz::oauth::params::Params;
 
 /// What the reference parser puts in the place of bytes that are not UTF-8; ours ignores or refuses them.
 const REPLACEMENT: char = '\u{fffd}';

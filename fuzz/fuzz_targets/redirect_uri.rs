@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::redirect_uri::{RedirectUri, form_action};
+use sealgate_fuzz::domain::redirect_uri::{RedirectUri, form_action};
 use sealgate_fuzz::two;
 use url::Url;
 

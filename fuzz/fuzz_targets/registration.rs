@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::client::ClientType;
-use sealgate_fuzz::protocol::registration::{ClientMetadata, Issued, client_information};
+use sealgate_fuzz::domain::client::ClientType;
+use sealgate_fuzz::oauth::registration::{ClientMetadata, Issued, client_information};
 
 fuzz_target!(|raw: &[u8]| {
     let Ok(metadata) = ClientMetadata::parse(raw) else { return };

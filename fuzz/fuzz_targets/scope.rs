@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::scope::Scope;
+use sealgate_fuzz::domain::scope::Scope;
 use sealgate_fuzz::two;
 
 fuzz_target!(|text: &str| {

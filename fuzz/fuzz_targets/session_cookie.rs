@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sealgate_fuzz::protocol::secret::base64url;
-use sealgate_fuzz::protocol::session::{SessionCookie, SessionId};
+use sealgate_fuzz::domain::secret::base64url;
+use sealgate_fuzz::domain::session::{SessionCookie, SessionId};
 
 fuzz_target!(|raw: &[u8]| {
     if let Ok(text) = std::str::from_utf8(raw) {

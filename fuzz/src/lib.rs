@@ -1,15 +1,17 @@
 //! The program's pure modules, and what the targets share. Nothing here talks to a network, a disk or a token.
 
-#[path = "../../src/protocol/mod.rs"]
-pub mod protocol;
+#[path = "../../src/domain/mod.rs"]
+pub mod domain;
+#[path = "../../src/oauth/mod.rs"]
+pub mod oauth;
 
 mod gateway;
 
+use domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType};
+use domain::redirect_uri::RedirectUri;
+use domain::scope::Scope;
+use domain::time::UnixTime;
 pub use gateway::{canonical, readings};
-use protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType};
-use protocol::redirect_uri::RedirectUri;
-use protocol::scope::Scope;
-use protocol::time::UnixTime;
 
 /// The redirect URIs of [`client`]: one plain, one with a query, one that matches any port.
 pub const REDIRECT_URIS: [&str; 3] = ["https://rp.test/cb", "https://rp.test/cb?a=b", "http://127.0.0.1/cb"];

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::command::{AppPasswordCommand, Person};
 use super::execute::{CommandError, Directory};
 use super::{users, view};
-use crate::protocol::audit::AuditKind;
+use crate::domain::audit::AuditKind;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordCommand) -> Result<Answer, CommandError> {
     match command {

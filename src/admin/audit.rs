@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::command::{AuditCommand, Person};
 use super::execute::{CommandError, Directory, PAGE};
 use super::{users, view};
-use crate::protocol::audit::AuditFilter;
+use crate::domain::audit::AuditFilter;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: Box<AuditCommand>) -> Result<Answer, CommandError> {
     let subject = match &command.person {

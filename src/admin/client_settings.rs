@@ -9,13 +9,11 @@ use super::clients::{absent, auth_method, fresh_secret, kept, name_fault, record
 use super::command::Person;
 use super::execute::{CommandError, Directory};
 use super::{users, view};
-use crate::protocol::client::{
-    AuthMethod, Client, ClientId, ClientSecret, ClientType, ConsentRule, Decision, GrantType,
-};
-use crate::protocol::profile::is_line;
-use crate::protocol::rate_limit::RateLimit;
-use crate::protocol::redirect_uri::RedirectUri;
-use crate::protocol::user::Subject;
+use crate::domain::client::{AuthMethod, Client, ClientId, ClientSecret, ClientType, ConsentRule, Decision, GrantType};
+use crate::domain::profile::is_line;
+use crate::domain::rate_limit::RateLimit;
+use crate::domain::redirect_uri::RedirectUri;
+use crate::domain::user::Subject;
 
 /// The longest description, characters, as in the console.
 const LONGEST_DESCRIPTION: usize = 500;

@@ -8,19 +8,19 @@ use super::answer::Answer;
 use super::command::{ClientCommand, NewClient};
 use super::execute::{CommandError, Directory, PAGE};
 use super::{client_settings, view};
-use crate::ambient::random;
-use crate::protocol::audit::AuditKind;
-use crate::protocol::client::INTERNAL_CLIENT;
-use crate::protocol::client::{
+use crate::clock::random;
+use crate::domain::audit::AuditKind;
+use crate::domain::client::INTERNAL_CLIENT;
+use crate::domain::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, Decision, GrantType,
     LONGEST_REFRESH_RETRY,
 };
-use crate::protocol::grant::EndReason;
-use crate::protocol::profile::is_line;
-use crate::protocol::redirect_uri::RedirectUri;
-use crate::protocol::scope::Scope;
-use crate::protocol::secret::Secret;
-use crate::protocol::time::UnixTime;
+use crate::domain::grant::EndReason;
+use crate::domain::profile::is_line;
+use crate::domain::redirect_uri::RedirectUri;
+use crate::domain::scope::Scope;
+use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
 use crate::store::AddOutcome;
 
 /// The longest name, characters, and the most URIs of each kind.
@@ -290,7 +290,7 @@ async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::client::ConsentRule;
+    use crate::domain::client::ConsentRule;
 
     fn client(secrets: Vec<ClientSecret>) -> Client {
         Client {

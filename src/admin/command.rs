@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use super::client_settings::{ClientSettings, Setting};
-use crate::protocol::audit::{AuditId, AuditKind};
-use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule};
-use crate::protocol::grant::GrantId;
-use crate::protocol::rate_limit::RateLimit;
-use crate::protocol::secret::Secret;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Email, Role, Subject};
-use crate::protocol::username::Username;
+use crate::domain::audit::{AuditId, AuditKind};
+use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule};
+use crate::domain::grant::GrantId;
+use crate::domain::rate_limit::RateLimit;
+use crate::domain::secret::Secret;
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Role, Subject};
+use crate::domain::username::Username;
 
 /// A command. Written as `{"noun":{"verb":…}}`: a form that serde reads without keeping the password in a buffer of its
 /// own.

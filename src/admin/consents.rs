@@ -6,8 +6,8 @@ use super::answer::Answer;
 use super::command::{ConsentCommand, Person};
 use super::execute::{CommandError, Directory, PAGE};
 use super::{users, view};
-use crate::protocol::audit::AuditKind;
-use crate::protocol::client::ClientId;
+use crate::domain::audit::AuditKind;
+use crate::domain::client::ClientId;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
     match command {

@@ -12,13 +12,13 @@ use super::command::Command;
 use super::hashing::HashPassword;
 use super::keys::KeyHolder;
 use super::{app_passwords, audit, clients, consents, grants, keys, sessions, users, view};
-use crate::ambient::{Clock, Entropy};
+use crate::app::state::Sealgate;
 use crate::audit::Trail;
+use crate::clock::{Clock, Entropy};
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::client::Authority;
+use crate::domain::key_ring::KeyTimes;
 use crate::password::PasswordError;
-use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
-use crate::protocol::client::Authority;
-use crate::protocol::key_life::KeyTimes;
-use crate::sealgate::Sealgate;
 use crate::store::{Store, StoreError};
 
 /// How many people, clients or sessions are in one answer.

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::time::UnixTime;
+use crate::domain::time::UnixTime;
 use crate::store::{EXPORT_FORMAT, Position, Record, Store, StoreError};
 
 /// The longest line that is read, bytes: the longest record fits several times.

@@ -6,8 +6,8 @@ use super::answer::Answer;
 use super::command::{GrantCommand, GrantsOf};
 use super::execute::{CommandError, Directory, PAGE};
 use super::{users, view};
-use crate::protocol::audit::{AuditEvent, AuditKind};
-use crate::protocol::grant::{EndReason, GrantId};
+use crate::domain::audit::{AuditEvent, AuditKind};
+use crate::domain::grant::{EndReason, GrantId};
 use crate::store::GrantFilter;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {

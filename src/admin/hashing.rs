@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use secrecy::SecretString;
 
+use crate::domain::secret::Secret;
+use crate::domain::user::PasswordHash;
 use crate::password::{PasswordError, Passwords, hash_blocking};
-use crate::protocol::secret::Secret;
-use crate::protocol::user::PasswordHash;
 
 /// Hashes new passwords.
 #[async_trait]

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::answer::Answer;
 use super::command::KeyCommand;
 use super::execute::{CommandError, Directory};
-use crate::protocol::audit::AuditKind;
-use crate::protocol::key_life::{KeyFault, KeyLife, KeyRing};
-use crate::protocol::time::UnixTime;
-use crate::sealgate::Sealgate;
+use crate::app::state::Sealgate;
+use crate::domain::audit::AuditKind;
+use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing};
+use crate::domain::time::UnixTime;
 
 /// Whoever signs with the keys.
 #[async_trait]

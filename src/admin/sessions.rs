@@ -8,10 +8,10 @@ use super::answer::Answer;
 use super::command::{Person, SessionCommand};
 use super::execute::{CommandError, Directory, PAGE};
 use super::{users, view};
-use crate::protocol::audit::{AuditEvent, AuditKind};
-use crate::protocol::client::ClientId;
-use crate::protocol::grant::GrantId;
-use crate::protocol::session::SessionId;
+use crate::domain::audit::{AuditEvent, AuditKind};
+use crate::domain::client::ClientId;
+use crate::domain::grant::GrantId;
+use crate::domain::session::SessionId;
 use crate::store::GrantFilter;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: SessionCommand) -> Result<Answer, CommandError> {

@@ -24,7 +24,7 @@ use super::execute::{self, CommandError, Directory};
 use super::peer;
 use super::reload::{Reload, Reloaded};
 use super::wire::{self, Reply};
-use crate::sealgate::Sealgate;
+use crate::app::state::Sealgate;
 
 /// Connections at once; further ones wait in the kernel's queue.
 const MOST_CONNECTIONS: usize = 16;

@@ -6,15 +6,15 @@ use super::answer::Answer;
 use super::command::{NewUser, Person, UserChanges, UserCommand};
 use super::execute::{CommandError, Directory, PAGE};
 use super::view;
-use crate::ambient::random;
+use crate::clock::random;
+use crate::domain::audit::AuditKind;
+use crate::domain::grant::EndReason;
+use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
+use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Subject, User, UserState};
+use crate::domain::username::Username;
 use crate::password::{Owner, check_password};
-use crate::protocol::audit::AuditKind;
-use crate::protocol::grant::EndReason;
-use crate::protocol::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
-use crate::protocol::secret::Secret;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Email, Subject, User, UserState};
-use crate::protocol::username::Username;
 use crate::store::{AddOutcome, Ended, RenameOutcome};
 
 /// Groups that a person may be in: they travel in one header to applications.

@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
-use crate::protocol::app_password::AppPassword;
-use crate::protocol::client::Client;
-use crate::protocol::consent::Consent;
-use crate::protocol::grant::Grant;
-use crate::protocol::session::Session;
-use crate::protocol::user::User;
+use crate::domain::app_password::AppPassword;
+use crate::domain::client::Client;
+use crate::domain::consent::Consent;
+use crate::domain::grant::Grant;
+use crate::domain::session::Session;
+use crate::domain::user::User;
 use crate::store::AuditRecord;
 
 pub(super) fn status(open_interactions: usize) -> Answer {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::chain::{self, End};
 use super::statement::{self, Attested};
 use crate::config::Issuer;
-use crate::protocol::time::UnixTime;
-use crate::web::Web;
+use crate::domain::time::UnixTime;
+use crate::fetch::Web;
 
 /// The statements' place below the issuer.
 const STATEMENTS: &str = "/.well-known/sealgate/keys";

@@ -9,7 +9,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey as Certified;
 
-use crate::protocol::time::UnixTime;
+use crate::domain::time::UnixTime;
 use crate::signer::PublicKey;
 
 /// The longest chain; webpki follows six issuers.

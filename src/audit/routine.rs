@@ -6,12 +6,12 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
-use crate::protocol::client::ClientId;
-use crate::protocol::grant::GrantId;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::client::ClientId;
+use crate::domain::grant::GrantId;
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 
 /// For how long refreshes are counted together.
 const TOGETHER: Duration = Duration::from_hours(1);

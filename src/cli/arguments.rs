@@ -3,11 +3,11 @@
 use clap::{Args, ValueEnum};
 
 use crate::admin::command::{Person, Setting};
-use crate::protocol::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
-use crate::protocol::rate_limit::{RateLimit, RateLimitFault};
-use crate::protocol::session::SessionId;
-use crate::protocol::user::{Email, Role, Subject};
-use crate::protocol::username::Username;
+use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
+use crate::domain::rate_limit::{RateLimit, RateLimitFault};
+use crate::domain::session::SessionId;
+use crate::domain::user::{Email, Role, Subject};
+use crate::domain::username::Username;
 
 /// Who is meant.
 #[derive(Debug, Args)]

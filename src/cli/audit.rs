@@ -15,9 +15,9 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::admin::audit_file;
 use crate::admin::command::{AuditCommand, Command, Person};
-use crate::protocol::audit::{AuditId, AuditKind};
-use crate::protocol::client::ClientId;
-use crate::protocol::time::UnixTime;
+use crate::domain::audit::{AuditId, AuditKind};
+use crate::domain::client::ClientId;
+use crate::domain::time::UnixTime;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::restored_keys;
 use crate::admin::command::Command;
-use crate::ambient::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock};
 use crate::config::Store as Settings;
 use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
 use crate::store::{Store, StoreError};

@@ -9,8 +9,8 @@ use super::access::Access;
 use super::failure::Failure;
 use super::key;
 use super::output::Output;
-use crate::ambient::{Clock, OsEntropy, SystemClock};
-use crate::sealing;
+use crate::app::sealing;
+use crate::clock::{Clock, OsEntropy, SystemClock};
 
 /// How much is looked at.
 #[derive(Debug, Args)]

@@ -10,8 +10,8 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::{ClientCommand, ClientSettings, Command, NewClient, Person, Setting};
 use crate::config::RegistrationMode;
-use crate::protocol::client::ClientId;
-use crate::protocol::rate_limit::RateLimit;
+use crate::domain::client::ClientId;
+use crate::domain::rate_limit::RateLimit;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::user::meant;
 use crate::admin::command::{Command, ConsentCommand, Person};
-use crate::protocol::client::ClientId;
+use crate::domain::client::ClientId;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

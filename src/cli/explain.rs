@@ -10,14 +10,14 @@ use super::arguments;
 use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::{ClientCommand, Command, Person, UserCommand};
-use crate::ambient::{Clock as _, SystemClock};
+use crate::clock::{Clock as _, SystemClock};
+use crate::domain::client::ClientId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Subject, User};
 use crate::gateway::{Asker, Explanation, IdentityHeader, explain};
-use crate::protocol::claims::AccessTokenClaims;
-use crate::protocol::client::ClientId;
-use crate::protocol::foreign::{ForeignFault, Signed, claimed_issuer};
-use crate::protocol::jwt::{self, Unverified};
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Subject, User};
+use crate::oauth::claims::AccessTokenClaims;
+use crate::oauth::jwt::{self, Unverified};
+use crate::oauth::trusted_token::{ForeignFault, Signed, claimed_issuer};
 
 /// The longest token that is read from standard input.
 const LONGEST_INPUT: u64 = 64 * 1024;

@@ -7,9 +7,9 @@ use super::arguments;
 use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::{Command, GrantCommand, GrantsOf, Person};
-use crate::protocol::client::ClientId;
-use crate::protocol::grant::GrantId;
-use crate::protocol::session::SessionId;
+use crate::domain::client::ClientId;
+use crate::domain::grant::GrantId;
+use crate::domain::session::SessionId;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

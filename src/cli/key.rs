@@ -16,8 +16,8 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{Answer, hex};
-use crate::ambient::{OsEntropy, random};
-use crate::protocol::time::UnixTime;
+use crate::clock::{OsEntropy, random};
+use crate::domain::time::UnixTime;
 use crate::signer::{self, KeyReport, KeySize};
 
 #[derive(Debug, Subcommand)]

@@ -10,7 +10,7 @@ use clap::error::ErrorKind as Usage;
 use zeroize::Zeroizing;
 
 use super::failure::Failure;
-use crate::protocol::secret::Secret;
+use crate::domain::secret::Secret;
 
 /// More than any password that is taken.
 const LONGEST: usize = 8192;

@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use crate::config;
-use crate::protocol::key_life::{KeyFault, KeyState};
-use crate::protocol::time::UnixTime;
+use crate::domain::key_ring::{KeyFault, KeyState};
+use crate::domain::time::UnixTime;
 use crate::signer;
 use crate::store::{Store, StoreError};
 

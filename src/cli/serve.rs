@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::failure::Failure;
-use crate::compose::{self, NotServing, Reloading};
+use crate::app::server::StopSignal;
+use crate::app::start::{self, NotServing, Reloading};
 use crate::config::Config;
 use crate::log;
-use crate::server::StopSignal;
 
 pub(super) fn run(config: Config, file: &Path) -> Result<(), Failure> {
     // Reloads find it wherever the working directory is by then.
@@ -15,6 +15,6 @@ pub(super) fn run(config: Config, file: &Path) -> Result<(), Failure> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    compose::run(config, Reloading { file, set_filter }, StopSignal::Unix)
+    start::run(config, Reloading { file, set_filter }, StopSignal::Unix)
         .map_err(|NotServing { lines, may_pass }| if may_pass { Failure::Away(lines) } else { Failure::Failed(lines) })
 }

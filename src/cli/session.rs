@@ -9,10 +9,10 @@ use super::arguments;
 use super::failure::Failure;
 use super::output::Output;
 use crate::admin::command::{Command, Person, SessionCommand};
-use crate::protocol::client::ClientId;
-use crate::protocol::grant::GrantId;
-use crate::protocol::session::SessionId;
-use crate::protocol::user::{Email, Subject};
+use crate::domain::client::ClientId;
+use crate::domain::grant::GrantId;
+use crate::domain::session::SessionId;
+use crate::domain::user::{Email, Subject};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::restored_keys;
 use crate::admin::{self, ExportError};
-use crate::ambient::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock};
 use crate::config::Store as Settings;
 use crate::store::sled::{NewStore, Options, SledEngine};
 use crate::store::{Store, StoreError};

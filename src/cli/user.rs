@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::output::Output;
 use super::password::PasswordSource;
 use crate::admin::command::{Change, Command, NewUser, Person, UserChanges, UserCommand};
-use crate::protocol::user::{Email, Subject};
-use crate::protocol::username::Username;
+use crate::domain::user::{Email, Subject};
+use crate::domain::username::Username;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {

@@ -10,9 +10,9 @@ use url::Url;
 use super::Tls;
 use super::issuer::{Issuer, authority};
 use super::look::Logo;
-use crate::protocol::client::ClientId;
-use crate::protocol::foreign::Foreign;
-use crate::protocol::user::{Email, Subject, User};
+use crate::domain::client::ClientId;
+use crate::domain::user::{Email, Subject, User};
+use crate::oauth::trusted_token::Foreign;
 
 /// `[[app]]`: a protected application.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,10 +25,10 @@ use super::{
     Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
     RateLimits, Reach, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tokens,
 };
-use crate::protocol::client::{ClientId, LONGEST_REFRESH_RETRY};
-use crate::protocol::key_life::KeyTimes;
-use crate::protocol::profile::is_group;
-use crate::protocol::rate_limit::{MOST_PER_MINUTE, RateLimit};
+use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
+use crate::domain::key_ring::KeyTimes;
+use crate::domain::profile::is_group;
+use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
 use tls::Certificate;
 
 const MINUTE: u64 = 60;

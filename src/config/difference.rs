@@ -5,7 +5,7 @@ use super::{
     Admin, App, Audit, ClientCertificates, Config, Console, FormPost, ForwardAuth, Hsm, Identity, Keys, Log, Login,
     Pages, RateLimits, Registration, Server, Sessions, Store, Tokens,
 };
-use crate::protocol::key_life::KeyTimes;
+use crate::domain::key_ring::KeyTimes;
 
 /// What a new configuration changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

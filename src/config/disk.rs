@@ -15,7 +15,7 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
 use super::look::{LARGEST_LOGO, Logo};
-use crate::protocol::jwk_set;
+use crate::oauth::jwk_set;
 
 /// Stands for the directory in which systemd puts a unit's credentials; each unit has another one.
 const CREDENTIALS_VARIABLE: &str = "$CREDENTIALS_DIRECTORY/";

@@ -21,9 +21,9 @@ use std::time::Duration;
 use disk::Files;
 use ipnet::IpNet;
 
-use crate::protocol::client::ClientId;
-use crate::protocol::key_life::KeyTimes;
-use crate::protocol::rate_limit::RateLimit;
+use crate::domain::client::ClientId;
+use crate::domain::key_ring::KeyTimes;
+use crate::domain::rate_limit::RateLimit;
 
 pub use app::{
     Access, App, Authorization, Caching, GroupsDelimiter, Identity, IdentityValue, Names, PathCharacters, Person,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::protocol::foreign::Terms;
+use crate::oauth::trusted_token::Terms;
 
 /// `[[trusted_issuer]]`: an issuer whose access tokens some applications take.
 #[derive(Debug, Clone, PartialEq, Eq)]

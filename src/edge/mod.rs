@@ -2,37 +2,11 @@
 //! it, and does that: writes an answer, or carries the request to an application's upstream. It keeps slow, greedy and
 //! malformed peers out (deadlines, sizes, counts) and holds no policy of who may do what.
 //!
-//! With [`crate::server`] this is the only place that names Pingora.
+//! With [`crate::app::server`] this is the only place that names Pingora.
 
-mod admin;
-mod body;
-mod caching;
-mod certificate;
-mod client_address;
-mod client_certificate;
-mod connection;
-mod exchange;
-mod fields;
-mod guard;
-mod head;
-mod inherited;
-mod lasting;
-mod listeners;
-mod onward;
-mod probe;
+mod listen;
 mod proxy;
-mod quota;
-mod redirect;
-mod refusal;
-mod request_id;
-mod shown_path;
-mod stage;
-mod tls;
-mod transport_security;
-mod upgrade;
 mod upstream;
-mod waiting;
-mod websocket;
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,23 +16,23 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
-pub use crate::origin::{Again, Origin};
-pub use admin::Health;
-pub(crate) use admin::{Phase, admin_service};
-pub use client_address::client_address;
-pub(crate) use guard::{Doorway, Limits, Watch};
-pub use inherited::inherited_sockets;
-pub(crate) use lasting::{Lasting, watch_lasting};
-pub(crate) use listeners::Listener;
-pub(crate) use probe::Probe;
-pub(crate) use proxy::Proxy;
-pub(crate) use quota::Quota;
-pub(crate) use redirect::Redirect;
-pub(crate) use request_id::RequestIds;
-pub use stage::{Change, Changer};
-pub(crate) use stage::{Stage, Stages, watch_upstreams};
-pub(crate) use tls::{Tls, watch_tls};
-pub(crate) use transport_security::TransportSecurity;
+pub use self::listen::inherited::inherited_sockets;
+pub(crate) use self::listen::listeners::Listener;
+pub use self::listen::monitoring::Health;
+pub(crate) use self::listen::monitoring::{Phase, admin_service};
+pub(crate) use self::listen::probe::Probe;
+pub(crate) use self::listen::quota::Quota;
+pub(crate) use self::listen::redirect::Redirect;
+pub(crate) use self::listen::service::{Doorway, Limits, Watch};
+pub(crate) use self::listen::tls::{Tls, watch_tls};
+pub use self::proxy::client_address::client_address;
+pub(crate) use self::proxy::long_lived::{Lasting, watch_lasting};
+pub(crate) use self::proxy::request_id::RequestIds;
+pub(crate) use self::proxy::service::Proxy;
+pub use self::proxy::snapshot::{Change, Changer};
+pub(crate) use self::proxy::snapshot::{Stage, Stages, watch_upstreams};
+pub(crate) use self::proxy::transport_security::TransportSecurity;
+pub use crate::web::origin::{Again, Origin};
 pub use upstream::{Find, Resolver};
 
 /// What stands behind the edge.

@@ -28,7 +28,7 @@ pub(super) use server::{Server, UPGRADED_SILENCE};
 pub(super) use spent::Handle;
 use trust::{Trust, stamps};
 
-use super::certificate::Stamp;
+use super::listen::certificate::Stamp;
 use crate::config::{App, Upstream, authority};
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);

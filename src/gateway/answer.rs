@@ -10,8 +10,8 @@ use http::header::{
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
+use crate::domain::error::{ErrorCode, Refusal};
 use crate::page::{self, Asset};
-use crate::protocol::error::{ErrorCode, Refusal};
 
 /// An answer that is being put together.
 pub(super) struct Answer(Response<Bytes>);

@@ -8,18 +8,18 @@ use std::time::Duration;
 use http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use crate::app::state::Sealgate;
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::secret::SecretHash;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Subject, User};
 use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
 use crate::gateway::policy::Visitor;
 use crate::gateway::visit::Visit;
 use crate::limiter::{Key, Pace};
-use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
-use crate::protocol::credentials::{self, NamedPassword};
-use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::secret::SecretHash;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Subject, User};
-use crate::sealgate::Sealgate;
+use crate::oauth::credentials::{self, NamedPassword};
 use crate::store::StoreError;
 
 const WRONG: Refusal = Refusal::new(

@@ -11,12 +11,12 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 
+use crate::app::state::Sealgate;
 use crate::config::App;
-use crate::gateway::who::Who;
-use crate::protocol::claims::AssertionClaims;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::sealgate::Sealgate;
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::gateway::principal::Who;
+use crate::oauth::claims::AssertionClaims;
 
 /// How long an assertion is valid.
 const LIFETIME: Duration = Duration::from_mins(5);

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use crate::protocol::credentials;
+use crate::oauth::credentials;
 
 /// What the `Authorization` header is to the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Text that may hold more than ASCII, as header values have it: headers have no encoding of their own. Pure.
 
 use crate::config::Names;
-use crate::protocol::secret::base64url;
+use crate::domain::secret::base64url;
 
 /// Text in this encoding. `missing` stands for letters that it lacks, and for controls; without it such text is none.
 pub(super) fn written(text: &str, names: Names, missing: Option<u8>) -> Option<Vec<u8>> {

@@ -7,25 +7,25 @@ use http::header::{AUTHORIZATION, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::bearer::Bearer;
 use crate::config::{self, Access, Authorization, Config};
+use crate::domain::client::ClientId;
+use crate::domain::scope::Scope;
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::User;
 use crate::gateway::cors::Cors;
 use crate::gateway::destination::Destination;
 use crate::gateway::headers::{self, ASSERTION, Told};
 use crate::gateway::host_app;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::policy::{self, Refused, SignedIn, Visitor, Wish};
+use crate::gateway::principal::Who;
 use crate::gateway::resource;
 use crate::gateway::route::{Routes, Rule};
-use crate::gateway::wanted;
-use crate::gateway::who::Who;
-use crate::protocol::claims::AccessTokenClaims;
-use crate::protocol::client::ClientId;
-use crate::protocol::foreign::Foreign;
-use crate::protocol::scope::Scope;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::User;
+use crate::gateway::sign_in::return_path;
+use crate::oauth::claims::AccessTokenClaims;
+use crate::oauth::trusted_token::Foreign;
+use crate::tokens::bearer::Bearer;
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ pub fn explain(
         Ok(path) => path,
         Err(ambiguous) => return refused(told, ambiguous.as_str()),
     };
-    if wanted::is_own(&path) || resource::is_metadata(&path) {
+    if return_path::is_own(&path) || resource::is_metadata(&path) {
         return refused(told, "own");
     }
     let place = match routes.find(&path) {

@@ -5,8 +5,8 @@ use http::header::RETRY_AFTER;
 use crate::gateway::policy::Visitor;
 use crate::gateway::visit::Visit;
 use crate::gateway::{Halt, refuse_token};
-use crate::protocol::foreign::ForeignFault;
-use crate::trust::Source;
+use crate::oauth::trusted_token::ForeignFault;
+use crate::tokens::trusted::Source;
 
 /// Who sent a token of an issuer that the application takes; or the refusal, which the log explains.
 pub(super) async fn visitor(visit: &Visit<'_>, source: &Source, token: &str) -> Result<Visitor, Halt> {

@@ -12,14 +12,14 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
+use crate::app::state::Sealgate;
 use crate::config::{Config, Identity};
+use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::answer::Answer;
 use crate::gateway::headers::{ASSERTION, Rewrite};
 use crate::gateway::visit::Body;
 use crate::gateway::{Decision, Gateway};
-use crate::origin::Origin;
-use crate::protocol::error::{ErrorCode, Refusal};
-use crate::sealgate::Sealgate;
+use crate::web::origin::Origin;
 
 /// Where proxies ask, on whatever host; the query says the rest: [`Question`].
 const PATH: &str = "/.sealgate/auth";

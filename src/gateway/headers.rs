@@ -9,12 +9,12 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
 use crate::config::{self, Access, Authorization, Caching, IdentityValue, Route};
-use crate::cookie;
-use crate::fields;
 use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::gateway::encoding::{written, written_group};
-use crate::gateway::who::Who;
-use crate::origin::Origin;
+use crate::gateway::principal::Who;
+use crate::web::cookie;
+use crate::web::origin::Origin;
+use crate::web::request_fields;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -181,8 +181,8 @@ pub(super) fn rewrite(
     let format = identity.format.as_ref();
     // The name is in lower case, as these are.
     let ours = |name: &str| format.headers.iter().any(|(own, _)| own.as_str() == name);
-    let terms = fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
-    let goes = |name: &&HeaderName| fields::goes(name, headers, &terms);
+    let terms = request_fields::Terms { methods_ruled: identity.methods_ruled, ours, passed: &format.pass };
+    let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
     let mut set = identity.headers.clone();
     if identity.spent || format.authorization != Authorization::Pass {
@@ -240,8 +240,8 @@ mod tests {
 
     use super::*;
     use crate::config::{GroupsDelimiter, Names};
-    use crate::protocol::time::UnixTime;
-    use crate::protocol::user::{Email, Subject, User, UserState};
+    use crate::domain::time::UnixTime;
+    use crate::domain::user::{Email, Subject, User, UserState};
 
     fn user(name: &str, email: &str, groups: &[&str]) -> User {
         User {

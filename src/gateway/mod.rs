@@ -7,7 +7,6 @@
 mod answer;
 mod app_password;
 mod assertion;
-mod browser_login;
 mod characters;
 mod cors;
 mod credential;
@@ -17,22 +16,19 @@ mod explain;
 mod foreign_token;
 mod forward_auth;
 mod headers;
-mod kept_form;
 mod navigation;
 mod own;
 mod path;
 mod policy;
+mod principal;
 mod reading;
 mod refusal;
 mod remembered;
-mod replay;
 mod resource;
-mod rounds;
 mod route;
 mod session;
+mod sign_in;
 mod visit;
-mod wanted;
-mod who;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,16 +44,16 @@ pub use explain::{Asker, Explanation, IdentityHeader, explain};
 pub use headers::Rewrite;
 pub use policy::Permit;
 
-use crate::bearer::BearerFault;
+use self::sign_in::login::{Demand, First};
+use crate::app::state::Sealgate;
 use crate::config::{Access, App, Config};
-use crate::cookie;
-use crate::fields;
-use crate::protocol::error::{ErrorCode, Refusal};
-use crate::sealgate::Sealgate;
+use crate::domain::error::{ErrorCode, Refusal};
 use crate::store::{self, StoreError};
+use crate::tokens::bearer::BearerFault;
+use crate::web::cookie;
+use crate::web::request_fields;
 use answer::Answer;
 use assertion::Assertions;
-use browser_login::{Demand, First};
 use characters::Characters;
 use cors::Cors;
 use credential::Presented;
@@ -152,7 +148,7 @@ impl Gateway {
     }
 
     /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
-    /// exactly one `Host`, and the [`crate::origin::Origin`] among its extensions.
+    /// exactly one `Host`, and the [`crate::web::origin::Origin`] among its extensions.
     pub async fn admit(&self, sealgate: &Sealgate, head: &Parts) -> Decision {
         self.admit_with(sealgate, head, Body::Unread).await
     }
@@ -209,14 +205,14 @@ impl Gateway {
         visit: &Visit<'_>,
         host: &str,
     ) -> (&'static str, Result<Passage, Answer>) {
-        if let Some(field) = fields::repeated(&visit.head.headers) {
+        if let Some(field) = request_fields::repeated(&visit.head.headers) {
             return refused(refuse_repeated(visit, field));
         }
         let (target, path) = match read_target(visit.head, host, gate.routes.characters()) {
             Ok(read) => read,
             Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
         };
-        if wanted::is_own(&path) {
+        if sign_in::return_path::is_own(&path) {
             return ("own", Err(own::answer(visit, &path).await.unwrap_or_else(|error| visit.failed(&error))));
         }
         if resource::is_metadata(&path) {
@@ -283,7 +279,7 @@ impl Gateway {
             Err(refused) => return Ok(Err(refuse(visit, wish, &visitor, refused).await?)),
         };
         if let Body::Read(body) = &visit.body {
-            let shown = kept_form::keep_and_show(visit, wish.path_and_query, body, &visitor).await?;
+            let shown = sign_in::saved_form::keep_and_show(visit, wish.path_and_query, body, &visitor).await?;
             return Ok(Err(("keeping_form", shown)));
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
@@ -392,7 +388,7 @@ fn is_form_to_keep(visit: &Visit<'_>, wish: &Wish<'_>, visitor: &Visitor, refuse
         Refused::Acr(_) | Refused::TooOld(_) => true,
         _ => false,
     };
-    would_help && !visitor.is_by_token() && kept_form::is_keepable(visit)
+    would_help && !visitor.is_by_token() && sign_in::saved_form::is_keepable(visit)
 }
 
 async fn keep_form(
@@ -403,7 +399,7 @@ async fn keep_form(
     body: &Bytes,
 ) -> Result<Halt, StoreError> {
     let demand = Demand { first: First::Needed, acr: &wish.rule.acr, max_age: wish.rule.max_age };
-    match kept_form::keep_and_sign_in(visit, wish.path_and_query, body, visitor, demand).await? {
+    match sign_in::saved_form::keep_and_sign_in(visit, wish.path_and_query, body, visitor, demand).await? {
         Some(answer) => Ok(("keeping_form", answer)),
         None => refuse(visit, wish, visitor, refused).await,
     }

@@ -7,7 +7,7 @@ use http::header::{ACCEPT, HOST, HeaderName, ORIGIN, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::origin::Again;
+use crate::web::origin::Again;
 
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");

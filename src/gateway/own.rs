@@ -3,23 +3,23 @@
 use http::header::{ALLOW, CONTENT_SECURITY_POLICY};
 use http::{Method, StatusCode};
 
-use crate::clients::{CALLBACK, INTERNAL_CLIENT};
-use crate::cookie;
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::secret::SecretHash;
+use crate::domain::session::SessionCookie;
 use crate::gateway::answer::Answer;
-use crate::gateway::browser_login::{self, Demand, First};
-use crate::gateway::kept_form;
 use crate::gateway::navigation;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::session;
+use crate::gateway::sign_in::login::{self, Demand, First};
+use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::saved_form;
 use crate::gateway::visit::{Sessions, Visit};
-use crate::gateway::wanted::Wanted;
+use crate::oauth::params::Params;
 use crate::page::{LOGO_POLICY, Problem, language_from_tag, language_tag};
-use crate::protocol::audit::{Actor, AuditEvent, AuditKind};
-use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::params::Params;
-use crate::protocol::secret::SecretHash;
-use crate::protocol::session::SessionCookie;
 use crate::store::StoreError;
+use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use crate::web::cookie;
 
 /// How long a chosen language is remembered, seconds.
 const LANGUAGE_REMEMBERED: u64 = 365 * 24 * 3600;
@@ -49,10 +49,10 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
         return Ok(answer.with(ALLOW, &names.join(", ")));
     }
     match name {
-        Own::Callback => browser_login::callback(visit).await,
+        Own::Callback => login::callback(visit).await,
         Own::Logout => logout(visit).await,
-        Own::SwitchAccount => browser_login::begin(visit, &then(visit), Demand::any(First::Chooser)).await,
-        Own::Form => kept_form::show(visit).await,
+        Own::SwitchAccount => login::begin(visit, &then(visit), Demand::any(First::Chooser)).await,
+        Own::Form => saved_form::show(visit).await,
         Own::Language => Ok(language(visit)),
         Own::Stylesheet => Ok(Answer::kept(visit.sealgate.pages.stylesheet())),
         Own::Logo => Ok(match visit.sealgate.pages.logo() {

@@ -14,17 +14,17 @@ use http::uri::PathAndQuery;
 
 pub use permit::Permit;
 
-use crate::bearer::Bearer;
 use crate::config::{Access, App};
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::User;
 use crate::gateway::cors::Cors;
 use crate::gateway::destination::Destination;
 use crate::gateway::headers::{Identity, Unwritable};
+use crate::gateway::principal::Who;
 use crate::gateway::route::Rule;
-use crate::gateway::who::Who;
-use crate::protocol::foreign::Foreign;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::User;
+use crate::oauth::trusted_token::Foreign;
+use crate::tokens::bearer::Bearer;
 
 /// Who asks, as far as they have proven it.
 #[derive(Debug, Clone)]
@@ -280,11 +280,11 @@ mod tests {
     use http::Request;
 
     use super::*;
-    use crate::protocol::claims::{AccessTokenClaims, Audience};
-    use crate::protocol::client::ClientId;
-    use crate::protocol::scope::Scope;
-    use crate::protocol::time::UnixTime;
-    use crate::protocol::user::{Email, Subject, UserState};
+    use crate::domain::client::ClientId;
+    use crate::domain::scope::Scope;
+    use crate::domain::time::UnixTime;
+    use crate::domain::user::{Email, Subject, UserState};
+    use crate::oauth::claims::{AccessTokenClaims, Audience};
 
     const TIME: UnixTime = UnixTime::from_seconds(1_800_000_000);
 

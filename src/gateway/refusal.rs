@@ -5,19 +5,19 @@ use http::header::{ALLOW, HeaderName};
 use http::uri::PathAndQuery;
 
 use crate::config::Access;
+use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
 use crate::gateway::app_password;
-use crate::gateway::browser_login::{self, Demand, First};
 use crate::gateway::headers::Unwritable;
 use crate::gateway::navigation;
 use crate::gateway::path::Ambiguous;
 use crate::gateway::policy::{Refused, Visitor, Wish};
 use crate::gateway::route::{Place, Rule};
+use crate::gateway::sign_in::login::{self, Demand, First};
+use crate::gateway::sign_in::return_path::Wanted;
 use crate::gateway::visit::Visit;
-use crate::gateway::wanted::Wanted;
 use crate::page::Problem;
-use crate::protocol::error::{ErrorCode, Refusal};
 use crate::store::StoreError;
 
 /// A path that two servers may read in two ways.
@@ -151,7 +151,7 @@ pub(super) async fn refuse(
 async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
     let demand = Demand { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
     match Wanted::parse(target.as_str()) {
-        Some(wanted) => browser_login::begin(visit, &wanted, demand).await,
+        Some(wanted) => login::begin(visit, &wanted, demand).await,
         // Sending them back to another page than they wanted would be worse than saying so.
         None => Ok(visit.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
     }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
 use crate::gateway::policy::SignedIn;
 use crate::gateway::session;
 use crate::gateway::visit::Visit;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
 use crate::store::StoreError;
 
 /// Sessions that are remembered, 2 KiB each or so.

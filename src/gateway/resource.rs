@@ -8,12 +8,12 @@ use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
 use crate::config::Access;
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::scope::ScopeValue;
 use crate::gateway::answer::Answer;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::route::Rule;
 use crate::gateway::visit::Visit;
-use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::scope::ScopeValue;
 
 /// Where it stands on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";

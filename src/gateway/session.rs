@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use crate::app::state::Sealgate;
+use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Subject, User};
 use crate::gateway::visit::{Sessions, Visit};
-use crate::protocol::session::{AppSession, Session, SessionCookie, SessionId};
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Subject, User};
-use crate::sealgate::Sealgate;
 use crate::store::{Loaded, Store, StoreError};
 
 /// A person with a live session.

@@ -7,22 +7,22 @@ use http::header::{ACCEPT_LANGUAGE, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, StatusCode};
 
-use crate::ambient;
+use crate::app::state::Sealgate;
+use crate::clock;
 use crate::config::{App, Language};
-use crate::cookie;
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::time::UnixTime;
 use crate::gateway::answer::{Answer, Challenge};
 use crate::gateway::navigation;
+use crate::gateway::principal::Who;
 use crate::gateway::resource;
 use crate::gateway::route::Rule;
-use crate::gateway::wanted::Wanted;
-use crate::gateway::who::Who;
-use crate::origin::{Again, Origin};
+use crate::gateway::sign_in::return_path::Wanted;
+use crate::oauth::params::Params;
 use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Pages, Problem, Way, WayTo};
-use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::params::Params;
-use crate::protocol::time::UnixTime;
-use crate::sealgate::Sealgate;
 use crate::store::StoreError;
+use crate::web::cookie;
+use crate::web::origin::{Again, Origin};
 
 /// Whose session cookie opens an application. Cookies do not tell ports apart (RFC 6265 §8.5), so an application on the
 /// issuer's host name gets the provider's own, and one of its own would overwrite that.
@@ -103,7 +103,7 @@ impl<'a> Visit<'a> {
 
     /// Fresh random bytes.
     pub(super) fn random<const N: usize>(&self) -> [u8; N] {
-        ambient::random(self.sealgate.entropy.as_ref())
+        clock::random(self.sealgate.entropy.as_ref())
     }
 
     /// A refusal: to a person who opens a page as a page, to a program as JSON.

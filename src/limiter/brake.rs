@@ -7,8 +7,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::domain::time::UnixTime;
 use crate::limiter::{Key, hash};
-use crate::protocol::time::UnixTime;
 
 /// Buckets of the table; a power of two.
 const BUCKETS: usize = 1 << 13;

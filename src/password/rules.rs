@@ -1,10 +1,10 @@
 //! What a password may be, by NIST SP 800-63B-4 §3.1.1.2: long, none of those that are tried first, and nothing that says
 //! whose it is. No rules about digits and signs, which make passwords weaker.
 
-use crate::protocol::profile::LONGEST_PASSWORD;
-use crate::protocol::secret::Secret;
-use crate::protocol::user::{Email, plain_letters};
-use crate::protocol::username::Username;
+use crate::domain::profile::LONGEST_PASSWORD;
+use crate::domain::secret::Secret;
+use crate::domain::user::{Email, plain_letters};
+use crate::domain::username::Username;
 
 /// The shortest password, characters: what NIST asks where it is the only factor of a sign-in, as it is here.
 pub const SHORTEST_PASSWORD: usize = 15;

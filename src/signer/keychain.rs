@@ -9,9 +9,9 @@ use super::ceremony::KeySize;
 use super::error::OpenError;
 use super::key::{KeyReport, SigningKey, Terms};
 use super::keyring::{KeyId, KeySet, PublicKey};
-use crate::ambient::Clock;
-use crate::protocol::key_life::{KeyRing, KeyState};
-use crate::protocol::time::UnixTime;
+use crate::clock::Clock;
+use crate::domain::key_ring::{KeyRing, KeyState};
+use crate::domain::time::UnixTime;
 
 /// Callers that may wait for a look at the token at once.
 const MOST_WAITING: usize = 16;

@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::ambient::Clock;
-use crate::protocol::key_life::KeyRing;
+use crate::clock::Clock;
+use crate::domain::key_ring::KeyRing;
 
 pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list, mark_removed, removed_label};
 pub use encoding::{Jwk, JwkSet};

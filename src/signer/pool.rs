@@ -25,9 +25,9 @@ use super::supervisor::{MAKING, Supervisor};
 use super::timing::Timing;
 use super::watchdog::Watchdog;
 use super::worker::{Job, Worker};
-use crate::ambient::Clock;
+use crate::clock::Clock;
 use crate::config;
-use crate::protocol::key_life::KeyRing;
+use crate::domain::key_ring::KeyRing;
 
 /// How long dropping the signer waits for its threads. A thread inside a call that does not return is left behind.
 const THREADS_END: Duration = Duration::from_secs(4);

@@ -5,10 +5,10 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::protocol::app_password::AppPasswords;
-use crate::protocol::grant::Grant;
-use crate::protocol::session::{AppSession, Session};
-use crate::protocol::user::Subject;
+use crate::domain::app_password::AppPasswords;
+use crate::domain::grant::Grant;
+use crate::domain::session::{AppSession, Session};
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Counter, Expect, Key, Value};
 use crate::store::table::{self, Table};
 
@@ -155,10 +155,10 @@ fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::app_password::AppPassword;
-    use crate::protocol::client::ClientId;
-    use crate::protocol::secret::SecretHash;
-    use crate::protocol::time::UnixTime;
+    use crate::domain::app_password::AppPassword;
+    use crate::domain::client::ClientId;
+    use crate::domain::secret::SecretHash;
+    use crate::domain::time::UnixTime;
 
     fn anna() -> Key {
         table::user(Subject::from_random([7; 16]))

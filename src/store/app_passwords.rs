@@ -1,8 +1,8 @@
 //! Application passwords: one small record a person.
 
-use crate::protocol::app_password::{AppPassword, AppPasswords};
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::app_password::{AppPassword, AppPasswords};
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::Changes;
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};

@@ -1,9 +1,9 @@
 //! The browsers that people have signed in from before: one small record a person.
 
-use crate::protocol::known_browser::KnownBrowsers;
-use crate::protocol::secret::SecretHash;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::known_browser::KnownBrowsers;
+use crate::domain::secret::SecretHash;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::Changes;
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};

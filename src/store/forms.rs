@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::protocol::secret::{SecretHash, base64url, from_base64url};
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::secret::{SecretHash, base64url, from_base64url};
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Key};
 use crate::store::sealer::{NONCE_BYTES, Sealed, Sealer};
 use crate::store::table::{self, Loaded, Table};

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::protocol::client::ClientId;
-use crate::protocol::code::{Code, CodeState};
-use crate::protocol::consent::Consent;
-use crate::protocol::grant::{EndReason, Grant, GrantId};
-use crate::protocol::secret::SecretHash;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::client::ClientId;
+use crate::domain::code::{Code, CodeState};
+use crate::domain::consent::Consent;
+use crate::domain::grant::{EndReason, Grant, GrantId};
+use crate::domain::secret::SecretHash;
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Indexed, Loaded, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::next_step::{Interaction, Progress};
-use crate::protocol::secret::SecretHash;
-use crate::protocol::time::UnixTime;
+use crate::domain::secret::SecretHash;
+use crate::domain::time::UnixTime;
+use crate::oauth::next_step::{Interaction, Progress};
 use crate::store::engine::{Changes, Key};
 use crate::store::table::{self, Loaded, Table};
 use crate::store::{Committed, Store, StoreError};

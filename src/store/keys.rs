@@ -1,6 +1,6 @@
 //! The times of the signing keys: one record, so that a rotation, which touches two keys, is one step.
 
-use crate::protocol::key_life::{KeyFault, KeyRing};
+use crate::domain::key_ring::{KeyFault, KeyRing};
 use crate::store::table::{self, Loaded};
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 

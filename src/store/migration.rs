@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-use crate::protocol::secret::{base64url, from_base64url};
+use crate::domain::secret::{base64url, from_base64url};
 use crate::store::StoreError;
 use crate::store::engine::{Changes, Engine, Expect, Key, MAX_VALUE_BYTES, Outcome, Value};
 use crate::store::table::{self, Table};

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::de::DeserializeOwned;
 
-use crate::protocol::user::Subject;
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
 use crate::store::migration::Watch;
 use crate::store::sealer::SealError;

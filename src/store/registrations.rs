@@ -5,9 +5,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::protocol::client::{Client, ClientId, SelfRegistration};
-use crate::protocol::secret::SecretHash;
-use crate::protocol::time::UnixTime;
+use crate::domain::client::{Client, ClientId, SelfRegistration};
+use crate::domain::secret::SecretHash;
+use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Loaded, Table};
 use crate::store::{AddOutcome, Committed, Store, StoreError};

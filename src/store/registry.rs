@@ -1,10 +1,10 @@
 //! Clients and people.
 
-use crate::protocol::client::{Client, ClientId};
-use crate::protocol::grant::EndReason;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::{Email, Subject, User};
-use crate::protocol::username::Username;
+use crate::domain::client::{Client, ClientId};
+use crate::domain::grant::EndReason;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Subject, User};
+use crate::domain::username::Username;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::table::{self, Loaded, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};

@@ -5,9 +5,9 @@
 //! A grant cannot be kept for the newer refresh tokens that clients hold: the backup does not know their hashes, and the
 //! number of a generation proves nothing, since whoever holds an older token knows all that a newer one shows of itself.
 
-use crate::protocol::grant::{EndReason, Grant};
-use crate::protocol::session::Session;
-use crate::protocol::time::UnixTime;
+use crate::domain::grant::{EndReason, Grant};
+use crate::domain::session::Session;
+use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, Key};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Store, StoreError, sessions};

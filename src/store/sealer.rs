@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::protocol::secret::{base64url, from_base64url};
+use crate::domain::secret::{base64url, from_base64url};
 
 /// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
 pub const NONCE_BYTES: usize = 12;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::protocol::session::{AppSession, Session, SessionId};
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::session::{AppSession, Session, SessionId};
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Key};
 use crate::store::table::{self, Indexed, Loaded};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::protocol::client::{Client, ClientId};
-use crate::protocol::grant::Grant;
-use crate::protocol::secret::base64url;
-use crate::protocol::session::Session;
-use crate::protocol::time::UnixTime;
+use crate::domain::client::{Client, ClientId};
+use crate::domain::grant::Grant;
+use crate::domain::secret::base64url;
+use crate::domain::session::Session;
+use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
 use crate::store::interactions::kept_until;
 use crate::store::table::{self, Table};

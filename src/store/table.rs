@@ -6,13 +6,13 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::protocol::audit::AuditId;
-use crate::protocol::client::ClientId;
-use crate::protocol::grant::GrantId;
-use crate::protocol::secret::SecretHash;
-use crate::protocol::session::SessionId;
-use crate::protocol::time::UnixTime;
-use crate::protocol::user::Subject;
+use crate::domain::audit::AuditId;
+use crate::domain::client::ClientId;
+use crate::domain::grant::GrantId;
+use crate::domain::secret::SecretHash;
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::StoreError;
 use crate::store::engine::{Changes, Expect, Key, Value};
 use crate::store::migration::{self, VERSION};

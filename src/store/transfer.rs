@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::protocol::secret::base64url;
+use crate::domain::secret::base64url;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::intake;
 use crate::store::migration::VERSION;
@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::secret::from_base64url;
+    use crate::domain::secret::from_base64url;
 
     #[test]
     fn every_table_has_a_name_of_its_own() {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use sealgate::protocol::client::{Client, ClientId};
-use sealgate::protocol::secret::{Secret, SecretHash};
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::Subject;
+use sealgate::domain::client::{Client, ClientId};
+use sealgate::domain::secret::{Secret, SecretHash};
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::Subject;
 use serde_json::{Value, json};
 
 use crate::records;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealgate::protocol::jwt;
+use sealgate::oauth::jwt;
 use serde_json::{Value, json};
 
 use crate::site::{PASSWORD, Site, stderr};

@@ -1,13 +1,13 @@
 //! Grants, consents and the audit trail, listed and ended by commands to a running server.
 
-use sealgate::ambient::{Clock, SystemClock};
-use sealgate::protocol::client::ClientId;
-use sealgate::protocol::code::{Code, CodeState};
-use sealgate::protocol::consent::Consent;
-use sealgate::protocol::scope::Scope;
-use sealgate::protocol::secret::SecretHash;
-use sealgate::protocol::session::{SessionId, SignIn, Step};
-use sealgate::protocol::user::Subject;
+use sealgate::clock::{Clock, SystemClock};
+use sealgate::domain::client::ClientId;
+use sealgate::domain::code::{Code, CodeState};
+use sealgate::domain::consent::Consent;
+use sealgate::domain::scope::Scope;
+use sealgate::domain::secret::SecretHash;
+use sealgate::domain::session::{SessionId, SignIn, Step};
+use sealgate::domain::user::Subject;
 use serde_json::{Value, json};
 
 use crate::server::Served;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sealgate::config::Login;
+use sealgate::domain::app_password::AppPassword;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, Subject};
 use sealgate::password::{Line, Passwords};
-use sealgate::protocol::app_password::AppPassword;
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Subject};
 use sealgate::store::AppPasswordAdded;
 use serde_json::json;
 
@@ -62,7 +62,7 @@ fn adding_prints_the_sub_alone_for_scripts() {
 
 /// A new application password of this person for the application `git`; its id.
 async fn app_password(site: &Site, sub: &str, name: &str) -> String {
-    let random = sealgate::ambient::random(&sealgate::ambient::OsEntropy);
+    let random = sealgate::clock::random(&sealgate::clock::OsEntropy);
     let (password, _) = AppPassword::new("git", name, &random, UnixTime::from_seconds(1_700_000_000));
     let added = site.store().await.add_app_password(Subject::parse(sub).unwrap(), &password).await.unwrap();
     assert_eq!(added, AppPasswordAdded::Yes);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sealgate::config::{Access, ClientCertificates, Demand, Mechanism, RegistrationMode, Upstream};
-use sealgate::protocol::rate_limit::RateLimit;
+use sealgate::domain::rate_limit::RateLimit;
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use sealgate::config::{Config, KeySource, Person};
-use sealgate::protocol::algorithm::Algorithm;
+use sealgate::oauth::algorithm::Algorithm;
 
 use super::{APP, REQUIRED, fault, faults, lines, parse, starts};
 

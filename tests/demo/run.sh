@@ -46,5 +46,5 @@ if kill -0 -- "-$group" 2>/dev/null; then
 fi
 group=
 wait "$make" || true
-grep -q 'sealgate::server: stopped' "$work/said" || { echo "the server did not stop in order" >&2; exit 1; }
+grep -q 'sealgate::app::server: stopped' "$work/said" || { echo "the server did not stop in order" >&2; exit 1; }
 echo "ok make run ($program)"

@@ -184,7 +184,7 @@ fn authorities_of_clients_that_cannot_be_read_are_one_clear_line() {
     parts.server.tls = vec![authority.issue("server", "DNS:localhost")];
     let ca = authority.path("nowhere.pem");
     parts.server.client_certificates = Some(ClientCertificates { ca, demand: Demand::Required });
-    let faults = sealgate::server::Server::prepare(parts).err().unwrap();
+    let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].contains("nowhere.pem"), "{faults:?}");
 }
 

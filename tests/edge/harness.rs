@@ -14,12 +14,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
+use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate::config::{App, Server as ServerConfig, Upstream, UpstreamTls};
 use sealgate::edge::{
     Again, AnswerFields, AnsweredBy, Changer, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver,
     Standing, Verdict,
 };
-use sealgate::server::{Server, ServerParts, StopSignal};
 use tokio::sync::oneshot;
 
 use crate::port::free_port;

@@ -164,7 +164,7 @@ fn a_key_that_does_not_fit_is_one_clear_line() {
     let files = Tls { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
     parts.server.tls = vec![files];
-    let faults = sealgate::server::Server::prepare(parts).err().unwrap();
+    let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
 }
 

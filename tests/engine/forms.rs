@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::protocol::secret::SecretHash;
-use sealgate::protocol::time::UnixTime;
+use sealgate::domain::secret::SecretHash;
+use sealgate::domain::time::UnixTime;
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::sealer::{SealError, Sealer};

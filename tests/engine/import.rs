@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use sealgate::admin;
-use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate::protocol::client::{Client, ClientId};
-use sealgate::protocol::grant::{Grant, GrantId, GrantState};
-use sealgate::protocol::scope::Scope;
-use sealgate::protocol::secret::{SecretHash, base64url};
-use sealgate::protocol::session::{Session, SessionId, SignIn, Step};
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Subject, User};
-use sealgate::protocol::username::Username;
+use sealgate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::domain::client::{Client, ClientId};
+use sealgate::domain::grant::{Grant, GrantId, GrantState};
+use sealgate::domain::scope::Scope;
+use sealgate::domain::secret::{SecretHash, base64url};
+use sealgate::domain::session::{Session, SessionId, SignIn, Step};
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, Subject, User};
+use sealgate::domain::username::Username;
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::{AddOutcome, GrantFilter, Store};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sealgate::admin::{self, ExportError};
-use sealgate::protocol::secret::SecretHash;
-use sealgate::protocol::time::UnixTime;
+use sealgate::domain::secret::SecretHash;
+use sealgate::domain::time::UnixTime;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, MAX_VALUE_BYTES, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::migration::{STEPS, Step, migrate};
@@ -268,7 +268,7 @@ async fn one_record_that_cannot_be_brought_over_leaves_all_as_it_was() {
         assert_eq!(*table, if key.starts_with(b"g") { "grant" } else { "client" });
         let line = error.to_string();
         let hash = SecretHash::of(&key);
-        let hash = sealgate::protocol::secret::base64url(&hash.as_bytes()[..12]);
+        let hash = sealgate::domain::secret::base64url(&hash.as_bytes()[..12]);
         assert!(line.contains(reason) && line.contains(&format!("key {hash}")), "{line}");
         assert!(!line.contains(secret) && !line.contains('\n'), "{line}");
         assert!(rows(&engine).await == before, "something was changed: {reason}");

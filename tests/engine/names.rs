@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Subject, User};
-use sealgate::protocol::username::Username;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, Subject, User};
+use sealgate::domain::username::Username;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::{AddOutcome, RenameOutcome, Store};
 

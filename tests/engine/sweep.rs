@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sealgate::protocol::time::UnixTime;
+use sealgate::domain::time::UnixTime;
 use sealgate::store::Store;
 use sealgate::store::engine::{CommitObserver, Engine};
 use sealgate::store::sled::Options;

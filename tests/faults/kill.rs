@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sealgate::admin;
 use sealgate::admin::command::{Command, Person, UserCommand};
 use sealgate::config::{Store, StoreEngine};
-use sealgate::protocol::secret::Secret;
+use sealgate::domain::secret::Secret;
 use sealgate::store::engine::Engine;
 use sealgate::store::sled::SledEngine;
 use serde_json::{Value, json};

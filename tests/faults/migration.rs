@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
 use sealgate::config::{Store, StoreEngine};
-use sealgate::protocol::secret::SecretHash;
+use sealgate::domain::secret::SecretHash;
 use sealgate::store::engine::{Changes, Engine, Key, Outcome, Value};
 use sealgate::store::sled::SledEngine;
 use serde_json::{Value as Json, json};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sealgate::protocol::jwt::Unverified;
-use sealgate::protocol::user::User;
-use sealgate::protocol::username::Username;
+use sealgate::domain::user::User;
+use sealgate::domain::username::Username;
+use sealgate::oauth::jwt::Unverified;
 use sealgate::store::RenameOutcome;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::trust;
+use sealgate::tokens::trusted;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -104,7 +104,7 @@ impl Corp {
         let (stop, stopping) = watch::channel(false);
         let sealgate = &world.sealgate;
         let (clock, metrics) = (sealgate.clock.clone(), sealgate.metrics.clone());
-        tokio::spawn(trust::keep(sealgate.trust.clone(), clock, metrics, stopping));
+        tokio::spawn(trusted::keep(sealgate.trust.clone(), clock, metrics, stopping));
         Self { world, publisher, key, _stop: stop }
     }
 

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use sealgate::origin::Origin;
+use sealgate::web::origin::Origin;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};

@@ -1,7 +1,7 @@
 //! Who somebody is, in the headers that an application wants.
 
-use sealgate::protocol::user::User;
-use sealgate::protocol::username::Username;
+use sealgate::domain::user::User;
+use sealgate::domain::username::Username;
 use sealgate::store::RenameOutcome;
 
 use crate::browser::Browser;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header;
 use sealgate::gateway::Decision;
-use sealgate::origin::Origin;
+use sealgate::web::origin::Origin;
 
 use crate::browser::{Browser, attribute, is_login};
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};

@@ -1,7 +1,7 @@
 //! Sessions that the gate remembers, and what is taken away while it looks: each race driven to the same end every time.
 
-use sealgate::protocol::session::{Session, SessionCookie, SessionId};
-use sealgate::protocol::user::UserState;
+use sealgate::domain::session::{Session, SessionCookie, SessionId};
+use sealgate::domain::user::UserState;
 
 use crate::browser::Browser;
 use crate::meddler::At;

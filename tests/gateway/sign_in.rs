@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealgate::protocol::user::UserState;
+use sealgate::domain::user::UserState;
 use sealgate::store::Store;
 
 use crate::browser::{Browser, is_login, link};

@@ -10,22 +10,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
-use sealgate::ambient::{Clock, FixedClock, OsEntropy};
+use sealgate::app::state::{Parts, Sealgate};
+use sealgate::clock::{Clock, FixedClock, OsEntropy};
 use sealgate::config::Config;
-use sealgate::endpoint;
+use sealgate::domain::client::{AuthMethod, Client, ClientType};
+use sealgate::domain::client::{ClientSecret, ConsentRule};
+use sealgate::domain::secret::Secret;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::User;
 use sealgate::gateway::{Decision, Gateway};
 use sealgate::metrics::Metrics;
-use sealgate::origin::Origin;
-use sealgate::protocol::client::{AuthMethod, Client, ClientType};
-use sealgate::protocol::client::{ClientSecret, ConsentRule};
-use sealgate::protocol::secret::Secret;
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::User;
-use sealgate::sealgate::{Parts, Sealgate};
+use sealgate::provider;
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 use sealgate::store::sealer::Sealer;
+use sealgate::web::origin::Origin;
 
 use crate::meddler::Meddler;
 pub(crate) use crate::records::PASSWORD;
@@ -233,8 +233,8 @@ impl World {
         // Below this path the gate answers wherever an application is, on the issuer's host too.
         let own = path.starts_with("/.sealgate/");
         let issuers = head.headers[header::HOST] == "id.test";
-        if issuers && !own && endpoint::owns(&self.sealgate.config, path) {
-            return Reply::answered(endpoint::dispatch(&self.sealgate, Request::from_parts(head, body)).await);
+        if issuers && !own && provider::owns(&self.sealgate.config, path) {
+            return Reply::answered(provider::dispatch(&self.sealgate, Request::from_parts(head, body)).await);
         }
         match self.gateway.admit(&self.sealgate, &head).await {
             Decision::Answer(response) => Reply::answered(response),

@@ -1,8 +1,8 @@
 //! The account page's application passwords.
 
-use sealgate::protocol::app_password::MOST_APP_PASSWORDS;
-use sealgate::protocol::audit::{AuditFilter, AuditKind};
-use sealgate::protocol::secret::Secret;
+use sealgate::domain::app_password::MOST_APP_PASSWORDS;
+use sealgate::domain::audit::{AuditFilter, AuditKind};
+use sealgate::domain::secret::Secret;
 
 use crate::steps::with_anna;
 use crate::support::{Browser, PASSWORD, Provider, Reply, hidden_fields, is_login};

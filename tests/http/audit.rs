@@ -1,7 +1,7 @@
 //! The audit trail: what people and clients do is kept with who, what, where and when, and no secret is among it.
 
-use sealgate::protocol::audit::AuditKind as Kind;
-use sealgate::protocol::audit::{Actor, AuditFilter, AuditKind};
+use sealgate::domain::audit::AuditKind as Kind;
+use sealgate::domain::audit::{Actor, AuditFilter, AuditKind};
 use sealgate::store::AuditRecord;
 
 use crate::steps::csrf_of;
@@ -216,7 +216,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     let provider = Provider::new().await;
     let store = &provider.sealgate.store;
     let keep = std::time::Duration::from_hours(24);
-    let now = || sealgate::ambient::Clock::now(&*provider.clock);
+    let now = || sealgate::clock::Clock::now(&*provider.clock);
     provider.c1().tokens("openid").await;
     trail(&provider, AuditFilter::default()).await;
     provider.wait(24 * 3600);

@@ -3,8 +3,8 @@
 
 use sealgate::admin::command::{ClientCommand, Command, NewClient};
 use sealgate::admin::{Directory, execute};
-use sealgate::protocol::client::{ClientId, ClientType, ConsentRule};
-use sealgate::protocol::time::UnixTime;
+use sealgate::domain::client::{ClientId, ClientType, ConsentRule};
+use sealgate::domain::time::UnixTime;
 
 use crate::steps::{assert_code, assert_consent, with_anna};
 use crate::support::{Browser, Client, Provider, Reply, Tokens};

@@ -1,9 +1,9 @@
 //! A code whose ground is gone gives nothing: the person, the consent or the session ended before it was redeemed.
 
-use sealgate::ambient::Clock;
-use sealgate::protocol::client::ClientId;
-use sealgate::protocol::grant::EndReason;
-use sealgate::protocol::user::UserState;
+use sealgate::clock::Clock;
+use sealgate::domain::client::ClientId;
+use sealgate::domain::grant::EndReason;
+use sealgate::domain::user::UserState;
 
 use crate::support::{Provider, Tokens};
 

@@ -5,11 +5,11 @@ mod approval;
 mod audit;
 mod device;
 
-use sealgate::protocol::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate::protocol::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
-use sealgate::protocol::scope::Scope;
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, Role, Subject, User, UserState};
+use sealgate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
+use sealgate::domain::scope::Scope;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::store::{AddOutcome, GrantFilter};
 
 use crate::steps::{assert_code, assert_login, csrf_of};
@@ -107,7 +107,7 @@ async fn without_being_configured_there_is_no_console() {
     let browser = signed_in(&provider, ANNA).await;
     for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
         browser.get(path).await.assert_error(404, "not_found");
-        assert!(!sealgate::endpoint::owns(&provider.sealgate.config, path), "{path}");
+        assert!(!sealgate::provider::owns(&provider.sealgate.config, path), "{path}");
     }
     assert!(!browser.get("/account").await.text().contains("/console"));
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use sealgate::admin::command::{Command, Person, UserCommand};
 use sealgate::admin::{Directory, execute};
-use sealgate::protocol::scope::ScopeValue;
-use sealgate::protocol::secret::Secret;
+use sealgate::domain::scope::ScopeValue;
+use sealgate::domain::secret::Secret;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
 

@@ -1,6 +1,6 @@
 //! Strangers who begin sign-ins and finish none: they keep nobody out, and leave nothing behind.
 
-use sealgate::ambient::Clock;
+use sealgate::clock::Clock;
 use sealgate::store::engine::{Changes, Engine};
 use sealgate::store::{Position, Record};
 
@@ -65,12 +65,12 @@ async fn many_at_once_find_no_more_places_than_there_are() {
         let address = provider.c1().authorize(&[]);
         tasks.spawn(async move {
             let mut request = http::Request::get(address).body(bytes::Bytes::new()).unwrap();
-            request.extensions_mut().insert(sealgate::origin::Origin {
+            request.extensions_mut().insert(sealgate::web::origin::Origin {
                 address: [198, 51, 100, number].into(),
                 secure: true,
-                ..sealgate::origin::Origin::unknown()
+                ..sealgate::web::origin::Origin::unknown()
             });
-            sealgate::endpoint::dispatch(&sealgate, request).await.status().as_u16()
+            sealgate::provider::dispatch(&sealgate, request).await.status().as_u16()
         });
     }
     assert!(tasks.join_all().await.iter().all(|status| *status == 303));
@@ -102,7 +102,7 @@ async fn a_finished_sign_in_leaves_no_entry_behind() {
 async fn expiring(provider: &Provider) -> Vec<String> {
     let rows: Vec<Record> = provider.sealgate.store.export(&Position::default()).await.unwrap().unwrap().0;
     let of_expiry = rows.iter().filter(|row| row.table == "expiry");
-    let keys = of_expiry.map(|row| sealgate::protocol::secret::from_base64url(&row.key).unwrap());
+    let keys = of_expiry.map(|row| sealgate::domain::secret::from_base64url(&row.key).unwrap());
     let mut tables: Vec<_> = keys.map(|key| char::from(key[4]).to_string()).collect();
     tables.sort();
     tables

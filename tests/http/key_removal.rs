@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sealgate::admin::command::{Command, KeyCommand};
 use sealgate::admin::{Directory, execute};
-use sealgate::protocol::time::UnixTime;
+use sealgate::domain::time::UnixTime;
 use sealgate::signer::{KeySize, Pkcs11Signer, Signer};
 
 use crate::meddler::{At, Meddler};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sealgate::ambient::Clock;
-use sealgate::protocol::client::ClientId;
-use sealgate::protocol::scope::Scope;
-use sealgate::protocol::user::UserState;
+use sealgate::clock::Clock;
+use sealgate::domain::client::ClientId;
+use sealgate::domain::scope::Scope;
+use sealgate::domain::user::UserState;
 use tokio::task::JoinSet;
 
 use crate::support::{Provider, Reply, Tokens, jwt_claims};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::ambient::Clock;
-use sealgate::protocol::secret::Secret;
+use sealgate::clock::Clock;
+use sealgate::domain::secret::Secret;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

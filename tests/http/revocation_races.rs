@@ -1,8 +1,8 @@
 //! Access that is taken away at the worst moment: while a request has looked and not yet remembered what it saw, and by a
 //! commit whose answer never came.
 
-use sealgate::protocol::client::ClientState;
-use sealgate::protocol::user::UserState;
+use sealgate::domain::client::ClientState;
+use sealgate::domain::user::UserState;
 
 use crate::meddler::At;
 use crate::support::{Provider, Tokens};

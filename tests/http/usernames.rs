@@ -1,8 +1,8 @@
 //! Usernames: a second name to sign in with, and what applications call a person.
 
-use sealgate::ambient::Clock;
-use sealgate::protocol::user::User;
-use sealgate::protocol::username::Username;
+use sealgate::clock::Clock;
+use sealgate::domain::user::User;
+use sealgate::domain::username::Username;
 use sealgate::store::RenameOutcome;
 
 use crate::steps::assert_login;

@@ -27,7 +27,7 @@ fn there_are_mutants_for_every_part_and_each_has_a_name_of_its_own() {
     names.dedup();
     assert_eq!(names.len(), mutants.len());
     for part in
-        ["protocol", "endpoint", "gateway", "edge", "store", "limiter", "password", "bearer", "issuer", "cookie"]
+        ["domain", "oauth", "provider", "gateway", "edge", "store", "limiter", "password", "tokens", "web", "app"]
     {
         let of_part = |mutant: &&Mutant| Path::new(&mutant.file).starts_with("src") && mutant.part() == part;
         assert!(mutants.iter().any(|mutant| of_part(&mutant)), "{part}");

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::ambient::FixedClock;
-use sealgate::protocol::key_life::{KeyRing, KeyTimes};
-use sealgate::protocol::time::UnixTime;
+use sealgate::clock::FixedClock;
+use sealgate::domain::key_ring::{KeyRing, KeyTimes};
+use sealgate::domain::time::UnixTime;
 use sealgate::signer::{self, KeyReport, KeySize, OpenError, Pkcs11Signer, Signer, Timing, Unobserved};
 
 use crate::softhsm::in_own_process;

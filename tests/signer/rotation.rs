@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::ambient::{Clock, FixedClock, OsEntropy};
+use sealgate::app::rotation;
+use sealgate::app::state::{Parts, Sealgate};
+use sealgate::clock::{Clock, FixedClock, OsEntropy};
 use sealgate::config::Config;
+use sealgate::domain::key_ring::{KeyRing, KeyState};
+use sealgate::domain::time::UnixTime;
 use sealgate::metrics::Metrics;
-use sealgate::protocol::key_life::{KeyRing, KeyState};
-use sealgate::protocol::time::UnixTime;
-use sealgate::rotation;
-use sealgate::sealgate::{Parts, Sealgate};
 use sealgate::signer::{KeySize, Pkcs11Signer, Signer};
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sealgate::ambient::{OsEntropy, random};
+use sealgate::app::sealing;
+use sealgate::clock::{OsEntropy, random};
 use sealgate::config::Hsm;
-use sealgate::sealing;
 use sealgate::signer::{self, Fresh, OpenError, WrappedKey};
 use sealgate::store::Store;
 use sealgate::store::memory::MemoryEngine;

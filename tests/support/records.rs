@@ -5,13 +5,13 @@
 
 use std::sync::OnceLock;
 
+use sealgate::domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
+use sealgate::domain::client::{ConsentRule, GrantType};
+use sealgate::domain::redirect_uri::RedirectUri;
+use sealgate::domain::scope::Scope;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, PasswordHash, Subject, User, UserState};
 use sealgate::password::hash_blocking;
-use sealgate::protocol::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
-use sealgate::protocol::client::{ConsentRule, GrantType};
-use sealgate::protocol::redirect_uri::RedirectUri;
-use sealgate::protocol::scope::Scope;
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::{Email, PasswordHash, Subject, User, UserState};
 use secrecy::SecretString;
 
 /// The password of everybody who has one.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::ambient::{Clock, SystemClock};
 use crate::attestation::{self, Audit, Outcome, Verdict};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, printable};
+use crate::clock::{Clock, SystemClock};
 use crate::config::Issuer;
-use crate::web::Web;
+use crate::fetch::Web;
 
 /// The longest that one document may take.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -12,9 +12,9 @@ use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
 use crate::config::{Access, App, Caching, Issuer, PathCharacters, Person, Route, Upstream};
-use crate::protocol::client::ClientId;
-use crate::protocol::profile::is_line;
-use crate::protocol::scope::ScopeValue;
+use crate::domain::client::ClientId;
+use crate::domain::profile::is_line;
+use crate::domain::scope::ScopeValue;
 
 /// The path under which an application's host is ours.
 const OWN_PATH: &str = "/.sealgate/";

@@ -5,7 +5,7 @@ use http::HeaderName;
 use crate::config::file::Section;
 use crate::config::preset::{self, PRESETS};
 use crate::config::{Authorization, GroupsDelimiter, Identity, IdentityValue, Names};
-use crate::fields;
+use crate::web::request_fields;
 
 /// As many headers as a request is given at most; servers have limits.
 const MOST_HEADERS: usize = 16;
@@ -68,7 +68,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
             other => return Err(format!("{other:?} is nothing that is known of a person; {VALUES}")),
         };
         let header = header_name(name)?;
-        if fields::is_standard(header.as_str()) || is_of_the_way(header.as_str()) {
+        if request_fields::is_standard(header.as_str()) || is_of_the_way(header.as_str()) {
             return Err(format!("{name:?} means something else in a request; write another header"));
         }
         if taken.contains(&header) {
@@ -90,7 +90,7 @@ fn headers(app: &mut Section<'_, '_>) -> Option<Vec<(HeaderName, IdentityValue)>
 fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<HeaderName> {
     let passed = app.texts("pass_headers", "write a list of headers such as [\"X-User-Token\"]", |name| {
         let header = header_name(name)?;
-        if fields::tells_of_the_way(header.as_str()) {
+        if request_fields::tells_of_the_way(header.as_str()) {
             return Err(format!("{name:?} tells of the way that a request came, which a client cannot; leave it out"));
         }
         if own.iter().any(|(own, _)| *own == header) {
@@ -105,7 +105,7 @@ fn pass(app: &mut Section<'_, '_>, own: &[(HeaderName, IdentityValue)]) -> Vec<H
 fn header_name(text: &str) -> Result<HeaderName, String> {
     let problem = || format!("{text:?} is no header's name; write one of letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
-    if fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
+    if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
 }
 
 /// Whether a name is one that we write for other reasons, or one that nobody may: `X-Forwarded-User` is not.
@@ -114,6 +114,6 @@ fn is_of_the_way(name: &str) -> bool {
         Some(rest) => {
             WAY.iter().any(|word| rest.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
         }
-        None => fields::tells_of_the_way(name) || name.starts_with("trace"),
+        None => request_fields::tells_of_the_way(name) || name.starts_with("trace"),
     }
 }

@@ -6,8 +6,8 @@ use super::{DAY, HOUR, MINUTE, address};
 use crate::config::disk::Files;
 use crate::config::file::Section;
 use crate::config::{Issuer, KeySource, TrustedIssuer, is_loopback_host};
-use crate::protocol::algorithm::Algorithm;
-use crate::protocol::foreign::{ClaimNames, LONGEST, Terms};
+use crate::oauth::algorithm::Algorithm;
+use crate::oauth::trusted_token::{ClaimNames, LONGEST, Terms};
 
 /// The most of them: each is asked for its keys again and again.
 const MOST: usize = 32;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::super::quota::counted_as;
+use super::super::listen::quota::counted_as;
 
 /// The longest that a request waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);

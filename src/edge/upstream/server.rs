@@ -12,7 +12,7 @@ use pingora::upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPol
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::super::upgrade::UpgradeConnector;
+use super::super::proxy::upgrade::UpgradeConnector;
 use super::Source;
 use super::trust::Trust;
 use crate::config::{App, Upstream};

@@ -11,7 +11,7 @@ use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
 use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
 
-use super::super::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
+use super::super::listen::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
 use crate::config::UpstreamTls;
 
 /// Certificates that were read.

@@ -1,7 +1,7 @@
 //! Who vouches for a client, and who may enable one again.
 
-use sealgate::protocol::client::{Authority, ConsentRule, Decision, SelfRegistration};
-use sealgate::protocol::secret::Secret;
+use sealgate::domain::client::{Authority, ConsentRule, Decision, SelfRegistration};
+use sealgate::domain::secret::Secret;
 
 use super::*;
 

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, header};
-use sealgate::ambient::{Clock, FixedClock, OsEntropy};
+use sealgate::app::state::{Parts, Sealgate};
+use sealgate::clock::{Clock, FixedClock, OsEntropy};
 use sealgate::config::Config;
-use sealgate::endpoint;
+use sealgate::domain::client;
+use sealgate::domain::redirect_uri::RedirectUri;
+use sealgate::domain::secret::Secret;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::User;
 use sealgate::metrics::Metrics;
-use sealgate::origin::Origin;
-use sealgate::protocol::client::{self};
-use sealgate::protocol::redirect_uri::RedirectUri;
-use sealgate::protocol::secret::Secret;
-use sealgate::protocol::time::UnixTime;
-use sealgate::protocol::user::User;
-use sealgate::sealgate::{Parts, Sealgate};
+use sealgate::provider;
 use sealgate::signer::Signer;
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
+use sealgate::web::origin::Origin;
 
 use crate::meddler::Meddler;
 use crate::records;
@@ -190,7 +190,7 @@ impl Provider {
             request_id: "request-1".into(),
             ..Origin::unknown()
         });
-        Reply::new(endpoint::dispatch(&self.sealgate, Request::from_parts(head, body)).await)
+        Reply::new(provider::dispatch(&self.sealgate, Request::from_parts(head, body)).await)
     }
 
     /// Sends a request.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Request;
-use sealgate::ambient::{Clock, OsEntropy};
+use sealgate::app::state::Parts;
+use sealgate::clock::{Clock, OsEntropy};
 use sealgate::config::Config;
+use sealgate::domain::client::{self, ClientId};
+use sealgate::domain::user::{Subject, User};
 use sealgate::metrics::Metrics;
-use sealgate::protocol::client::{self, ClientId};
-use sealgate::protocol::user::{Subject, User};
-use sealgate::sealgate::Parts;
 use sealgate::store::engine::Engine;
 
 use super::{Client, ISSUER, Provider, REDIRECT_URI, Reply, settings, token_device};

@@ -1,0 +1,178 @@
+//! Reloads the configuration of a running server, when the operator asks for it by a command or by SIGHUP: the whole file or
+//! nothing of it. What can fail is done before anything changes; a file with a fault, or with a change that needs a
+//! restart, leaves everything as it was.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sd_notify::NotifyState;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
+
+use crate::admin::{Reload, Reloaded};
+use crate::app::server::{Stop, notify};
+use crate::app::site::House;
+use crate::config::Config;
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::edge::{Change, Changer, Front};
+use crate::log::SetFilter;
+
+/// Changes that one record of the audit trail names; the log has them all.
+const MOST_NAMED: usize = 20;
+
+/// Reloads a server's configuration.
+pub struct Reloader {
+    file: PathBuf,
+    changer: Arc<Changer>,
+    set_filter: SetFilter,
+    /// The house under the configuration that is in effect. Locked while a reload goes on: there is one at a time.
+    house: Mutex<Arc<House>>,
+}
+
+/// A reload that cannot fail any more.
+struct Prepared {
+    house: Arc<House>,
+    change: Change,
+    changed: Vec<String>,
+}
+
+/// From this call on SIGHUP does not end the process, though nobody listens to it yet. To be called inside a runtime.
+///
+/// # Errors
+/// One line.
+pub fn outlive_hangup() -> Result<(), String> {
+    // The handler stays when the listener goes.
+    signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))
+}
+
+impl Reloader {
+    /// Reloads `file`, an absolute path, for the server that `changer` changes and that serves `house` now.
+    pub fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, house: Arc<House>) -> Self {
+        Self { file, changer: Arc::new(changer), set_filter, house: Mutex::new(house) }
+    }
+
+    /// Reloads at each SIGHUP, until `stop` turns true. What comes of it is in the log.
+    pub async fn listen(self: Arc<Self>, mut stop: Stop) {
+        let mut hangup = match signal(SignalKind::hangup()) {
+            Ok(hangup) => hangup,
+            Err(error) => {
+                tracing::error!(%error, "SIGHUP does nothing; use: sealgate reload");
+                return;
+            }
+        };
+        loop {
+            let asked = tokio::select! {
+                asked = hangup.recv() => asked,
+                () = async { drop(stop.wait_for(|stop| *stop).await) } => return,
+            };
+            if asked.is_none() {
+                return;
+            }
+            // It has told the log.
+            let _ = self.reload().await;
+        }
+    }
+
+    async fn prepare(&self, house: &Arc<House>) -> Result<Prepared, Vec<String>> {
+        let (file, changer, house) = (self.file.clone(), Arc::clone(&self.changer), Arc::clone(house));
+        let prepared = tokio::task::spawn_blocking(move || prepare(&file, &changer, &house)).await;
+        prepared.unwrap_or_else(|error| Err(vec![format!("the reload has failed: {error}")]))
+    }
+
+    /// What nothing can stop any more.
+    fn apply(&self, before: &House, prepared: Prepared) -> (Arc<House>, Vec<String>) {
+        let Prepared { house, change, changed } = prepared;
+        self.changer.apply(change);
+        let (old, new) = (&before.sealgate().config.log.filter, &house.sealgate().config.log.filter);
+        if old != new
+            && let Err(error) = (self.set_filter)(new)
+        {
+            tracing::error!(error, "log.filter stays as it was");
+        }
+        (house, changed)
+    }
+}
+
+#[async_trait]
+impl Reload for Reloader {
+    async fn reload(&self) -> Result<Reloaded, Vec<String>> {
+        let mut house = self.house.lock().await;
+        let _announced = Announced::new();
+        let metrics = Arc::clone(&house.sealgate().metrics);
+        match self.prepare(&house).await {
+            Ok(prepared) => {
+                let (next, changed) = self.apply(&house, prepared);
+                *house = next;
+                let sealgate = house.sealgate();
+                let now = sealgate.clock.now();
+                metrics.configured(now.seconds());
+                metrics.reloaded(true);
+                tracing::info!(config = %self.file.display(), ?changed, "the configuration was reloaded");
+                for warning in &sealgate.config.warnings {
+                    tracing::warn!("{warning}");
+                }
+                let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
+                sealgate.audit.record(&sealgate.store, event.with_detail(named(&changed))).await;
+                Ok(Reloaded { file: self.file.clone(), changed })
+            }
+            Err(faults) => {
+                metrics.reloaded(false);
+                for fault in &faults {
+                    tracing::error!(fault, "the configuration was not reloaded, the one in use stays");
+                }
+                Err(faults)
+            }
+        }
+    }
+}
+
+/// Reads the file and gets everything ready. Blocks on disk and resolver.
+fn prepare(file: &Path, changer: &Changer, house: &House) -> Result<Prepared, Vec<String>> {
+    let config = Config::load(file).map_err(|faults| lines(&faults))?;
+    let difference = house.sealgate().config.difference(&config);
+    if !difference.restart.is_empty() {
+        // All or nothing: what runs is always what one file says, and never half of it.
+        return Err(difference.restart.iter().map(|key| format!("{key}: has changed and needs a restart")).collect());
+    }
+    let next = Arc::new(house.with(config)?);
+    let config = &next.sealgate().config;
+    let front = Arc::clone(&next) as Arc<dyn Front>;
+    let change = changer.prepare(&config.apps, &config.server, front)?;
+    Ok(Prepared { house: next, change, changed: difference.live })
+}
+
+fn lines(faults: &[impl ToString]) -> Vec<String> {
+    faults.iter().map(ToString::to_string).collect()
+}
+
+/// What has changed, in one line of a bounded length.
+fn named(changed: &[String]) -> String {
+    let mut named: Vec<&str> = changed.iter().take(MOST_NAMED).map(String::as_str).collect();
+    let more = changed.len().saturating_sub(MOST_NAMED);
+    let rest = format!("{more} more");
+    if more > 0 {
+        named.push(&rest);
+    }
+    if named.is_empty() { "nothing has changed".to_owned() } else { named.join("; ") }
+}
+
+/// Tells systemd that a reload goes on, and with its end, whatever that is, that we serve.
+struct Announced;
+
+impl Announced {
+    fn new() -> Self {
+        // Type=notify-reload wants to know since when (sd_notify(3)).
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => notify(&[NotifyState::Reloading, now]),
+            Err(error) => tracing::debug!(%error, "no monotonic clock; systemd is not told of the reload"),
+        }
+        Self
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        notify(&[NotifyState::Ready]);
+    }
+}

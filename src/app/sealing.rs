@@ -1,0 +1,77 @@
+//! At the start: the data key out of the store, through the token, into what seals. Knows neither what is sealed nor how.
+
+use zeroize::Zeroizing;
+
+use crate::clock::{Entropy, random};
+use crate::config;
+use crate::signer::{self, Fresh, OpenError, WrappedKey};
+use crate::store::sealer::{SealError, Sealer};
+use crate::store::{Store, StoreError};
+
+/// Why it is not known whether and how to seal: one line.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSealing {
+    /// The token fails, or the kept data key does not open.
+    #[error(transparent)]
+    Token(#[from] OpenError),
+    /// The store fails.
+    #[error("store: {0}")]
+    Store(#[from] StoreError),
+    /// The library takes no such key.
+    #[error(transparent)]
+    Key(#[from] SealError),
+}
+
+impl NotSealing {
+    /// Whether the same may succeed later although nobody has done anything.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Token(error) if error.may_pass())
+    }
+}
+
+/// Whether [`open`] would open what the store has. Writes nothing. Blocks on the token.
+///
+/// # Errors
+/// [`NotSealing`].
+pub async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
+    let kept = kept(store).await?;
+    if !kept.is_empty() {
+        signer::data_key(hsm, &kept, fresh(entropy))?;
+    }
+    Ok(())
+}
+
+async fn kept(store: &Store) -> Result<Vec<WrappedKey>, StoreError> {
+    let kept = store.wrapped_data_keys().await?;
+    Ok(kept.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
+}
+
+fn fresh(entropy: &dyn Entropy) -> Fresh {
+    Fresh { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
+}
+
+/// What seals, when the token has a wrapping key. The first time a data key is made, wrapped and kept. Blocks on the
+/// token; call it before the signer is opened.
+///
+/// # Errors
+/// [`NotSealing`].
+pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
+    let kept = kept(store).await?;
+    let opened = signer::data_key(hsm, &kept, fresh(entropy))?;
+    let Some(opened) = opened else {
+        if !kept.is_empty() {
+            let ids: Vec<&str> = kept.iter().map(|kept| kept.wrapping_id.as_str()).collect();
+            tracing::warn!(
+                wrapping_keys = ids.join(", "),
+                "the token has none of the wrapping keys that the store was sealed with; what was sealed is out of reach \
+                 until one is back"
+            );
+        }
+        return Ok(None);
+    };
+    if let Some(new) = &opened.to_keep {
+        store.keep_data_key(&new.wrapping_id, &new.bytes).await?;
+        tracing::info!(wrapping_key = new.wrapping_id, "made a data key for what is sealed in the store");
+    }
+    Ok(Some(Sealer::new(&opened.key)?))
+}

@@ -1,0 +1,502 @@
+//! Runs the program: binds, checks and resolves everything, starts the services, and stops them in order. What they do
+//! is elsewhere.
+
+mod process;
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora::protocols::http::v2::server::{H2Options, default_h2_options};
+use pingora::server::configuration::ServerConf;
+use pingora::server::{self, ListenFds, RunArgs, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch};
+use pingora::services::Service;
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::clock::{OsEntropy, random};
+use crate::config::{App, Server as ServerConfig};
+use crate::edge::{
+    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
+    Resolver, Stage, Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
+};
+
+use self::process::{allow_descriptors, start_timer};
+pub use self::process::{log_panics, notify, still_starting};
+
+/// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
+const UPSTREAM_POOL: usize = 1024;
+/// Attempts a request, the first included.
+const UPSTREAM_TRIES: usize = 2;
+/// Nothing here blocks in the runtimes' pools but looks at certificates' files.
+const BLOCKING_THREADS: usize = 16;
+/// What the operator's monitoring may take.
+const ADMIN_CONNECTIONS: usize = 64;
+/// Streams at once on an HTTP/2 connection.
+const H2_STREAMS: u32 = 100;
+/// What a client of HTTP/2 may send before it is read, bytes: the protocol's own default.
+const H2_WINDOW: u32 = 65_535;
+/// What is kept of an answer that a client of HTTP/2 does not take, bytes.
+const H2_SEND_BUFFER: usize = 32 * 1024;
+/// The longest that a client may take to accept what we write.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long background tasks, and then the stop hook, may take to end.
+const BACKGROUND_STOP: Duration = Duration::from_secs(5);
+const HOOK_STOP: Duration = Duration::from_secs(30);
+
+/// A future without a name.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Turns true when the program stops.
+pub type Stop = watch::Receiver<bool>;
+
+/// A task beside the requests: it runs until it ends or `Stop` turns true, then soon ends.
+pub struct Background {
+    /// For log lines.
+    pub name: &'static str,
+    /// Makes the task; called once, inside the runtime.
+    pub start: Box<dyn FnOnce(Stop) -> Task + Send + Sync>,
+}
+
+impl Background {
+    /// A background task from an async function.
+    pub fn new<F: Future<Output = ()> + Send + 'static>(
+        name: &'static str,
+        start: impl FnOnce(Stop) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, start: Box::new(|stop| Box::pin(start(stop))) }
+    }
+}
+
+/// What is run.
+pub struct ServerParts {
+    /// `[server]`.
+    pub server: ServerConfig,
+    /// Whether browsers come over https, be it that a load balancer ends it.
+    pub https: bool,
+    /// The admin listener's address; none when absent.
+    pub admin: Option<SocketAddr>,
+    /// Sockets that listen already: each is taken for the listener of its address.
+    pub sockets: Vec<TcpListener>,
+    /// The applications, in the order that [`crate::edge::Forward::app`] counts them.
+    pub apps: Vec<App>,
+    /// How the names of upstreams are looked up.
+    pub resolver: Resolver,
+    /// What answers.
+    pub front: Arc<dyn Front>,
+    /// What the admin listener tells of.
+    pub health: Arc<dyn Health>,
+    /// Further tasks.
+    pub background: Vec<Background>,
+    /// Runs last, when no request is in flight any more and the background tasks are gone: the store's flush.
+    pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
+}
+
+/// What makes the program stop.
+pub enum StopSignal {
+    /// SIGTERM or SIGINT; a second one cuts short the wait for requests in flight.
+    Unix,
+    /// A message on this channel, or its other end dropped.
+    Channel(oneshot::Receiver<()>),
+}
+
+/// A server whose sockets are bound and whose settings are checked; nothing is served yet.
+pub struct Server {
+    parts: ServerParts,
+    public: Vec<Listener>,
+    redirecting: Vec<Listener>,
+    admin: Option<Listener>,
+    stages: Arc<Stages>,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Server {
+    /// Reads the certificates, binds the sockets, looks up the upstreams' names.
+    ///
+    /// # Errors
+    /// Every fault found, one clear line each.
+    pub fn prepare(mut parts: ServerParts) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let mut noted = |fault| faults.push(fault);
+        let tls = Tls::load(&parts.server).map_err(&mut noted).ok().flatten().map(Arc::new);
+        let stage = Stage::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
+            .map_err(|lines| lines.into_iter().for_each(&mut noted))
+            .ok();
+        let mut sockets = std::mem::take(&mut parts.sockets);
+        let mut bind = |address, tls| Listener::take_or_bind(&mut sockets, address, tls).map_err(&mut noted).ok();
+        let public = parts.server.listen.iter().filter_map(|address| bind(*address, tls.clone())).collect();
+        let redirecting = parts.server.redirect_listen.iter().filter_map(|address| bind(*address, None)).collect();
+        let admin = parts.admin.and_then(|address| bind(address, None));
+        for address in sockets.iter().filter_map(|socket| socket.local_addr().ok()) {
+            // Clients would wait on it for ever.
+            noted(format!(
+                "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
+            ));
+        }
+        let Some(stage) = stage.filter(|_| faults.is_empty()) else { return Err(faults) };
+        stage.find_names(None);
+        Ok(Self { parts, public, redirecting, admin, stages: Stages::new(stage), tls })
+    }
+
+    /// What changes the applications, the front and the certificates while the server runs.
+    pub fn changer(&self) -> Changer {
+        Changer::new(Arc::clone(&self.stages), self.parts.resolver.clone(), self.tls.clone())
+    }
+
+    /// Adds a further task.
+    pub fn add_background(&mut self, task: Background) {
+        self.parts.background.push(task);
+    }
+
+    /// The public addresses that are bound.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.public.iter().map(Listener::address).collect()
+    }
+
+    /// The addresses that are bound for redirects.
+    pub fn redirect_addresses(&self) -> Vec<SocketAddr> {
+        self.redirecting.iter().map(Listener::address).collect()
+    }
+
+    /// The admin listener's address, if there is one.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Listener::address)
+    }
+
+    /// Serves until told to stop, then stops in order: no new connections; requests in flight finish, for at most
+    /// `shutdown_timeout`; background tasks end; the stop hook runs. Blocks; not to be called inside a runtime.
+    ///
+    /// # Errors
+    /// One line: why serving could not start.
+    pub fn run(self, signal: StopSignal) -> Result<(), String> {
+        let Self { parts, public, redirecting, admin, stages, tls } = self;
+        allow_descriptors(parts.server.max_connections);
+        let config = ServerConf {
+            threads: parts.server.threads,
+            upstream_keepalive_pool_size: UPSTREAM_POOL,
+            max_retries: UPSTREAM_TRIES,
+            max_blocking_threads: Some(BLOCKING_THREADS),
+            ..ServerConf::default()
+        };
+        let (stop, stopping) = watch::channel(false);
+        let (phase, phases) = watch::channel(Phase::Starting);
+        let (ready, readiness) = mpsc::channel(1);
+        let (background_done, background) = oneshot::channel();
+        let mut server = server::Server::new_with_opt_and_conf(None, config);
+        server.bootstrap();
+
+        let ServerConfig { max_connections, max_connections_per_peer, header_bytes, trusted_proxies, .. } =
+            &parts.server;
+        let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
+        let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
+        let lasting = Arc::new(Lasting::default());
+        let mut doorway = Doorway::new(
+            "public",
+            parts.server.threads,
+            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&stages), Arc::clone(&lasting))),
+            public,
+            limits(&parts.server),
+            Arc::clone(&quota),
+            watch_of(&stages),
+            stopping.clone(),
+            ready.clone(),
+            request_ids(),
+        );
+        let probe = Probe::new(doorway.doors(), Arc::clone(&parts.health));
+        server.add_service(doorway);
+        if !redirecting.is_empty() {
+            let front = Arc::new(Redirect(Arc::clone(&stages)));
+            let redirect = Proxy {
+                // Browsers may not heed it over plain HTTP.
+                transport_security: None,
+                ..proxy(&parts, Stages::new(Stage { front, upstreams: Arc::new([]) }), Arc::default())
+            };
+            server.add_service(Doorway::new(
+                "redirect",
+                1,
+                app(&server.configuration, &parts.server, redirect),
+                redirecting,
+                limits(&parts.server),
+                Arc::clone(&quota),
+                watch_of(&stages),
+                stopping.clone(),
+                ready.clone(),
+                request_ids(),
+            ));
+        }
+        // The admin listener is never told to stop: whoever watches the stop can read the metrics to the end.
+        let (_never, running) = watch::channel(false);
+        if let Some(listener) = admin {
+            server.add_service(Doorway::new(
+                "admin",
+                1,
+                admin_service(Arc::clone(&parts.health), phases, probe),
+                vec![listener],
+                limits(&parts.server),
+                Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),
+                Arc::new(|_| {}),
+                running,
+                ready.clone(),
+                request_ids(),
+            ));
+        }
+        drop(ready);
+        let mut tasks = parts.background;
+        let set = Arc::clone(&stages);
+        tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, set, stop)));
+        if let Some(tls) = tls {
+            let set = Arc::clone(&stages);
+            tasks.push(Background::new("certificates", |stop| watch_tls(tls, set, stop)));
+        }
+        tasks.push(Background::new("upstreams", |stop| watch_upstreams(stages, stop)));
+        server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
+
+        let failure = Arc::new(Mutex::new(None));
+        let conductor = Conductor {
+            score: Mutex::new(Some(Score { signal, readiness, background, stopped: parts.stopped, listening })),
+            stop,
+            phase,
+            quota,
+            patience: parts.server.shutdown_timeout,
+            failure: Arc::clone(&failure),
+        };
+        server.run(RunArgs { shutdown_signal: Box::new(conductor) });
+        let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn request_ids() -> RequestIds {
+    RequestIds::new([0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy))))
+}
+
+fn proxy(parts: &ServerParts, stages: Arc<Stages>, lasting: Arc<Lasting>) -> Proxy {
+    Proxy {
+        stages,
+        trusted_proxies: parts.server.trusted_proxies.clone(),
+        header_bytes: parts.server.header_bytes,
+        body_timeout: parts.server.body_timeout,
+        write_timeout: WRITE_TIMEOUT,
+        request_ids: request_ids(),
+        lasting,
+        transport_security: parts.https.then(|| TransportSecurity::lasting(parts.server.hsts)).flatten(),
+    }
+}
+
+fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora::proxy::HttpProxy<Proxy> {
+    let mut app = pingora::proxy::http_proxy(config, proxy);
+    let mut options = pingora::apps::HttpServerOptions::default();
+    options.h2_idle_timeout = Some(server.idle_timeout);
+    // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the doorway has.
+    options.allow_connect_method_proxying = true;
+    app.server_options = Some(options);
+    app.h2_options = Some(h2_options(server));
+    app
+}
+
+/// What a connection of HTTP/2 may take before there is a request to count. Each of these has a default that would do or
+/// another release may change: they stand here because the bound of the memory rests on them.
+fn h2_options(server: &ServerConfig) -> H2Options {
+    let mut h2 = default_h2_options();
+    h2.max_concurrent_streams(H2_STREAMS);
+    // What is a little too long is read and refused by the proxy, in words; beyond that the library refuses without, and
+    // keeps nothing of it. How many CONTINUATION frames a head may have follows from this.
+    h2.max_header_list_size(u32::try_from(server.header_bytes + server.header_bytes / 4).unwrap_or(u32::MAX));
+    h2.header_table_size(4096);
+    h2.max_frame_size(16 * 1024);
+    // Of the bodies that a client sends, so much is kept that was not read yet: of all of a connection's together.
+    h2.initial_window_size(H2_WINDOW);
+    h2.initial_connection_window_size(H2_WINDOW);
+    // Of an answer, so much is kept for a client that reads slowly, whatever windows it opens.
+    h2.max_send_buffer_size(H2_SEND_BUFFER);
+    // A client that opens and resets one stream after the other (CVE-2023-44487) is sent away.
+    h2.max_pending_accept_reset_streams(20);
+    h2.max_local_error_reset_streams(Some(256));
+    h2
+}
+
+const fn limits(server: &ServerConfig) -> Limits {
+    Limits {
+        header_timeout: server.header_timeout,
+        header_bytes: server.header_bytes,
+        idle_timeout: server.idle_timeout,
+        write_timeout: WRITE_TIMEOUT,
+    }
+}
+
+fn watch_of(stages: &Arc<Stages>) -> Watch {
+    let stages = Arc::clone(stages);
+    Arc::new(move |event| stages.current().front.connection(event))
+}
+
+/// Runs the tasks beside the requests, in one runtime of their own.
+struct BackgroundTasks {
+    tasks: Vec<Background>,
+    stop: Stop,
+    done: Option<oneshot::Sender<()>>,
+}
+
+#[async_trait]
+impl Service for BackgroundTasks {
+    async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let mut running = JoinSet::new();
+        for Background { name, start } in self.tasks.drain(..) {
+            let task = start(self.stop.clone());
+            let stop = self.stop.clone();
+            running.spawn(async move {
+                task.await;
+                if !*stop.borrow() {
+                    tracing::debug!(task = name, "a background task has ended");
+                }
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a background task has failed");
+            }
+        }
+        if let Some(done) = self.done.take() {
+            let _ = done.send(());
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "background"
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(1)
+    }
+}
+
+/// What is needed once, from the start to the stop.
+struct Score {
+    signal: StopSignal,
+    readiness: mpsc::Receiver<String>,
+    background: oneshot::Receiver<()>,
+    stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
+    listening: Vec<SocketAddr>,
+}
+
+/// Starts and stops the program in order.
+///
+/// Pingora's own graceful stop sleeps through its whole grace period, however little there is to wait for. So the
+/// services listen to a signal of ours, the waiting is done here, and Pingora is only told to end, fast, when all is
+/// over.
+struct Conductor {
+    score: Mutex<Option<Score>>,
+    stop: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
+    quota: Arc<Quota>,
+    patience: Duration,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Conductor {
+    async fn recv(&self) -> ShutdownSignal {
+        let score = self.score.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Pingora asks once.
+        let Some(score) = score else { return std::future::pending().await };
+        if let Err(why) = self.conduct(score).await {
+            tracing::error!(error = why, "cannot serve");
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        }
+        ShutdownSignal::FastShutdown
+    }
+}
+
+impl Conductor {
+    async fn conduct(&self, mut score: Score) -> Result<(), String> {
+        let mut signals = Signals::new(score.signal)?;
+        start_timer().await?;
+        let outcome = tokio::select! {
+            // Each doorway lets go of its end when it accepts; a message is a failure.
+            fault = score.readiness.recv() => fault.map_or(Ok(()), Err),
+            () = signals.next() => Ok(()),
+        };
+        if outcome.is_ok() {
+            tracing::info!(addresses = ?score.listening, "serving");
+            self.phase.send_replace(Phase::Serving);
+            notify(&[NotifyState::Ready]);
+            if !signals.spent() {
+                signals.next().await;
+            }
+        }
+        notify(&[NotifyState::Stopping]);
+        self.phase.send_replace(Phase::Stopping);
+        tracing::info!(connections = self.quota.open(), "stopping");
+        let _ = self.stop.send(true);
+        tokio::select! {
+            () = self.quota.emptied() => {}
+            () = tokio::time::sleep(self.patience) => {
+                tracing::warn!(connections = self.quota.open(), "cutting off what is still in flight");
+            }
+            () = signals.next() => {
+                tracing::warn!(connections = self.quota.open(), "told again: cutting off what is still in flight");
+            }
+        }
+        if timeout(BACKGROUND_STOP, score.background).await.is_err() {
+            tracing::warn!("a background task does not end; going on without it");
+        }
+        if timeout(HOOK_STOP, (score.stopped)()).await.is_err() {
+            tracing::error!("the last work of the stop did not end in time");
+        }
+        tracing::info!("stopped");
+        outcome
+    }
+}
+
+/// Requests to stop, as they come.
+enum Signals {
+    Unix { terminate: Signal, interrupt: Signal, count: u32 },
+    Channel(Option<oneshot::Receiver<()>>),
+}
+
+impl Signals {
+    fn new(signal: StopSignal) -> Result<Self, String> {
+        let listen = |kind| self::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+        Ok(match signal {
+            StopSignal::Unix => Self::Unix {
+                terminate: listen(SignalKind::terminate())?,
+                interrupt: listen(SignalKind::interrupt())?,
+                count: 0,
+            },
+            StopSignal::Channel(channel) => Self::Channel(Some(channel)),
+        })
+    }
+
+    async fn next(&mut self) {
+        match self {
+            Self::Unix { terminate, interrupt, count } => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                *count += 1;
+            }
+            Self::Channel(channel) => match channel {
+                Some(message) => {
+                    // Dropping the other end asks for the stop as well.
+                    let _ = message.await;
+                    *channel = None;
+                }
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Whether one has come.
+    const fn spent(&self) -> bool {
+        match self {
+            Self::Unix { count, .. } => *count > 0,
+            Self::Channel(channel) => channel.is_none(),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What stands behind the edge: the provider on the issuer's host, the gate on the applications' hosts.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
+
+use crate::app::expiry::Expiry;
+use crate::app::lateness;
+use crate::app::server::Stop;
+use crate::app::state::Sealgate;
+use crate::config::{Config, host_name};
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::error::Refusal;
+use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
+use crate::gateway::{self, Decision, Gateway};
+use crate::provider;
+
+/// How often the store is asked whether it takes writes.
+const PULSE: Duration = Duration::from_secs(2);
+/// Between two sweeps of what has expired.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// Records a step, which is one commit: requests wait for a step, so it is a few milliseconds long.
+const SWEEP_STEP: usize = 64;
+/// Steps after which what waits is counted anew, and how far.
+const STEPS_A_COUNT: usize = 64;
+const MOST_PENDING: usize = 16_384;
+/// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
+const MOST_TRIMMED: usize = 16_384;
+
+/// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`House::with`].
+pub struct House {
+    sealgate: Arc<Sealgate>,
+    gateway: Gateway,
+    /// The issuer's host, as a Host header names it.
+    authority: String,
+    store_writable: Arc<AtomicBool>,
+    expiry: Arc<Mutex<Expiry>>,
+}
+
+impl House {
+    /// The house of these capabilities.
+    pub fn new(sealgate: Arc<Sealgate>) -> Self {
+        let gateway = Gateway::new(&sealgate.config);
+        let authority = sealgate.config.issuer.authority();
+        Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)), expiry: Arc::default() }
+    }
+
+    /// The house under another configuration, which shares with this one all that lasts.
+    ///
+    /// # Errors
+    /// One line each.
+    pub fn with(&self, config: Config) -> Result<Self, Vec<String>> {
+        let sealgate = Arc::new(self.sealgate.with(config)?);
+        let gateway = self.gateway.with(&sealgate.config);
+        let authority = sealgate.config.issuer.authority();
+        Ok(Self {
+            sealgate,
+            gateway,
+            authority,
+            store_writable: Arc::clone(&self.store_writable),
+            expiry: Arc::clone(&self.expiry),
+        })
+    }
+
+    /// What it is made of.
+    pub fn sealgate(&self) -> &Arc<Sealgate> {
+        &self.sealgate
+    }
+
+    /// Whether a Host header names the issuer: without regard to case, and to the port where it is the scheme's own.
+    fn is_issuer(&self, host: &str) -> bool {
+        let default_port = if self.sealgate.config.issuer.is_https() { ":443" } else { ":80" };
+        let bare = host.strip_suffix(default_port).unwrap_or(host);
+        bare.eq_ignore_ascii_case(&self.authority)
+    }
+
+    async fn gate(&self, head: &request::Parts) -> Verdict {
+        match self.gateway.admit(&self.sealgate, head).await {
+            Decision::Answer(response) => Verdict::Answer(response),
+            Decision::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES },
+            Decision::Forward(permit) => {
+                let rewrite = permit.rewrite(head);
+                Verdict::Forward(Forward {
+                    app: permit.app(),
+                    remove: rewrite.remove,
+                    set: rewrite.set,
+                    path_and_query: rewrite.path_and_query,
+                    allow_get_body: permit.allows_get_body(),
+                    answer: AnswerFields {
+                        remove: rewrite.answer.remove,
+                        set: rewrite.answer.set,
+                        append: rewrite.answer.append,
+                        private: rewrite.answer.private,
+                    },
+                })
+            }
+        }
+    }
+
+    /// Shows for as long as the process runs that it does, so that a time in which it was stopped is seen.
+    pub async fn beat(self: Arc<Self>, mut stop: Stop) {
+        loop {
+            self.sealgate.lateness.beat();
+            tokio::select! {
+                _ = stop.changed() => break,
+                () = tokio::time::sleep(lateness::BEAT) => {}
+            }
+        }
+        self.sealgate.lateness.rest();
+    }
+
+    /// Watches the store, and writes what waits for it, until told to stop.
+    pub async fn keep(self: Arc<Self>, mut stop: Stop) {
+        loop {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = tokio::time::sleep(PULSE) => {}
+            }
+            self.gateway.note_uses(&self.sealgate).await;
+            self.sealgate.audit.collect(self.sealgate.clock.now());
+            self.write_audit().await;
+            if let Err(error) = self.sealgate.follow_keys().await {
+                tracing::warn!(%error, "the signing keys' times could not be read; those known go on");
+            }
+            self.sealgate.read_attestations().await;
+            let writable = self.sealgate.store.ping().await;
+            if let Err(error) = &writable
+                && self.store_writable.load(Ordering::Relaxed)
+            {
+                tracing::error!(%error, "the store takes no writes; what needs one is answered 503");
+            }
+            self.store_writable.store(writable.is_ok(), Ordering::Relaxed);
+            let open = i64::try_from(self.sealgate.store.open_interactions()).unwrap_or(i64::MAX);
+            self.sealgate.metrics.interactions.set(open);
+        }
+    }
+
+    /// Writes what waits of the audit trail to the store: at every pulse.
+    async fn write_audit(&self) {
+        if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
+            tracing::warn!(%error, "records of the audit trail wait for the store");
+        }
+    }
+
+    /// Writes all of the audit trail that waits or was counted, before the store is closed.
+    pub async fn write_last_audit(&self) {
+        self.sealgate.audit.collect_all();
+        self.write_audit().await;
+    }
+
+    /// Removes what has expired, until told to stop.
+    pub async fn sweep(self: Arc<Self>, mut stop: Stop) {
+        loop {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            }
+            tokio::select! {
+                biased;
+                _ = stop.changed() => return,
+                () = self.sweep_all() => {}
+            }
+        }
+    }
+
+    /// Sweeps until nothing is due. It rests for as long as each step took, so that others have the store for half of the
+    /// time at least.
+    async fn sweep_all(&self) {
+        let store = &self.sealgate.store;
+        let metrics = &self.sealgate.metrics;
+        let mut more = true;
+        while more {
+            for _ in 0..STEPS_A_COUNT {
+                let started = Instant::now();
+                match store.sweep(self.sealgate.clock.now(), SWEEP_STEP).await {
+                    Ok(swept) => {
+                        metrics.swept.inc_by(swept.removed as u64);
+                        for client in &swept.clients {
+                            let at = self.sealgate.clock.now();
+                            let event = AuditEvent::new(at, AuditKind::ClientDeleted, Actor::Server);
+                            self.sealgate.audit.note(event.with_client(client).with_detail("never used"));
+                        }
+                        more = swept.more;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "sweeping stopped early");
+                        more = false;
+                    }
+                }
+                if !more {
+                    break;
+                }
+                tokio::time::sleep(started.elapsed()).await;
+            }
+            match store.expired_pending(self.sealgate.clock.now(), MOST_PENDING).await {
+                Ok(pending) => metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX)),
+                Err(error) => tracing::warn!(%error, "what waits to be swept could not be counted"),
+            }
+        }
+        let settings = &self.sealgate.config.audit;
+        let now = self.sealgate.clock.now();
+        match store.trim_audit(now, settings.keep, settings.max_records, MOST_TRIMMED).await {
+            Ok(removed) => metrics.swept.inc_by(removed as u64),
+            Err(error) => tracing::warn!(%error, "the audit trail was not trimmed"),
+        }
+    }
+}
+
+#[async_trait]
+impl Front for House {
+    async fn decide(&self, head: &request::Parts) -> Verdict {
+        let host = host(&head.headers);
+        let path = head.uri.path();
+        let config = &self.sealgate.config;
+        if self.gateway.is_asked_by_proxy(config, head) {
+            return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await);
+        }
+        if self.is_issuer(host) {
+            if provider::owns(config, path) || self.gateway.app_of(host).is_none() {
+                return Verdict::Local { body_limit: provider::body_limit(config, path) };
+            }
+            return self.gate(head).await;
+        }
+        if self.gateway.app_of(host).is_some() {
+            return self.gate(head).await;
+        }
+        // A name that is nobody's: what is public and the same for everybody may be read under it, nothing else happens.
+        if provider::is_public_document(config, path) {
+            return Verdict::Local { body_limit: 0 };
+        }
+        Verdict::Answer(provider::misdirected(&self.sealgate, head))
+    }
+
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let host = host(request.headers());
+        let provider = self.is_issuer(host) && provider::owns(&self.sealgate.config, request.uri().path());
+        if provider || self.gateway.app_of(host).is_none() {
+            return provider::dispatch(&self.sealgate, request).await;
+        }
+        // Of an application's requests, only a form that is to be kept is read here.
+        let (head, body) = request.into_parts();
+        self.gateway.take_form(&self.sealgate, &head, body).await
+    }
+
+    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
+        let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
+        provider::refuse(&self.sealgate, head, status, refusal)
+    }
+
+    fn finished(&self, exchange: &Finished<'_>) {
+        let app = exchange.app.and_then(|index| self.sealgate.config.apps.get(index));
+        let status = exchange.status.map_or(0, |status| status.as_u16());
+        if let Some(app) = app {
+            self.sealgate.metrics.proxied(&app.name, status, exchange.duration.as_secs_f64());
+        }
+        let by = match exchange.answered_by {
+            AnsweredBy::Edge => "edge",
+            AnsweredBy::Front => "sealgate",
+            AnsweredBy::Upstream => "upstream",
+        };
+        // Never the query: codes and tokens live there.
+        tracing::info!(
+            target: "sealgate::access",
+            request_id = %exchange.origin.request_id,
+            address = %exchange.origin.address,
+            method = %exchange.method,
+            host = exchange.host,
+            path = exchange.path,
+            status,
+            by,
+            app = app.map(|app| app.name.as_str()),
+            milliseconds = (exchange.duration.as_secs_f64() * 1e6).round() / 1000.0,
+            request_bytes = exchange.request_bytes,
+            response_bytes = exchange.response_bytes,
+        );
+    }
+
+    fn epoch(&self) -> u64 {
+        // Both only grow, and so does the sum whenever one of them has.
+        self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
+    }
+
+    async fn stands(&self, head: &request::Parts, app: &str) -> Standing {
+        match self.gateway.admit(&self.sealgate, head).await {
+            Decision::Forward(permit) => {
+                // Since a reload the host may be another application's.
+                let now = self.sealgate.config.apps.get(permit.app());
+                if now.is_some_and(|now| now.name == app) { Standing::Holds } else { Standing::Ended }
+            }
+            Decision::Answer(answer) if answer.status().is_server_error() => Standing::Unknown,
+            Decision::Answer(_) | Decision::ReadForm => Standing::Ended,
+        }
+    }
+
+    fn unanswered(&self, head: &request::Parts, status: StatusCode) -> Option<Response<Bytes>> {
+        self.gateway.unanswered(&self.sealgate, head, status)
+    }
+
+    fn public_origin(&self, host: &str) -> Option<String> {
+        let (issuer, name) = (&self.sealgate.config.issuer, host_name(host));
+        if issuer.host() == name {
+            return Some(format!("{}://{}", issuer.scheme(), issuer.authority()));
+        }
+        let mut named = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
+        named.next().map(|app| app.origin(issuer))
+    }
+
+    fn may_set_cookie(&self, line: &HeaderValue) -> bool {
+        gateway::may_set_cookie(line)
+    }
+
+    fn certificates(&self, shown: &[(&Path, i64)]) {
+        let now = i64::try_from(self.sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
+        let gone = self.expiry.lock().unwrap_or_else(PoisonError::into_inner).tell(shown, now);
+        for file in gone {
+            self.sealgate.metrics.forget_certificate(&file);
+        }
+        for (file, ends) in shown {
+            self.sealgate.metrics.certificate(file, *ends);
+        }
+    }
+
+    fn upstreams(&self, states: Vec<(String, String, bool)>) {
+        self.sealgate.upstreams.tell(states);
+    }
+
+    fn connection(&self, event: ConnectionEvent) {
+        let metrics = &self.sealgate.metrics;
+        match event {
+            ConnectionEvent::Opened => metrics.connections.inc(),
+            ConnectionEvent::Closed => metrics.connections.dec(),
+            ConnectionEvent::TooManyFromPeer => metrics.turned_away("too_many_from_peer"),
+            ConnectionEvent::TooManyStreams => metrics.turned_away("too_many_streams"),
+            ConnectionEvent::HandshakeFailed => metrics.turned_away("handshake_failed"),
+            ConnectionEvent::HeadTooSlow => metrics.turned_away("head_too_slow"),
+            ConnectionEvent::HeadTooLarge => metrics.turned_away("head_too_large"),
+            ConnectionEvent::HeadMalformed => metrics.turned_away("head_malformed"),
+            ConnectionEvent::AccessEnded => metrics.turned_away("access_ended"),
+            ConnectionEvent::CertificateEnded => metrics.turned_away("certificate_ended"),
+        }
+    }
+}
+
+impl Health for House {
+    fn metrics(&self) -> String {
+        self.sealgate.metrics.text()
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if !self.sealgate.issuer.signer().ready() {
+            return Err("the PKCS#11 token does not sign".to_owned());
+        }
+        if !self.store_writable.load(Ordering::Relaxed) {
+            return Err("the store takes no writes".to_owned());
+        }
+        Ok(())
+    }
+
+    fn probe(&self) -> Option<(String, String)> {
+        let issuer = &self.sealgate.config.issuer;
+        Some((issuer.authority(), format!("{}/.well-known/openid-configuration", issuer.path_prefix())))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.sealgate.rotation.fault().into_iter().chain(self.sealgate.trust.warnings()).collect()
+    }
+}
+
+fn host(headers: &HeaderMap) -> &str {
+    headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

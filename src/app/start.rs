@@ -1,0 +1,202 @@
+//! Puts the program together: from a checked configuration to a server that runs until it is told to stop. Everything
+//! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::admin;
+use crate::app::reload::{self, Reloader};
+use crate::app::rotation;
+use crate::app::sealing::{self, NotSealing};
+use crate::app::server::{Background, Server, ServerParts, StopSignal};
+use crate::app::site::House;
+use crate::app::state::Parts;
+use crate::clock::{OsEntropy, SystemClock};
+use crate::config::{Config, StoreEngine};
+use crate::edge::{Resolver, inherited_sockets};
+use crate::log::SetFilter;
+use crate::metrics::Metrics;
+use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
+use crate::store::Store;
+use crate::store::engine::{CommitObserver, Engine};
+use crate::store::sealer::Sealer;
+use crate::store::sled::{Options, SledEngine, Verifier};
+use crate::tokens::trusted;
+
+/// Why serving could not start.
+#[derive(Debug)]
+pub struct NotServing {
+    /// One for each fault.
+    pub lines: Vec<String>,
+    /// Whether the same start may succeed later although nobody has done anything: a token device that is away.
+    pub may_pass: bool,
+}
+
+impl From<Vec<String>> for NotServing {
+    fn from(lines: Vec<String>) -> Self {
+        Self { lines, may_pass: false }
+    }
+}
+
+/// How often systemd is told that a long start goes on.
+const SAID_EVERY: Duration = Duration::from_secs(5);
+
+/// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
+pub struct Reloading {
+    /// The file, an absolute path.
+    pub file: PathBuf,
+    /// Sets what is logged.
+    pub set_filter: SetFilter,
+}
+
+/// Serves until told to stop.
+///
+/// # Errors
+/// Why serving could not start.
+pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
+    crate::app::server::log_panics();
+    let line = |error: String| vec![error];
+    block_on(async { reload::outlive_hangup().map_err(line) })?;
+    let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
+    metrics.begin_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
+    let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
+    let engine = match config.store.engine {
+        StoreEngine::Sled => {
+            let options = Options { verifier: Verifier::Apart, ..Options::default() };
+            Arc::new(SledEngine::open_with(&config.store, options, watch).map_err(|error| line(error.to_string()))?)
+        }
+    };
+    let sealer = block_on(open_sealer(&config, Arc::clone(&engine) as _))?;
+    let signer = Pkcs11Signer::open(&config.hsm, Arc::new(SignerWatch(Arc::clone(&metrics))))
+        .map_err(|error| NotServing { lines: line(error.to_string()), may_pass: error.may_pass() })?;
+    let closing = Arc::clone(&engine);
+    let parts = Parts {
+        config,
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        engine,
+        signer: Arc::new(signer),
+        metrics,
+    };
+    let sealgate = Arc::new(block_on(async {
+        let mut sealgate = parts.assemble().await?;
+        if let Some(sealer) = sealer {
+            let fault = |error: &dyn std::fmt::Display| vec![format!("store: {error}")];
+            let most_forms = sealgate.config.sessions.max_forms;
+            let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
+            sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
+        } else {
+            tracing::info!(
+                "the token has no wrapping key, so nothing can be sealed; to make one: sealgate key wrap-init"
+            );
+        }
+        Ok::<_, Vec<String>>(sealgate)
+    })?);
+    sealgate.metrics.configured(sealgate.clock.now().seconds());
+    let house = Arc::new(House::new(Arc::clone(&sealgate)));
+    let config = &sealgate.config;
+    let (last, keeping, sweeping, beating) =
+        (Arc::clone(&house), Arc::clone(&house), Arc::clone(&house), Arc::clone(&house));
+    let rotating = Arc::clone(&sealgate);
+    let (trust, clock, metrics) =
+        (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
+    let socket = admin::socket::bind(&config.admin.socket).map_err(|error| line(error.to_string()))?;
+    let mut server = Server::prepare(ServerParts {
+        server: config.server.clone(),
+        https: config.issuer.is_https(),
+        admin: config.admin.listen,
+        sockets: inherited_sockets().map_err(line)?,
+        apps: config.apps.clone(),
+        resolver: Resolver::system(),
+        front: Arc::clone(&house) as Arc<dyn crate::edge::Front>,
+        health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
+        background: vec![
+            Background::new("store", |stop| keeping.keep(stop)),
+            Background::new("heartbeat", |stop| beating.beat(stop)),
+            Background::new("sweeping", |stop| sweeping.sweep(stop)),
+            Background::new("trusted issuers", |stop| trusted::keep(trust, clock, metrics, stop)),
+            Background::new("key rotation", |stop| rotation::keep(rotating, stop)),
+        ],
+        stopped: Box::new(move || {
+            Box::pin(async move {
+                last.write_last_audit().await;
+                // It blocks for ten seconds at most, and nothing else is left to do here. A thread for it might not be had.
+                closing.close();
+            })
+        }),
+    })?;
+    let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, house));
+    let commanded = Arc::clone(&reloader);
+    server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
+    let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
+    server.add_background(Background::new("admin socket", serve));
+    Ok(server.run(signal).map_err(line)?)
+}
+
+/// Tells systemd that a long migration goes on, now and then.
+fn said_now_and_then() -> impl Fn() + Send + Sync {
+    let said = Mutex::new(None::<Instant>);
+    move || {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_none_or(|said| said.elapsed() > SAID_EVERY) {
+            crate::app::server::still_starting();
+            *said = Some(Instant::now());
+        }
+    }
+}
+
+async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<Sealer>, NotServing> {
+    let opened = async {
+        // The first to open the store, so that what an older program wrote is migrated here.
+        let store = Store::open_watched(engine, config.sessions.max_interactions, &said_now_and_then()).await?;
+        sealing::open(&config.hsm, &store, &OsEntropy).await
+    };
+    opened.await.map_err(|error: NotSealing| NotServing { lines: vec![error.to_string()], may_pass: error.may_pass() })
+}
+
+/// Runs the few async steps of the start, before the server has runtimes of its own.
+fn block_on<T, E: From<Vec<String>>>(step: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| vec![format!("cannot start a runtime: {error}")])?.block_on(step)
+}
+
+/// The signer's events as metrics.
+struct SignerWatch(Arc<Metrics>);
+
+impl Observer for SignerWatch {
+    fn signed(&self, _waited: Duration, took: Duration) {
+        self.0.sign_seconds.observe(took.as_secs_f64());
+    }
+
+    fn queue_length(&self, jobs: usize) {
+        self.0.sign_queue.set(i64::try_from(jobs).unwrap_or(i64::MAX));
+    }
+
+    fn failed(&self, class: ErrorClass) {
+        self.0.sign_failed(class.as_str());
+    }
+
+    fn reset(&self) {
+        self.0.sign_resets.inc();
+    }
+
+    fn ready(&self, ready: bool) {
+        self.0.sign_ready.set(i64::from(ready));
+    }
+}
+
+/// The store's events as metrics.
+struct StoreWatch(Arc<Metrics>);
+
+impl CommitObserver for StoreWatch {
+    fn committed(&self, operations: usize, seconds: f64) {
+        self.0.store_batches.inc();
+        self.0.store_commits.inc_by(operations as u64);
+        self.0.store_batch_seconds.observe(seconds);
+    }
+
+    fn queue(&self, waiting: usize) {
+        self.0.store_queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,219 @@
+//! The shared capabilities, handed as `&Sealgate` to every endpoint and to the gate. No logic beyond putting them
+//! together.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::app::lateness::Lateness;
+use crate::app::status::{RotationStatus, UpstreamStates};
+use crate::attestation::Attestations;
+use crate::audit::Trail;
+use crate::clock::{Clock, Entropy, random};
+use crate::config::Config;
+use crate::domain::client::{Client, ClientId};
+use crate::domain::key_ring::KeyFault;
+use crate::domain::time::UnixTime;
+use crate::limiter::{Brake, Limiter};
+use crate::metrics::Metrics;
+use crate::page::Pages;
+use crate::password::Passwords;
+use crate::signer::Signer;
+use crate::store::engine::Engine;
+use crate::store::{Store, StoreError};
+use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
+use crate::tokens::clients;
+use crate::tokens::issuer::Issuer;
+use crate::tokens::trusted::Trust;
+
+/// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
+/// all that lasts: see [`Sealgate::with`].
+#[derive(Clone)]
+pub struct Sealgate {
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// State.
+    pub store: Arc<Store>,
+    /// Tokens.
+    pub issuer: Arc<Issuer>,
+    /// The vendor's word on the published keys.
+    pub attestations: Arc<Attestations>,
+    /// How rotation by this server goes.
+    pub rotation: Arc<RotationStatus>,
+    /// Access tokens that were found to stand.
+    pub bearers: Arc<Bearers>,
+    /// Other issuers whose tokens some applications take.
+    pub trust: Arc<Trust>,
+    /// Whether the servers of the applications take connections.
+    pub upstreams: Arc<UpstreamStates>,
+    /// Rate limits.
+    pub limiter: Arc<Limiter>,
+    /// Guesses of passwords, slowed down.
+    pub brake: Arc<Brake>,
+    /// Password checks.
+    pub passwords: Arc<Passwords>,
+    /// The pages' templates and words.
+    pub pages: Arc<Pages>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// What happened, for whoever asks later.
+    pub audit: Arc<Trail>,
+    /// Answers to refreshes that came late.
+    pub lateness: Arc<Lateness>,
+}
+
+/// What the capabilities are made of.
+pub struct Parts {
+    /// The settings.
+    pub config: Config,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// What keeps the bytes.
+    pub engine: Arc<dyn Engine>,
+    /// What signs.
+    pub signer: Arc<dyn Signer>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Parts {
+    /// The capabilities.
+    ///
+    /// # Errors
+    /// One line each.
+    pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
+        let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
+        let Self { config, clock, entropy, engine, signer, metrics } = self;
+        let store =
+            Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
+        let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
+        settled.map_err(|error| line("store", &error))?;
+        settle_keys(&store, signer.as_ref(), &clock).await?;
+        Ok(Sealgate {
+            attestations: Arc::new(read_attestations(&config, signer.as_ref())),
+            rotation: Arc::new(RotationStatus::new(entropy.as_ref())),
+            issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
+            bearers: Arc::default(),
+            trust: Arc::new(Trust::open(&config.trusted_issuers)?),
+            upstreams: Arc::default(),
+            limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
+            brake: Arc::new(Brake::new(random(entropy.as_ref()))),
+            passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
+            pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
+            metrics,
+            audit: Arc::new(Trail::new(&config.audit)),
+            lateness: Arc::default(),
+            store: Arc::new(store),
+            clock,
+            entropy,
+            config: Arc::new(config),
+        })
+    }
+}
+
+fn no_thread(error: &io::Error) -> Vec<String> {
+    vec![format!(
+        "cannot start login.password_threads threads: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)"
+    )]
+}
+
+/// Compares the keys in the token with those that were announced, and lets the signer follow their times.
+async fn settle_keys(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) -> Result<(), Vec<String>> {
+    let found = signer.found();
+    let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
+    let now = clock.now();
+    let settled = store.change_key_ring(|ring| {
+        // A rotation that died between making its key and announcing it.
+        found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
+        ring.settle(&kids, now)
+    });
+    let settled = settled.await;
+    let ring = settled.map_err(|error| vec![format!("store: {error}")])?.map_err(|fault| {
+        let named = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
+        vec![match &fault {
+            KeyFault::Unannounced(kids) => {
+                let keys = kids.iter().filter_map(named);
+                let keys = keys.map(|key| format!("{} with the CKA_ID {}", key.kid, key.id)).collect();
+                KeyFault::Unannounced(keys).to_string()
+            }
+            fault => fault.to_string(),
+        }]
+    })?;
+    signer.follow(ring, Arc::clone(clock));
+    Ok(())
+}
+
+/// Reads the attestations of the published keys; blocks on the disk, which is right at a start.
+fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
+    let attestations = Attestations::new(config.hsm.attestation.clone());
+    attestations.read(&published(signer));
+    attestations
+}
+
+fn published(signer: &dyn Signer) -> Vec<String> {
+    signer.key_set().iter().map(|key| key.kid().to_string()).collect()
+}
+
+impl Sealgate {
+    /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the
+    /// password threads, the lifetime of access tokens) stays as it is: the new settings say the same of it, see
+    /// [`crate::config::Difference`].
+    ///
+    /// # Errors
+    /// One line each.
+    pub fn with(&self, config: Config) -> Result<Self, Vec<String>> {
+        let pages = Pages::new(&config.pages).map_err(|error| vec![format!("pages: {error}")])?;
+        Ok(Self { config: Arc::new(config), pages: Arc::new(pages), ..self.clone() })
+    }
+
+    /// Reads the attestations that have changed, away from whoever waits for a request.
+    pub async fn read_attestations(self: &Arc<Self>) {
+        if !self.attestations.has_directory() {
+            return;
+        }
+        let sealgate = Arc::clone(self);
+        let read = move || sealgate.attestations.read(&published(sealgate.issuer.signer()));
+        if let Err(error) = tokio::task::spawn_blocking(read).await {
+            tracing::error!(%error, "the attestations could not be read; those known go on");
+        }
+    }
+
+    /// Lets the signer follow what stands in the store now: somebody may have changed it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn follow_keys(&self) -> Result<(), StoreError> {
+        let ring = self.store.key_ring().await?;
+        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
+        Ok(())
+    }
+
+    /// The client with this id: see [`clients::find`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        clients::find(&self.store, &self.config, id).await
+    }
+
+    /// The client that was registered under this id: see [`clients::registered`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        clients::registered(&self.store, &self.config, id).await
+    }
+
+    /// Judges a presented access token: see [`Bearers::verify`].
+    ///
+    /// # Errors
+    /// [`BearerFault`].
+    pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
+        self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await
+    }
+}

@@ -1,0 +1,54 @@
+//! What the work beside requests last came to, for pages, readiness and metrics.
+
+use std::sync::{Mutex, PoisonError};
+
+use uuid::Uuid;
+
+use crate::clock::{Entropy, random};
+
+/// Whether the applications' servers take connections, as the edge last told.
+#[derive(Debug, Default)]
+pub struct UpstreamStates(Mutex<Vec<(String, String, bool)>>);
+
+impl UpstreamStates {
+    /// Takes in what is known now: application, server, whether it takes connections.
+    pub fn tell(&self, states: Vec<(String, String, bool)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = states;
+    }
+
+    /// The servers of an application.
+    pub fn of(&self, app: &str) -> Vec<(String, bool)> {
+        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_app = states.iter().filter(|(name, ..)| name == app);
+        of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()
+    }
+}
+
+/// Who this server is among those that rotate, and how its last try went.
+#[derive(Debug)]
+pub struct RotationStatus {
+    server: String,
+    fault: Mutex<Option<String>>,
+}
+
+impl RotationStatus {
+    /// A server of a new name.
+    pub fn new(entropy: &dyn Entropy) -> Self {
+        Self { server: Uuid::from_bytes(random(entropy)).to_string(), fault: Mutex::new(None) }
+    }
+
+    /// Its name.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Why the rotation that is due does not come about, one line that says what to do.
+    pub fn fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes how the last try went.
+    pub fn set_fault(&self, fault: Option<String>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+}

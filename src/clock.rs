@@ -1,0 +1,82 @@
+//! Time and chance, as capabilities. Nothing else in the crate may ask the machine for either (clippy.toml bans it),
+//! so that every rule that depends on them can be tested at a chosen instant and replayed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::domain::time::UnixTime;
+use crate::log;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// The current wall-clock time, in whole seconds.
+    fn now(&self) -> UnixTime;
+}
+
+/// The machine's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+    fn now(&self) -> UnixTime {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        UnixTime::from_seconds(since_epoch.as_secs())
+    }
+}
+
+/// A clock that stands still until it is told to move.
+#[derive(Debug)]
+pub struct FixedClock(AtomicU64);
+
+impl FixedClock {
+    /// A clock that shows `now`.
+    pub fn at(now: UnixTime) -> Self {
+        Self(AtomicU64::new(now.seconds()))
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
+    }
+
+    /// Shows this from now on; clocks are also moved back.
+    pub fn set(&self, now: UnixTime) {
+        self.0.store(now.seconds(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> UnixTime {
+        UnixTime::from_seconds(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Yields unpredictable bytes.
+pub trait Entropy: Send + Sync {
+    /// Fills `bytes` with randomness fit for keys and tokens.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+/// The kernel's random number generator.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct OsEntropy;
+
+impl Entropy for OsEntropy {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+    fn fill(&self, bytes: &mut [u8]) {
+        if let Err(error) = getrandom::fill(bytes) {
+            // Going on with predictable tokens would hand every account to whoever guesses; there is no safe answer.
+            tracing::error!(%error, "the kernel refuses random bytes; stopping");
+            log::flush();
+            std::process::abort();
+        }
+    }
+}
+
+/// An array of fresh random bytes.
+pub fn random<const N: usize>(entropy: &dyn Entropy) -> [u8; N] {
+    let mut bytes = [0; N];
+    entropy.fill(&mut bytes);
+    bytes
+}

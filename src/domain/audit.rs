@@ -1,0 +1,392 @@
+//! What the audit trail says of one event: who did what to whom, with which client, from where, when, in which request.
+//!
+//! Only values of our own making and identifiers stand in it, never what somebody typed: a password is typed into the
+//! wrong field every day, so the address of a failed sign-in is kept only where it belongs to somebody, as their `sub`.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::domain::client::ClientId;
+use crate::domain::grant::GrantId;
+use crate::domain::secret::{base64url, from_base64url};
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
+
+/// What happened. The names are part of the file format and of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditKind {
+    /// A person proved who they are.
+    SignedIn,
+    /// Somebody did not prove who they are.
+    SignInFailed,
+    /// A protected application began a session for a person who is signed in.
+    AppSignedIn,
+    /// A session ended because its person wanted it to.
+    SignedOut,
+    /// A person allowed a client something.
+    ConsentGiven,
+    /// A person's consent was taken back.
+    ConsentWithdrawn,
+    /// A code was redeemed for tokens.
+    TokensIssued,
+    /// A refresh token gave new tokens.
+    TokensRefreshed,
+    /// A used code or a rotated refresh token was presented; its grant ended.
+    ReuseDetected,
+    /// A client revoked a token.
+    TokenRevoked,
+    /// Grants were ended from outside.
+    GrantsEnded,
+    /// Sessions were ended from outside.
+    SessionsEnded,
+    /// All of a person's sessions and grants were ended.
+    PersonRevoked,
+    /// A client came to be.
+    ClientRegistered,
+    /// A client's record changed.
+    ClientChanged,
+    /// A client is gone.
+    ClientDeleted,
+    /// A person came to be.
+    UserCreated,
+    /// A person's record changed.
+    UserChanged,
+    /// A person may not come in any more.
+    UserDisabled,
+    /// A person may come in again.
+    UserEnabled,
+    /// A person is gone.
+    UserDeleted,
+    /// A person has another password.
+    PasswordChanged,
+    /// A person made an application password.
+    AppPasswordCreated,
+    /// An application password was taken back.
+    AppPasswordRevoked,
+    /// The times of the signing keys changed.
+    KeysChanged,
+    /// A running server took over another configuration.
+    ConfigurationReloaded,
+}
+
+impl AuditKind {
+    /// All of them.
+    pub const ALL: [Self; 26] = [
+        Self::SignedIn,
+        Self::SignInFailed,
+        Self::AppSignedIn,
+        Self::SignedOut,
+        Self::ConsentGiven,
+        Self::ConsentWithdrawn,
+        Self::TokensIssued,
+        Self::TokensRefreshed,
+        Self::ReuseDetected,
+        Self::TokenRevoked,
+        Self::GrantsEnded,
+        Self::SessionsEnded,
+        Self::PersonRevoked,
+        Self::ClientRegistered,
+        Self::ClientChanged,
+        Self::ClientDeleted,
+        Self::UserCreated,
+        Self::UserChanged,
+        Self::UserDisabled,
+        Self::UserEnabled,
+        Self::UserDeleted,
+        Self::PasswordChanged,
+        Self::AppPasswordCreated,
+        Self::AppPasswordRevoked,
+        Self::KeysChanged,
+        Self::ConfigurationReloaded,
+    ];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SignedIn => "signed_in",
+            Self::SignInFailed => "sign_in_failed",
+            Self::AppSignedIn => "app_signed_in",
+            Self::SignedOut => "signed_out",
+            Self::ConsentGiven => "consent_given",
+            Self::ConsentWithdrawn => "consent_withdrawn",
+            Self::TokensIssued => "tokens_issued",
+            Self::TokensRefreshed => "tokens_refreshed",
+            Self::ReuseDetected => "reuse_detected",
+            Self::TokenRevoked => "token_revoked",
+            Self::GrantsEnded => "grants_ended",
+            Self::SessionsEnded => "sessions_ended",
+            Self::PersonRevoked => "person_revoked",
+            Self::ClientRegistered => "client_registered",
+            Self::ClientChanged => "client_changed",
+            Self::ClientDeleted => "client_deleted",
+            Self::UserCreated => "user_created",
+            Self::UserChanged => "user_changed",
+            Self::UserDisabled => "user_disabled",
+            Self::UserEnabled => "user_enabled",
+            Self::UserDeleted => "user_deleted",
+            Self::PasswordChanged => "password_changed",
+            Self::AppPasswordCreated => "app_password_created",
+            Self::AppPasswordRevoked => "app_password_revoked",
+            Self::KeysChanged => "keys_changed",
+            Self::ConfigurationReloaded => "configuration_reloaded",
+        }
+    }
+
+    /// Reads a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// Who did it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// Somebody who has proven nothing.
+    Stranger,
+    /// The person whom it is about.
+    Person,
+    /// A person with a role, about somebody or something else.
+    Administrator(Subject),
+    /// The client itself.
+    Client,
+    /// Whoever may give commands on the machine.
+    Operator,
+    /// The server by itself, as its configuration says.
+    Server,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stranger => f.write_str("stranger"),
+            Self::Person => f.write_str("person"),
+            Self::Administrator(subject) => write!(f, "administrator {subject}"),
+            Self::Client => f.write_str("client"),
+            Self::Operator => f.write_str("operator"),
+            Self::Server => f.write_str("server"),
+        }
+    }
+}
+
+/// An event of the trail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEvent {
+    /// When; of several alike the first.
+    pub at: UnixTime,
+    /// What.
+    pub kind: AuditKind,
+    /// By whom.
+    pub actor: Actor,
+    /// Whom it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// With which client, or which client it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientId>,
+    /// In which protected application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// In which session of the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// Which grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantId>,
+    /// From where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// In which request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// More, in words of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How many events alike this one stands for.
+    pub count: u64,
+}
+
+impl AuditEvent {
+    /// An event of which nothing more is known yet.
+    pub fn new(at: UnixTime, kind: AuditKind, actor: Actor) -> Self {
+        Self {
+            at,
+            kind,
+            actor,
+            subject: None,
+            client: None,
+            app: None,
+            session: None,
+            grant: None,
+            address: None,
+            request_id: None,
+            detail: None,
+            count: 1,
+        }
+    }
+
+    /// Whether anybody can make such an event happen: a failed sign-in, or where registration is open, a client, which goes
+    /// again by itself.
+    pub fn is_anybodys(&self) -> bool {
+        let of_client =
+            matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);
+        self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
+    }
+
+    /// The same, about this person.
+    #[must_use]
+    pub fn of(self, subject: Subject) -> Self {
+        Self { subject: Some(subject), ..self }
+    }
+
+    /// The same, with this client.
+    #[must_use]
+    pub fn with_client(self, client: &ClientId) -> Self {
+        Self { client: Some(client.clone()), ..self }
+    }
+
+    /// The same, in this application.
+    #[must_use]
+    pub fn in_app(self, app: &str) -> Self {
+        Self { app: Some(app.to_owned()), ..self }
+    }
+
+    /// The same, in this session.
+    #[must_use]
+    pub fn in_session(self, session: SessionId) -> Self {
+        Self { session: Some(session), ..self }
+    }
+
+    /// The same, about this grant.
+    #[must_use]
+    pub fn with_grant(self, grant: GrantId) -> Self {
+        Self { grant: Some(grant), ..self }
+    }
+
+    /// The same, from this address and in this request.
+    #[must_use]
+    pub fn from_request(self, address: IpAddr, request_id: &str) -> Self {
+        let request_id = (!request_id.is_empty()).then(|| request_id.to_owned());
+        Self { address: Some(address), request_id, ..self }
+    }
+
+    /// The same, with more in words of our own: never what somebody has typed or sent.
+    #[must_use]
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+}
+
+/// Names a kept event. Ids sort by time, the newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AuditId([u8; 16]);
+
+impl AuditId {
+    /// The id of the event with this number of its second.
+    pub fn new(at: UnixTime, number: u64) -> Self {
+        let newest_first = !((u128::from(at.seconds()) << 64) | u128::from(number));
+        Self(newest_first.to_be_bytes())
+    }
+
+    /// The id that these bytes are.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 16 bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Bytes that sort by time too, but the oldest first.
+    #[must_use]
+    pub fn reversed(self) -> [u8; 16] {
+        (!u128::from_be_bytes(self.0)).to_be_bytes()
+    }
+
+    /// When the event was.
+    pub fn at(self) -> UnixTime {
+        let seconds = (!u128::from_be_bytes(self.0)) >> 64;
+        UnixTime::from_seconds(u64::try_from(seconds).unwrap_or(u64::MAX))
+    }
+
+    /// Reads the base64url form.
+    pub fn parse(text: &str) -> Option<Self> {
+        from_base64url(text)?.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for AuditId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base64url(&self.0))
+    }
+}
+
+impl Serialize for AuditId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AuditId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not an audit id"))
+    }
+}
+
+/// Which events are wanted; everything that is given must fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditFilter {
+    /// About this person.
+    #[serde(default)]
+    pub subject: Option<Subject>,
+    /// With or about this client.
+    #[serde(default)]
+    pub client: Option<ClientId>,
+    /// Of one of these kinds; of any when empty.
+    #[serde(default)]
+    pub kinds: Vec<AuditKind>,
+    /// At this instant or later.
+    #[serde(default)]
+    pub since: Option<UnixTime>,
+    /// Before this instant.
+    #[serde(default)]
+    pub until: Option<UnixTime>,
+}
+
+impl AuditFilter {
+    /// Whether the event is wanted.
+    pub fn wants(&self, event: &AuditEvent) -> bool {
+        self.subject.is_none_or(|subject| event.subject == Some(subject))
+            && self.client.as_ref().is_none_or(|client| event.client.as_ref() == Some(client))
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && self.since.is_none_or(|since| event.at >= since)
+            && self.until.is_none_or(|until| event.at < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_that_is_read_back() {
+        for kind in AuditKind::ALL {
+            assert_eq!(AuditKind::parse(kind.as_str()), Some(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+
+    #[test]
+    fn ids_sort_by_time_and_number_the_newest_first() {
+        let at = UnixTime::from_seconds;
+        let ids = [AuditId::new(at(9), 7), AuditId::new(at(9), 6), AuditId::new(at(8), 9)];
+        assert!(ids.is_sorted() && !ids.map(AuditId::reversed).is_sorted());
+        assert_eq!(ids.map(AuditId::at), [at(9), at(9), at(8)]);
+    }
+}

@@ -1,0 +1,366 @@
+//! Registered clients (RFC 6749 §2): who may ask for tokens, how they prove who they are, and where browsers return.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::rate_limit::RateLimit;
+use crate::domain::redirect_uri::RedirectUri;
+use crate::domain::scope::Scope;
+use crate::domain::secret::{Secret, SecretHash};
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
+
+/// The prefix of the client ids that belong to protected applications; nobody can register one.
+pub const INTERNAL_CLIENT: &str = "sealgate-app-";
+
+/// A client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`, so that it is the same in every encoding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ClientId(String);
+
+impl ClientId {
+    /// Reads an identifier; `None` when a character or the length is not allowed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+        ((1..=100).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self(text.to_owned()))
+    }
+
+    /// The identifier on the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ClientId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("a client id has 1 to 100 letters, digits, '-', '.', '_' or '~'")
+    }
+}
+
+impl From<ClientId> for String {
+    fn from(id: ClientId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a client can keep a secret (RFC 6749 §2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientType {
+    /// It cannot: a mobile or single-page application. PKCE is its only proof.
+    Public,
+    /// It can.
+    Confidential,
+}
+
+/// How a client says that it authenticates at the token endpoint (RFC 7591 §2). A confidential client may use either
+/// of the two ways to send its secret, whichever it registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMethod {
+    /// Public clients.
+    None,
+    /// HTTP Basic.
+    ClientSecretBasic,
+    /// In the form body.
+    ClientSecretPost,
+}
+
+impl AuthMethod {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ClientSecretBasic => "client_secret_basic",
+            Self::ClientSecretPost => "client_secret_post",
+        }
+    }
+}
+
+/// The grants that the token endpoint serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantType {
+    /// RFC 6749 §4.1.
+    AuthorizationCode,
+    /// RFC 6749 §6.
+    RefreshToken,
+}
+
+/// Whether people are asked before the client learns who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsentRule {
+    /// They are.
+    Ask,
+    /// The operator has decided for them: the applications behind the gate.
+    Implied,
+}
+
+/// Whether the client may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientState {
+    /// It may.
+    Enabled,
+    /// It is refused everywhere, and its tokens with it.
+    Disabled,
+}
+
+/// By whose authority something was decided about a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Authority {
+    /// The developer whose client it is.
+    Owner(Subject),
+    /// An administrator, in the console.
+    Administrator(Subject),
+    /// Whoever may give commands on the machine.
+    Operator,
+}
+
+impl Authority {
+    /// Whether a developer cannot undo what this one decided.
+    pub const fn is_administrative(self) -> bool {
+        !matches!(self, Self::Owner(_))
+    }
+}
+
+/// What somebody decided about a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// By whose authority.
+    pub by: Authority,
+    /// When.
+    pub at: UnixTime,
+}
+
+/// A secret of a confidential client, as kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientSecret {
+    /// SHA-256 of the secret.
+    pub hash: SecretHash,
+    /// When it was made.
+    pub created_at: UnixTime,
+    /// When it stops working: set on the old one when a new one is made.
+    pub expires_at: Option<UnixTime>,
+}
+
+/// Optional metadata that people and other programs may want to see (RFC 7591 §2, OpenID Registration §2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientDetails {
+    /// What the client is, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its home page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_uri: Option<String>,
+    /// Where a sign-in can be started from outside (OpenID Connect Core §4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initiate_login_uri: Option<String>,
+    /// `max_age` of requests that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_max_age: Option<u64>,
+}
+
+/// How a client came in through the registration endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfRegistration {
+    /// SHA-256 of its registration access token (RFC 7592 §3).
+    pub access_token: SecretHash,
+    /// Whether it has ever received a token.
+    #[serde(default)]
+    pub used: bool,
+    /// When it goes, unless it was used or approved by then. None in a record of an older program, which did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused_until: Option<UnixTime>,
+}
+
+/// A registered client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Its identifier.
+    pub id: ClientId,
+    /// Its name, for people.
+    pub name: String,
+    /// Whether it can keep a secret.
+    pub client_type: ClientType,
+    /// How it says that it authenticates.
+    pub auth_method: AuthMethod,
+    /// Its secrets; more than one while a rotation overlaps.
+    #[serde(default)]
+    pub secrets: Vec<ClientSecret>,
+    /// Where codes may be sent.
+    pub redirect_uris: Vec<RedirectUri>,
+    /// Where browsers may be sent after a logout.
+    #[serde(default)]
+    pub post_logout_redirect_uris: Vec<RedirectUri>,
+    /// The scopes that it may ask for.
+    pub scope: Scope,
+    /// The grants that it may use.
+    pub grant_types: Vec<GrantType>,
+    /// Whether people are asked.
+    pub consent: ConsentRule,
+    /// Whether it may be used.
+    pub state: ClientState,
+    /// When it was registered.
+    pub created_at: UnixTime,
+    /// Tells it from an earlier client of the same id, by chance; 0 in a record from before there was such a number.
+    #[serde(default)]
+    pub incarnation: u32,
+    /// Optional metadata.
+    #[serde(default)]
+    pub details: ClientDetails,
+    /// The developer whose client it is, in the console; administrators see all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Subject>,
+    /// Set when it came in through the registration endpoint.
+    #[serde(default)]
+    pub registration: Option<SelfRegistration>,
+    /// How long the parent of an unused refresh token is good for the same child, seconds; the configured window when
+    /// absent. Only an operator sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_retry_seconds: Option<u64>,
+    /// How often it may come to the token endpoint; as often as the configuration says when absent. Only an operator sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_limit: Option<RateLimit>,
+    /// That an administrator vouches for it, although somebody else made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Decision>,
+    /// Who disabled it. None while it is enabled, and in a record of an older program, which did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<Decision>,
+}
+
+/// The longest retry window that a client may be given, seconds: an answer that got lost is asked for again soon.
+pub const LONGEST_REFRESH_RETRY: u64 = 300;
+
+impl Client {
+    /// Whether it may be used.
+    pub fn is_enabled(&self) -> bool {
+        self.state == ClientState::Enabled
+    }
+
+    /// Disables it. An administrator's decision stays what it is when a developer disables the client once more: that
+    /// developer could enable it again afterwards.
+    pub fn disable(&mut self, decision: Decision) {
+        let stands = !self.is_enabled() && !self.may_be_enabled_by(decision.by);
+        if !stands {
+            self.disabled = Some(decision);
+        }
+        self.state = ClientState::Disabled;
+    }
+
+    /// Enables it, if this authority may.
+    pub fn enable(&mut self, authority: Authority) {
+        if self.may_be_enabled_by(authority) {
+            self.state = ClientState::Enabled;
+            self.disabled = None;
+        }
+    }
+
+    /// Whether this authority may enable it: what an administrator disabled, only an administrator enables. Where nobody
+    /// knows who it was, it may have been one.
+    pub fn may_be_enabled_by(&self, authority: Authority) -> bool {
+        let by_owner = self.disabled.is_some_and(|disabled| !disabled.by.is_administrative());
+        self.is_enabled() || by_owner || authority.is_administrative()
+    }
+
+    /// Whether somebody who may do so vouches for it: an operator made it, or an administrator approved it. The tokens of
+    /// the others open no application that does not name them.
+    pub fn is_vouched_for(&self) -> bool {
+        self.approval.is_some() || self.is_operators_own()
+    }
+
+    /// Whether an operator made it on the command line.
+    pub fn is_operators_own(&self) -> bool {
+        self.owner.is_none() && self.registration.is_none()
+    }
+
+    /// Takes the approval back if the client is not any more what was approved, `approved`: it has another name, sends
+    /// codes elsewhere, asks for more, or has no secret any more. For changes by those who cannot approve. Yields whether
+    /// it was taken back.
+    pub fn lose_approval_unless_still(&mut self, approved: &Self) -> bool {
+        let same = self.name == approved.name
+            && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
+            && self.scope.is_subset_of(approved.scope)
+            && self.grant_types.iter().all(|grant| approved.grant_types.contains(grant))
+            && (approved.is_public() || !self.is_public());
+        !same && self.approval.take().is_some()
+    }
+
+    /// Whether it is one of those that registered themselves and go again, because nobody needed them in time.
+    pub fn is_left_unused(&self, now: UnixTime) -> bool {
+        let unused = self.registration.as_ref().filter(|own| !own.used && self.approval.is_none());
+        unused.and_then(|own| own.unused_until).is_some_and(|end| end <= now)
+    }
+
+    /// Whether it cannot keep a secret.
+    pub fn is_public(&self) -> bool {
+        self.client_type == ClientType::Public
+    }
+
+    /// How long the parent of an unused refresh token is good for the same child.
+    pub fn refresh_retry(&self, configured: Duration) -> Duration {
+        self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
+    }
+
+    /// Whether it may use this grant.
+    pub fn may_use(&self, grant: GrantType) -> bool {
+        self.grant_types.contains(&grant)
+    }
+
+    /// Whether the presented secret is one of its live ones. Every secret is compared, so that the time tells nothing.
+    pub fn knows(&self, presented: &Secret, now: UnixTime) -> bool {
+        let hash = presented.hash();
+        let matches = |secret: &&ClientSecret| secret.hash == hash && secret.expires_at.is_none_or(|end| now < end);
+        self.secrets.iter().filter(matches).count() > 0
+    }
+
+    /// Its first page: its home page where it has named one, or else the site of its first redirect URI. None where that is
+    /// no site, as of an application on a phone.
+    pub fn home(&self) -> Option<String> {
+        let is_site = |address: &&str| address.starts_with("https://") || address.starts_with("http://");
+        if let Some(home) = self.details.client_uri.as_deref().filter(is_site) {
+            return Some(home.to_owned());
+        }
+        let first = self.redirect_uris.first().map(RedirectUri::as_str).filter(is_site)?;
+        let site = first.find("://").map(|scheme| scheme + 3)?;
+        let end = first[site..].find(['/', '?']).map_or(first.len(), |end| site + end);
+        Some(format!("{}/", &first[..end]))
+    }
+
+    /// Whether a browser may be sent here with a code.
+    pub fn redirects_to(&self, uri: &str) -> bool {
+        self.redirect_uris.iter().any(|registered| registered.matches(uri))
+    }
+
+    /// Whether a browser may be sent here after a logout. Byte for byte (RP-Initiated Logout §3).
+    pub fn logs_out_to(&self, uri: &str) -> bool {
+        self.post_logout_redirect_uris.iter().any(|registered| registered.as_str() == uri)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_the_same_in_every_encoding() {
+        assert!(ClientId::parse("wiki-1.test_~").is_some());
+        for wrong in ["", "a b", "a:b", "a%20b", "ı", "a/b", &"x".repeat(101)] {
+            assert!(ClientId::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Grants: what came of one redeemed code, for as long as any token of it may be used.
+//!
+//! One record holds a grant whatever number of refresh tokens it sees (a "family", RFC 9700 §4.14.2). A refresh token is
+//! `RT_` and base64url of `key ‖ generation ‖ secret`. The grant's id is a hash of the key, so
+//! - the id may stand in access tokens without giving anything away,
+//! - a forged token finds no record, and nobody who has not held a genuine token of the family can end it,
+//! - a genuine token of any older generation is recognised without a row of its own.
+//!
+//! A client whose answer got lost holds the parent of a token that nobody has. Within a retry window it is given the very
+//! same child again. The child's secret is a hash of its parent's secret and a random salt, and the salt is what the
+//! record keeps: without the parent the record makes no child, and without the record the parent makes none.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use zeroize::Zeroizing;
+
+use crate::domain::client::ClientId;
+use crate::domain::scope::Scope;
+use crate::domain::secret::{Secret, SecretHash, base64url, from_base64url};
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
+
+const PREFIX: &str = "RT_";
+
+/// A grant's public identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GrantId([u8; 16]);
+
+impl GrantId {
+    /// The identifier that these bytes are.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads the base64url form.
+    pub fn parse(text: &str) -> Option<Self> {
+        from_base64url(text)?.try_into().ok().map(Self)
+    }
+
+    /// The 16 bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for GrantId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base64url(&self.0))
+    }
+}
+
+impl Serialize for GrantId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GrantId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a grant id"))
+    }
+}
+
+/// The secret that makes a grant's refresh tokens recognisable; it stands in each of them and nowhere else.
+#[derive(Clone)]
+pub struct GrantKey(Zeroizing<[u8; 16]>);
+
+impl GrantKey {
+    /// The key made of these random bytes.
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The grant's public identifier.
+    pub fn id(&self) -> GrantId {
+        let mut id = [0; 16];
+        id.copy_from_slice(&SecretHash::of(&self.0[..]).as_bytes()[..16]);
+        GrantId(id)
+    }
+}
+
+impl fmt::Debug for GrantKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GrantKey(…)")
+    }
+}
+
+/// A refresh token in clear: what a client holds.
+#[derive(Debug, Clone)]
+pub struct RefreshToken {
+    key: GrantKey,
+    generation: u32,
+    secret: Zeroizing<[u8; 32]>,
+}
+
+impl RefreshToken {
+    /// The first token of a grant.
+    pub fn first(key: GrantKey, random: [u8; 32]) -> Self {
+        Self { key, generation: 0, secret: Zeroizing::new(random) }
+    }
+
+    /// The token that follows this one: the same one for the same salt.
+    #[must_use]
+    pub fn next(&self, salt: &Salt) -> Self {
+        // All parts are of fixed length and the hash never shows, so a plain SHA-256 needs no HMAC around it.
+        let parts = Zeroizing::new([b"sealgate refresh child", &self.secret[..], &salt.0].concat());
+        let generation = self.generation.saturating_add(1);
+        Self { key: self.key.clone(), generation, secret: Zeroizing::new(*SecretHash::of(&parts).as_bytes()) }
+    }
+
+    /// Reads a token; `None` for anything that was never one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes: Zeroizing<[u8; 52]> = Zeroizing::new(from_base64url(text.strip_prefix(PREFIX)?)?.try_into().ok()?);
+        let (key, rest) = bytes.split_at(16);
+        let (generation, secret) = rest.split_at(4);
+        Some(Self {
+            key: GrantKey::from_random(key.try_into().ok()?),
+            generation: u32::from_be_bytes(generation.try_into().ok()?),
+            secret: Zeroizing::new(secret.try_into().ok()?),
+        })
+    }
+
+    /// The token on the wire.
+    pub fn to_wire(&self) -> Secret {
+        let bytes = [&self.key.0[..], &self.generation.to_be_bytes(), &self.secret[..]].concat();
+        Secret::new(format!("{PREFIX}{}", base64url(&bytes)))
+    }
+
+    /// The grant that it belongs to, if it is genuine.
+    pub fn grant(&self) -> GrantId {
+        self.key.id()
+    }
+
+    /// What the grant keeps of it.
+    pub fn hash(&self) -> SecretHash {
+        self.to_wire().hash()
+    }
+}
+
+/// What a refresh token is made of besides its parent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Salt([u8; 32]);
+
+impl Salt {
+    /// The salt made of these random bytes.
+    pub const fn from_random(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Salt(…)")
+    }
+}
+
+impl Serialize for Salt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&base64url(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Salt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = from_base64url(&String::deserialize(deserializer)?);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| serde::de::Error::custom("not 32 bytes in base64url"))
+    }
+}
+
+/// The parent of the refresh token in force, of a client that may ask for its child again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Of the parent.
+    pub hash: SecretHash,
+    /// What its child is made of.
+    pub salt: Salt,
+    /// When it was rotated.
+    pub rotated_at: UnixTime,
+}
+
+/// The refresh token in force of a grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refresh {
+    /// How often it was rotated.
+    pub generation: u32,
+    /// Of the token in force.
+    pub current: SecretHash,
+    /// When the token in force stops working.
+    pub expires_at: UnixTime,
+    /// Kept only for a client with a retry window, until the token in force is rotated in its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+/// Why a grant ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// The client revoked its refresh token (RFC 7009).
+    Revoked,
+    /// Its code was presented again (RFC 6749 §4.1.2).
+    CodeReplayed,
+    /// A rotated refresh token was presented again (RFC 9700 §4.14.2).
+    RefreshReplayed,
+    /// The person withdrew consent.
+    ConsentWithdrawn,
+    /// An operator ended it.
+    Administrator,
+    /// The person changed their password.
+    PasswordChanged,
+    /// A backup was restored that does not know what became of it since.
+    Restored,
+}
+
+/// Whether a grant's tokens work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum GrantState {
+    /// They do.
+    Active,
+    /// They do not any more.
+    Ended {
+        /// Since when.
+        at: UnixTime,
+        /// Why.
+        why: EndReason,
+    },
+}
+
+/// What a redeemed code gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Its identifier.
+    pub id: GrantId,
+    /// To whom.
+    pub client: ClientId,
+    /// About whom.
+    pub subject: Subject,
+    /// The provider session in which it was given.
+    pub session: SessionId,
+    /// The scope that was granted: the most that a refresh may ask for (RFC 6749 §6).
+    pub scope: Scope,
+    /// When the person had signed in.
+    pub auth_time: UnixTime,
+    /// The context class reached.
+    pub acr: String,
+    /// The methods used.
+    pub amr: Vec<String>,
+    /// When the code was redeemed.
+    pub created_at: UnixTime,
+    /// When the last of its tokens expires.
+    pub expires_at: UnixTime,
+    /// Whether its tokens work.
+    pub state: GrantState,
+    /// Set when `offline_access` was granted.
+    #[serde(default)]
+    pub refresh: Option<Refresh>,
+}
+
+/// What presenting a refresh token means (specification, "States and transitions").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presented {
+    /// It is the one in force.
+    Current,
+    /// It is the parent of the one in force, which nobody has used, and the retry window is open: the child is made of
+    /// this salt.
+    Again(Salt),
+    /// It was revoked, or its grant ended otherwise.
+    Ended,
+    /// It expired.
+    Expired,
+    /// It was rotated away: somebody else has the newer one. The grant ends.
+    Replayed,
+    /// It never was a token of this grant and client; nothing changes.
+    Unknown,
+}
+
+impl Grant {
+    /// Whether its tokens work.
+    pub fn is_active(&self) -> bool {
+        self.state == GrantState::Active
+    }
+
+    /// Judges a presented refresh token whose key led to this grant. Another client learns nothing and changes nothing.
+    /// For `retry` after a rotation the parent is still good for the same child; zero closes the window.
+    pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> Presented {
+        let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else { return Presented::Unknown };
+        if !self.is_active() {
+            return Presented::Ended;
+        }
+        let hash = token.hash();
+        if refresh.current == hash {
+            return if now < refresh.expires_at { Presented::Current } else { Presented::Expired };
+        }
+        let parent = refresh.parent.as_ref().filter(|parent| parent.hash == hash);
+        if let Some(parent) = parent.filter(|parent| now < parent.rotated_at.plus(retry) && now < refresh.expires_at) {
+            return Presented::Again(parent.salt.clone());
+        }
+        // The key is right, so whoever made this token has held a genuine one of the family. Not the one in force
+        // means an older one: a theft, or a client that lost its newest answer. Either way the family ends.
+        Presented::Replayed
+    }
+
+    /// Whether this refresh token is the one in force, which nobody has used.
+    pub fn is_in_force(&self, token: &RefreshToken, now: UnixTime) -> bool {
+        self.is_active()
+            && self.refresh.as_ref().is_some_and(|refresh| refresh.current == token.hash() && now < refresh.expires_at)
+    }
+
+    /// The grant after its refresh token was rotated to one that lives for `lifetime`. The parent is given when it may be
+    /// presented again.
+    #[must_use]
+    pub fn rotated(&self, next: &RefreshToken, parent: Option<Parent>, now: UnixTime, lifetime: Duration) -> Self {
+        let (generation, current, expires_at) = (next.generation, next.hash(), now.plus(lifetime));
+        let refresh = Refresh { generation, current, expires_at, parent };
+        Self { refresh: Some(refresh), ..self.clone() }.living_until(expires_at)
+    }
+
+    /// The grant, kept at least until then: for as long as a token of it works.
+    #[must_use]
+    pub fn living_until(mut self, then: UnixTime) -> Self {
+        self.expires_at = self.expires_at.max(then);
+        self
+    }
+
+    /// The grant, ended. An ended one keeps its first reason.
+    #[must_use]
+    pub fn ended(&self, at: UnixTime, why: EndReason) -> Self {
+        let state = if self.is_active() { GrantState::Ended { at, why } } else { self.state };
+        Self { state, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime::from_seconds(1_000_000);
+    const MONTH: Duration = Duration::from_hours(720);
+
+    fn grant(token: &RefreshToken) -> Grant {
+        Grant {
+            id: token.grant(),
+            client: ClientId::parse("c1").unwrap(),
+            subject: Subject::from_random([1; 16]),
+            session: SessionId::from_random([2; 16]),
+            scope: Scope::all(),
+            auth_time: NOW,
+            acr: "1".into(),
+            amr: vec!["pwd".into()],
+            created_at: NOW,
+            expires_at: NOW.plus(MONTH),
+            state: GrantState::Active,
+            refresh: Some(Refresh { generation: 0, current: token.hash(), expires_at: NOW.plus(MONTH), parent: None }),
+        }
+    }
+
+    fn first() -> RefreshToken {
+        RefreshToken::first(GrantKey::from_random([3; 16]), [4; 32])
+    }
+
+    #[test]
+    fn a_token_survives_the_wire() {
+        let wire = first().to_wire();
+        assert!(wire.expose().starts_with("RT_") && wire.expose().len() == 73);
+        let read = RefreshToken::parse(wire.expose()).unwrap();
+        assert_eq!((read.grant(), read.hash()), (first().grant(), first().hash()));
+        for wrong in ["", "RT_", "RT_AAAA", "xx_AAAA", &wire.expose().to_lowercase()] {
+            assert!(RefreshToken::parse(wrong).is_none_or(|token| token.hash() != first().hash()));
+        }
+    }
+
+    #[test]
+    fn a_rotated_token_is_recognised_however_old() {
+        let client = ClientId::parse("c1").unwrap();
+        let second = first().next(&Salt::from_random([5; 32]));
+        let third = second.next(&Salt::from_random([6; 32]));
+        let grant = grant(&first()).rotated(&second, None, NOW, MONTH).rotated(&third, None, NOW, MONTH);
+        assert_eq!(grant.judge(&third, &client, MONTH, NOW), Presented::Current);
+        assert_eq!(grant.judge(&first(), &client, MONTH, NOW), Presented::Replayed);
+        assert_eq!(grant.judge(&second, &client, MONTH, NOW), Presented::Replayed);
+    }
+
+    #[test]
+    fn a_parent_makes_the_same_child_until_the_window_closes_or_the_child_is_used() {
+        let client = ClientId::parse("c1").unwrap();
+        let (salt, window) = (Salt::from_random([5; 32]), Duration::from_secs(10));
+        let second = first().next(&salt);
+        let parent = |token: &RefreshToken| Parent { hash: token.hash(), salt: salt.clone(), rotated_at: NOW };
+        let grant = grant(&first()).rotated(&second, Some(parent(&first())), NOW, MONTH);
+        let at = |seconds| NOW.plus(Duration::from_secs(seconds));
+        assert_eq!(grant.judge(&first(), &client, window, at(9)), Presented::Again(salt.clone()));
+        assert_eq!(first().next(&salt).hash(), second.hash());
+        assert_eq!(grant.judge(&first(), &client, window, at(10)), Presented::Replayed);
+        assert_eq!(grant.judge(&first(), &client, Duration::ZERO, NOW), Presented::Replayed);
+        let third = second.next(&salt);
+        let used = grant.rotated(&third, Some(parent(&second)), NOW, MONTH);
+        assert_eq!(used.judge(&first(), &client, window, NOW), Presented::Replayed);
+        assert_eq!(used.judge(&second, &client, window, NOW), Presented::Again(salt.clone()));
+    }
+
+    /// A parent alone must not make its child, or a thief with an old token would need no server to get the newest one.
+    #[test]
+    fn a_child_cannot_be_made_without_the_salt() {
+        let child = |salt| first().next(&Salt::from_random([salt; 32])).hash();
+        assert_ne!(child(5), child(6));
+        assert!(!format!("{:?}", Salt::from_random([5; 32])).contains('5'));
+    }
+
+    #[test]
+    fn another_client_learns_and_changes_nothing() {
+        let other = ClientId::parse("c2").unwrap();
+        assert_eq!(grant(&first()).judge(&first(), &other, MONTH, NOW), Presented::Unknown);
+    }
+
+    #[test]
+    fn expiry_and_end_are_told_apart() {
+        let client = ClientId::parse("c1").unwrap();
+        assert_eq!(grant(&first()).judge(&first(), &client, MONTH, NOW.plus(MONTH)), Presented::Expired);
+        let ended = grant(&first()).ended(NOW, EndReason::Revoked);
+        assert_eq!(ended.judge(&first(), &client, MONTH, NOW), Presented::Ended);
+    }
+}

@@ -1,0 +1,311 @@
+//! Rotation that servers begin by themselves: when it is due, and who of several does it. Whoever begins one writes that
+//! down first, with the `CKA_ID` that the new key will have; so two servers do not make two keys, and a key whose maker
+//! died before it could announce it is known to be ours.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes, MOST_KEYS};
+use crate::domain::time::UnixTime;
+
+/// The most ids of keys that were begun and not announced that are remembered.
+const MOST_IDS: usize = 16;
+
+/// Who rotates, and what they may have made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotating {
+    /// The server that has begun, until when nobody else may.
+    claim: Option<(String, UnixTime)>,
+    /// The `CKA_ID`s of keys that may be in the token and are not announced, the latest last.
+    ids: Vec<String>,
+}
+
+impl Rotating {
+    pub(super) fn is_idle(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What comes next by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextRotation {
+    /// When the next key is made and published; none while one is published already that will sign.
+    pub publish_at: Option<UnixTime>,
+    /// When it signs.
+    pub activate_at: UnixTime,
+}
+
+impl KeyRing {
+    /// What comes next, where a key signs for `every`. `None` before the first key signs.
+    pub fn next_rotation(&self, every: Duration, times: KeyTimes, now: UnixTime) -> Option<NextRotation> {
+        let now = self.at(now);
+        if let Some(at) = self.keys.iter().find(|key| key.is_scheduled(now)).and_then(|key| key.activate_at) {
+            return Some(NextRotation { publish_at: None, activate_at: at });
+        }
+        let since = self.active(now, |_| true)?.activate_at?;
+        let publish_at = since.plus(every.saturating_sub(times.publish)).max(now);
+        Some(NextRotation { publish_at: Some(publish_at), activate_at: publish_at.plus(times.publish) })
+    }
+
+    /// Whether the next key should be published by now.
+    pub fn rotation_is_due(&self, every: Duration, times: KeyTimes, now: UnixTime) -> bool {
+        let now = self.at(now);
+        let next = self.next_rotation(every, times, now);
+        next.and_then(|next| next.publish_at).is_some_and(|at| at <= now)
+    }
+
+    /// Claims the rotation for the server `by` until `until`, unless another one has it. `id` is the `CKA_ID` that the
+    /// new key shall have; a server that claims again keeps the one that it gave first.
+    pub fn begin_rotation(&mut self, by: &str, id: &str, until: UnixTime, now: UnixTime) {
+        let again = match &self.rotating.claim {
+            Some((other, held)) if other != by && *held > now => return,
+            Some((holder, _)) => holder == by,
+            None => false,
+        };
+        self.rotating.claim = Some((by.to_owned(), until));
+        if !again || self.rotating.ids.is_empty() {
+            if self.rotating.ids.len() >= MOST_IDS {
+                self.rotating.ids.remove(0);
+            }
+            self.rotating.ids.push(id.to_owned());
+        }
+    }
+
+    /// Notes the `CKA_ID` of a key that somebody is about to make, so that it is known to be ours whatever becomes of its
+    /// maker. `others`: the kids in the token; where the ring is empty, the only one of them is the key that signs. Into an
+    /// empty token nothing need be noted: its only key becomes active at the start.
+    ///
+    /// # Errors
+    /// `TooMany`, and `Unannounced` where it cannot be told which of the others signs.
+    pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
+        match (&self.keys[..], others) {
+            ([], []) => return Ok(()),
+            ([], [_]) => self.settle(others, now)?,
+            ([], _) => return Err(KeyFault::Unannounced(others.to_vec())),
+            (keys, _) if keys.len() >= MOST_KEYS => return Err(KeyFault::TooMany),
+            _ => {}
+        }
+        let ids = &mut self.rotating.ids;
+        if ids.len() >= MOST_IDS {
+            ids.remove(0);
+        }
+        // The last one is the claim's, where there is one.
+        let at = if self.rotating.claim.is_some() { ids.len().saturating_sub(1) } else { ids.len() };
+        ids.insert(at, id.to_owned());
+        Ok(())
+    }
+
+    /// The key with this `CKA_ID` is announced.
+    pub fn made(&mut self, id: &str) {
+        self.rotating.ids.retain(|own| own != id);
+    }
+
+    /// The `CKA_ID`s of keys that may be in the token and are not announced.
+    pub fn begun(&self) -> &[String] {
+        &self.rotating.ids
+    }
+
+    /// The `CKA_ID` for the new key, where the server `by` holds the claim.
+    pub fn rotation_of(&self, by: &str) -> Option<&str> {
+        let (holder, _) = self.rotating.claim.as_ref()?;
+        if holder == by { self.rotating.ids.last().map(String::as_str) } else { None }
+    }
+
+    /// Whether a key with this `CKA_ID` was begun by a server of this store and never announced.
+    pub fn began(&self, id: &str) -> bool {
+        self.rotating.ids.iter().any(|own| own == id)
+    }
+
+    /// The published key that waits for its activation, of those that `usable` names, the oldest first.
+    pub fn waiting(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
+        let now = self.at(now);
+        let waits = |key: &&KeyLife| key.state(now) == KeyState::PrePublished && key.activate_at.is_none();
+        self.keys.iter().filter(waits).find(|key| usable(&key.kid))
+    }
+
+    /// Publishes a key that a server began and did not live to announce.
+    ///
+    /// # Errors
+    /// `NotAKid`, `TooMany`.
+    pub fn adopt(&mut self, kid: &str, id: &str, now: UnixTime) -> Result<(), KeyFault> {
+        if self.began(id) && self.find(kid).is_none() && !self.keys.is_empty() {
+            self.announce(kid, &[], now)?;
+            self.rotating.ids.retain(|own| own != id);
+            self.rotating.claim = None;
+        }
+        Ok(())
+    }
+
+    /// Publishes the key `kid`, where it is not yet, plans when it signs, and gives up the claim. Where another key is
+    /// planned by now, this one waits. `in_token`: the kids there, of which none is forgotten.
+    ///
+    /// # Errors
+    /// As `announce` and `activate`.
+    pub fn finish_rotation(
+        &mut self,
+        kid: &str,
+        id: &str,
+        in_token: &[String],
+        now: UnixTime,
+        times: KeyTimes,
+    ) -> Result<(), KeyFault> {
+        if self.find(kid).is_none() {
+            self.forget_removed(in_token, now);
+            self.announce(kid, &[], now)?;
+        }
+        self.rotating.ids.retain(|own| own != id);
+        self.rotating.claim = None;
+        if self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
+            return Ok(());
+        }
+        self.activate(kid, None, false, now, times)
+    }
+
+    /// Makes room in a full ring: forgets the oldest removed key that is not in the token either.
+    fn forget_removed(&mut self, in_token: &[String], now: UnixTime) {
+        if self.keys.len() < MOST_KEYS {
+            return;
+        }
+        let now = self.at(now);
+        let gone = |key: &KeyLife| key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
+        if let Some(at) = self.keys.iter().position(gone) {
+            self.keys.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: KeyTimes = KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) };
+    const EVERY: Duration = Duration::from_secs(1000);
+
+    fn kid(number: usize) -> String {
+        format!("{number:043}")
+    }
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(seconds)
+    }
+
+    /// A ring in which the key 0 has been active since 0.
+    fn ring() -> KeyRing {
+        let mut ring = KeyRing::default();
+        ring.settle(&[kid(0)], at(0)).unwrap();
+        ring
+    }
+
+    #[test]
+    fn a_key_is_published_so_that_the_next_one_signs_in_time() {
+        let ring = ring();
+        let next = ring.next_rotation(EVERY, TIMES, at(10)).unwrap();
+        assert_eq!((next.publish_at, next.activate_at), (Some(at(900)), at(1000)));
+        assert!(!ring.rotation_is_due(EVERY, TIMES, at(899)));
+        assert!(ring.rotation_is_due(EVERY, TIMES, at(900)));
+        let late = ring.next_rotation(EVERY, TIMES, at(5000)).unwrap();
+        assert_eq!((late.publish_at, late.activate_at), (Some(at(5000)), at(5100)), "a server that was away");
+        assert_eq!(KeyRing::default().next_rotation(EVERY, TIMES, at(0)), None);
+    }
+
+    #[test]
+    fn one_server_rotates_until_its_claim_ends() {
+        let mut ring = ring();
+        ring.begin_rotation("a", "01", at(960), at(900));
+        ring.begin_rotation("b", "02", at(961), at(901));
+        assert_eq!((ring.rotation_of("a"), ring.rotation_of("b")), (Some("01"), None));
+        ring.begin_rotation("a", "03", at(970), at(910));
+        assert_eq!(ring.rotation_of("a"), Some("01"), "a second try makes the same key");
+        ring.begin_rotation("b", "02", at(1030), at(970));
+        assert_eq!((ring.rotation_of("a"), ring.rotation_of("b")), (None, Some("02")));
+        assert!(ring.began("01") && ring.began("02"), "the first server's key may come yet");
+    }
+
+    #[test]
+    fn a_finished_rotation_is_a_plan_and_leaves_no_claim() {
+        let mut ring = ring();
+        ring.begin_rotation("a", "01", at(960), at(900));
+        ring.finish_rotation(&kid(1), "01", &[], at(902), TIMES).unwrap();
+        assert_eq!(ring.find(&kid(1)).unwrap().activate_at, Some(at(1002)));
+        assert_eq!(ring.find(&kid(0)).unwrap().remove_at, Some(at(1052)));
+        assert!(ring.rotating.is_idle() && !ring.rotation_is_due(EVERY, TIMES, at(999)));
+        assert_eq!(ring.next_rotation(EVERY, TIMES, at(1002)).unwrap().activate_at, at(2002));
+    }
+
+    #[test]
+    fn the_slower_of_two_servers_leaves_the_plan_alone() {
+        let mut ring = ring();
+        ring.begin_rotation("a", "01", at(960), at(900));
+        ring.begin_rotation("b", "02", at(1020), at(960));
+        ring.finish_rotation(&kid(2), "02", &[], at(961), TIMES).unwrap();
+        ring.finish_rotation(&kid(1), "01", &[], at(962), TIMES).unwrap();
+        assert_eq!(ring.find(&kid(2)).unwrap().activate_at, Some(at(1061)));
+        assert_eq!(ring.find(&kid(1)).unwrap().activate_at, None);
+        assert_eq!(ring.waiting(at(962), |_| true).unwrap().kid, kid(1), "the next rotation takes it");
+        assert!(ring.rotating.is_idle());
+    }
+
+    #[test]
+    fn only_a_key_that_was_begun_here_is_adopted() {
+        let mut ring = ring();
+        ring.begin_rotation("a", "01", at(960), at(900));
+        ring.adopt(&kid(7), "07", at(901)).unwrap();
+        assert_eq!(ring.find(&kid(7)), None);
+        ring.adopt(&kid(1), "01", at(901)).unwrap();
+        assert_eq!(ring.waiting(at(901), |_| true).unwrap().kid, kid(1));
+        ring.adopt(&kid(8), "01", at(902)).unwrap();
+        assert_eq!(ring.find(&kid(8)), None, "an id is good for one key");
+    }
+
+    #[test]
+    fn a_key_that_an_operator_begins_leaves_a_servers_claim_alone() {
+        let mut ring = ring();
+        ring.begin_rotation("a", "01", at(960), at(900));
+        ring.begin_key("05", &[kid(0)], at(901)).unwrap();
+        assert_eq!(ring.rotation_of("a"), Some("01"));
+        assert!(ring.began("05"));
+        ring.adopt(&kid(5), "05", at(902)).unwrap();
+        assert_eq!(ring.waiting(at(902), |_| true).unwrap().kid, kid(5));
+        ring.made("01");
+        assert!(ring.rotating.is_idle());
+    }
+
+    #[test]
+    fn a_key_is_begun_only_where_it_can_be_announced() {
+        let mut empty = KeyRing::default();
+        empty.begin_key("01", &[], at(1)).unwrap();
+        assert_eq!(empty, KeyRing::default(), "the first key needs no announcement");
+        let two = [kid(0), kid(1)];
+        assert_eq!(empty.begin_key("01", &two, at(1)), Err(KeyFault::Unannounced(two.to_vec())));
+        empty.begin_key("01", &two[..1], at(1)).unwrap();
+        assert_eq!(empty.active(at(1), |_| true).unwrap().kid, kid(0));
+        for number in 0..MOST_IDS + 3 {
+            empty.begin_key(&format!("{number:02}"), &two[..1], at(2)).unwrap();
+        }
+        assert_eq!(empty.begun().len(), MOST_IDS);
+        for number in 1..MOST_KEYS {
+            empty.announce(&kid(number), &[], at(3)).unwrap();
+        }
+        assert_eq!(empty.begin_key("ff", &two, at(4)), Err(KeyFault::TooMany));
+    }
+
+    #[test]
+    fn a_full_ring_forgets_what_is_neither_published_nor_in_the_token() {
+        let mut ring = ring();
+        let mut now = 0;
+        for number in 1..=MOST_KEYS + 5 {
+            now += 1000;
+            let in_token = [kid(0), kid(1), kid(number - 1)];
+            ring.finish_rotation(&kid(number), "01", &in_token, at(now), TIMES).unwrap();
+        }
+        assert_eq!(ring.keys().len(), MOST_KEYS);
+        assert!(ring.find(&kid(0)).is_some() && ring.find(&kid(1)).is_some() && ring.find(&kid(2)).is_none());
+    }
+
+    #[test]
+    fn a_ring_of_an_earlier_version_is_read() {
+        let ring: KeyRing = serde_json::from_str(r#"{"keys":[]}"#).unwrap();
+        assert_eq!(serde_json::to_string(&ring).unwrap(), r#"{"keys":[]}"#);
+    }
+}

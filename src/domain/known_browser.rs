@@ -1,0 +1,162 @@
+//! Browsers that a person has signed in from before ("device cookies", OWASP). Whoever guesses from elsewhere cannot slow
+//! such a browser down: its wrong passwords have a count of their own.
+//!
+//! The cookie holds a random mark for each person who signed in, and only the marks' hashes are kept, with the person. A
+//! mark opens nothing and says nothing of whose it is. It is made at a sign-in and never taken over from the browser, so
+//! that nobody can plant one.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::secret::{Secret, SecretHash};
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
+
+/// How long a browser is known after the last sign-in from it.
+pub const KNOWN_FOR: Duration = Duration::from_hours(180 * 24);
+
+/// How often the mark of a browser in use changes, and its time is moved on.
+const RENEWED_AFTER: Duration = Duration::from_hours(24);
+
+/// Browsers that are known of a person; the one unused for longest gives way.
+const MOST_BROWSERS: usize = 16;
+
+/// People of whom a browser has a mark.
+const MOST_MARKS: usize = 5;
+
+/// The length of a mark: 16 random bytes in base64url.
+const MARK_LENGTH: usize = 22;
+
+/// The marks that a browser's cookie holds, the newest first.
+#[derive(Debug, Clone, Default)]
+pub struct Marks(Vec<Secret>);
+
+impl Marks {
+    /// Reads a cookie's value; what is no mark is left out.
+    pub fn parse(value: &str) -> Self {
+        let sound = |text: &&str| text.len() == MARK_LENGTH;
+        Self(value.split('.').take(MOST_MARKS).filter(sound).map(Secret::new).collect())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The cookie's value with a new mark, in the place of one that it replaces.
+    pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
+        let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
+        let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MOST_MARKS).map(Secret::expose).collect();
+        Secret::new(marks.join("."))
+    }
+}
+
+/// A browser, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownBrowser {
+    /// Of its mark.
+    pub mark: SecretHash,
+    /// When the mark was made.
+    pub at: UnixTime,
+}
+
+impl KnownBrowser {
+    /// Whether its mark is old enough for a new one.
+    pub fn is_due(&self, now: UnixTime) -> bool {
+        now.since(self.at) >= RENEWED_AFTER
+    }
+}
+
+/// The browsers that a person has signed in from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownBrowsers {
+    /// Whose.
+    pub subject: Subject,
+    /// They, the newest first.
+    pub browsers: Vec<KnownBrowser>,
+    /// When none of them is known any more.
+    pub expires_at: UnixTime,
+}
+
+impl KnownBrowsers {
+    /// None.
+    pub fn none(subject: Subject) -> Self {
+        Self { subject, browsers: Vec::new(), expires_at: UnixTime::from_seconds(0) }
+    }
+
+    /// The browser that has one of these marks, while it is known.
+    pub fn find(&self, marks: &Marks, now: UnixTime) -> Option<&KnownBrowser> {
+        let hashes: Vec<SecretHash> = marks.0.iter().map(Secret::hash).collect();
+        self.browsers.iter().find(|known| hashes.contains(&known.mark) && now.since(known.at) < KNOWN_FOR)
+    }
+
+    /// Notes a browser, in the place of the one that it was until now.
+    pub fn learn(&mut self, mark: SecretHash, replaced: Option<SecretHash>, now: UnixTime) {
+        self.browsers.retain(|known| replaced != Some(known.mark) && now.since(known.at) < KNOWN_FOR);
+        self.browsers.insert(0, KnownBrowser { mark, at: now });
+        self.browsers.truncate(MOST_BROWSERS);
+        self.expires_at = now.plus(KNOWN_FOR);
+    }
+
+    /// Forgets all but this one.
+    pub fn keep(&mut self, kept: SecretHash) {
+        self.browsers.retain(|known| known.mark == kept);
+    }
+
+    /// Forgets this one.
+    pub fn forget(&mut self, mark: SecretHash) {
+        self.browsers.retain(|known| known.mark != mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+    fn mark(byte: u8) -> Secret {
+        Secret::from_random(&[byte; 16])
+    }
+
+    fn anna() -> KnownBrowsers {
+        KnownBrowsers::none(Subject::from_random([1; 16]))
+    }
+
+    #[test]
+    fn a_browser_is_known_by_any_of_its_marks_for_half_a_year() {
+        let mut known = anna();
+        known.learn(mark(1).hash(), None, NOW);
+        let cookie = Marks::parse(mark(1).expose()).with(&mark(2), None);
+        let marks = Marks::parse(cookie.expose());
+        assert_eq!(known.find(&marks, NOW).unwrap().mark, mark(1).hash());
+        assert!(known.find(&marks, UnixTime::from_seconds(NOW.seconds() - 9)).is_some(), "a clock that went back");
+        assert!(known.find(&marks, NOW.plus(KNOWN_FOR)).is_none());
+        assert!(known.find(&Marks::parse(mark(3).expose()), NOW).is_none());
+    }
+
+    #[test]
+    fn a_new_mark_takes_the_place_of_the_old_one() {
+        let mut known = anna();
+        known.learn(mark(1).hash(), None, NOW);
+        known.learn(mark(2).hash(), Some(mark(1).hash()), NOW);
+        assert_eq!(known.browsers.len(), 1);
+        let cookie = Marks::parse(mark(1).expose()).with(&mark(2), Some(mark(1).hash()));
+        assert_eq!(cookie.expose(), mark(2).expose());
+    }
+
+    #[test]
+    fn neither_a_person_nor_a_cookie_has_more_than_so_many() {
+        let (mut known, mut marks) = (anna(), Marks::default());
+        for byte in 0..40 {
+            known.learn(mark(byte).hash(), None, NOW);
+            marks = Marks::parse(marks.with(&mark(byte), None).expose());
+        }
+        assert_eq!((known.browsers.len(), marks.0.len()), (MOST_BROWSERS, MOST_MARKS));
+        assert_eq!(known.find(&marks, NOW).unwrap().mark, mark(39).hash());
+        let long = vec![mark(1).expose().to_owned(); 1000].join(".");
+        assert_eq!(Marks::parse(&long).0.len(), MOST_MARKS);
+        assert!(Marks::parse("x.y").is_empty());
+    }
+}

@@ -1,0 +1,23 @@
+//! What Sealgate keeps and decides on: people, clients, sessions, codes, grants, keys, events. Pure values and functions: no
+//! I/O, no clock, no randomness, no logging, no HTTP types. Raw strings stop here: a [`redirect_uri::RedirectUri`], a
+//! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
+
+pub mod app_password;
+pub mod audit;
+pub mod client;
+pub mod code;
+pub mod consent;
+pub mod error;
+pub mod grant;
+pub mod key_ring;
+pub mod known_browser;
+pub mod pkce;
+pub mod profile;
+pub mod rate_limit;
+pub mod redirect_uri;
+pub mod scope;
+pub mod secret;
+pub mod session;
+pub mod time;
+pub mod user;
+pub mod username;

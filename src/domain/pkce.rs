@@ -1,0 +1,98 @@
+//! Proof Key for Code Exchange (RFC 7636).
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::domain::secret::{Secret, base64url, constant_time_eq, from_base64url};
+
+/// How a challenge was made from its verifier (RFC 7636 §4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ChallengeMethod {
+    /// base64url of the verifier's SHA-256.
+    S256,
+    /// The verifier itself.
+    #[serde(rename = "plain")]
+    Plain,
+}
+
+impl ChallengeMethod {
+    /// Reads `code_challenge_method`; the names are case-sensitive.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "S256" => Some(Self::S256),
+            "plain" => Some(Self::Plain),
+            _ => None,
+        }
+    }
+}
+
+/// A well-formed `code_challenge` with its method.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeChallenge {
+    method: ChallengeMethod,
+    value: String,
+}
+
+impl CodeChallenge {
+    /// Reads a challenge: for S256 the 43 characters that a SHA-256 makes, for plain a well-formed verifier.
+    /// `None` when it could never match any verifier.
+    pub fn parse(value: &str, method: ChallengeMethod) -> Option<Self> {
+        let well_formed = match method {
+            ChallengeMethod::S256 => from_base64url(value).is_some_and(|hash| hash.len() == 32),
+            ChallengeMethod::Plain => is_verifier(value),
+        };
+        well_formed.then(|| Self { method, value: value.to_owned() })
+    }
+
+    /// Whether the verifier is the one that this challenge was made from (RFC 7636 §4.6).
+    pub fn is_met_by(&self, verifier: &CodeVerifier) -> bool {
+        let computed = match self.method {
+            ChallengeMethod::S256 => base64url(&Sha256::digest(verifier.0.expose().as_bytes())),
+            ChallengeMethod::Plain => verifier.0.expose().to_owned(),
+        };
+        constant_time_eq(&computed, &self.value)
+    }
+}
+
+/// A `code_verifier`: 43 to 128 unreserved characters (RFC 7636 §4.1).
+#[derive(Debug, Clone)]
+pub struct CodeVerifier(Secret);
+
+impl CodeVerifier {
+    /// Reads a verifier; `None` when its length or a character is wrong.
+    pub fn parse(text: &str) -> Option<Self> {
+        is_verifier(text).then(|| Self(Secret::new(text)))
+    }
+}
+
+fn is_verifier(text: &str) -> bool {
+    (43..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7636 appendix B.
+    #[test]
+    fn the_vector_of_the_rfc_holds() {
+        let verifier = CodeVerifier::parse("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk").unwrap();
+        let challenge =
+            CodeChallenge::parse("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", ChallengeMethod::S256).unwrap();
+        assert!(challenge.is_met_by(&verifier));
+        let other = CodeVerifier::parse(&"a".repeat(43)).unwrap();
+        assert!(!challenge.is_met_by(&other));
+    }
+
+    #[test]
+    fn lengths_and_characters_are_checked() {
+        assert!(CodeVerifier::parse(&"a".repeat(42)).is_none());
+        assert!(CodeVerifier::parse(&"a".repeat(129)).is_none());
+        assert!(CodeVerifier::parse(&"a".repeat(128)).is_some());
+        assert!(CodeVerifier::parse(&format!("{}!", "a".repeat(43))).is_none());
+        for wrong in ["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-c", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM="] {
+            assert!(CodeChallenge::parse(wrong, ChallengeMethod::S256).is_none());
+        }
+    }
+}

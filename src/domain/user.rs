@@ -1,0 +1,243 @@
+//! People: who they are to clients, how they are found, and whether they may come in.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::domain::secret::SecretHash;
+use crate::domain::time::UnixTime;
+use crate::domain::username::Username;
+
+/// A person's `sub`: a random UUID, the same for every client (subject type `public`), never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Subject(Uuid);
+
+impl Subject {
+    /// A new subject out of 16 random bytes (UUID version 4).
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
+    /// Reads a `sub` in its hyphenated form.
+    pub fn parse(text: &str) -> Option<Self> {
+        Uuid::try_parse(text).ok().map(Self)
+    }
+
+    /// The 16 bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+/// An e-mail address as its owner writes it; it is also the sign-in name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Email(String);
+
+impl Email {
+    /// Reads an address: one `@`, something on both sides, no spaces or control characters, at most 254 bytes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (local, domain) = text.split_once('@')?;
+        let sound = !local.is_empty()
+            && !domain.is_empty()
+            && !domain.contains('@')
+            && text.len() <= 254
+            && !text.chars().any(|char| char.is_whitespace() || char.is_control());
+        sound.then(|| Self(text.to_owned()))
+    }
+
+    /// The address as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The key under which its owner is found: ASCII letters folded and nothing else. Unicode folding would make
+    /// `ADMİN@…` or `admın@…` somebody else's `admin@…`.
+    pub fn lookup_key(&self) -> SecretHash {
+        SecretHash::of(self.0.to_ascii_lowercase().as_bytes())
+    }
+}
+
+impl TryFrom<String> for Email {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not an e-mail address")
+    }
+}
+
+impl From<Email> for String {
+    fn from(email: Email) -> Self {
+        email.0
+    }
+}
+
+/// What a person may do in the provider itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Registers clients.
+    Developer,
+    /// Everything.
+    Admin,
+}
+
+/// A password's argon2id hash in the PHC string format.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PasswordHash(String);
+
+impl PasswordHash {
+    /// Takes a PHC string.
+    pub fn new(phc: String) -> Self {
+        Self(phc)
+    }
+
+    /// The PHC string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
+/// Whether a person may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UserState {
+    /// They may.
+    Enabled,
+    /// They may not, and what they were given does not work.
+    Disabled,
+}
+
+/// A person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Their stable identifier.
+    pub sub: Subject,
+    /// Their address, with which they sign in.
+    pub email: Email,
+    /// What they may sign in with as well, and what applications call them. Only an operator or an administrator gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<Username>,
+    /// Whether the address was verified.
+    pub email_verified: bool,
+    /// Full name.
+    pub name: String,
+    /// International format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number: Option<String>,
+    /// URL of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture: Option<String>,
+    /// What they may do in the provider.
+    #[serde(default)]
+    pub roles: BTreeSet<Role>,
+    /// The groups that applications see.
+    #[serde(default)]
+    pub groups: BTreeSet<String>,
+    /// None until one was set: then nobody can sign in as them.
+    #[serde(default)]
+    pub password: Option<PasswordHash>,
+    /// Whether they may come in.
+    pub state: UserState,
+    /// When they were added.
+    pub created_at: UnixTime,
+    /// When the profile last changed; the claim `updated_at`.
+    pub updated_at: UnixTime,
+}
+
+impl User {
+    /// Whether they may come in.
+    pub fn is_enabled(&self) -> bool {
+        self.state == UserState::Enabled
+    }
+
+    /// Whether their address, their username, their name or a word of it begins like what is typed. For finding somebody in a list only: here it
+    /// does no harm to take ı, İ and i for one letter, and ş for s. Who somebody is, [`Email::lookup_key`] alone decides.
+    pub fn answers_to(&self, typed: &str) -> bool {
+        let typed = plain_letters(typed.trim());
+        let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
+        let within = name.match_indices(char::is_whitespace).map(|(at, space)| &name[at + space.len()..]);
+        address.starts_with(&typed)
+            || self.username.as_ref().is_some_and(|username| username.as_str().starts_with(&typed))
+            || name.starts_with(&typed)
+            || within.into_iter().any(|rest| rest.starts_with(&typed))
+    }
+}
+
+/// Small letters without the marks that Turkish writes on them, for people who type without them.
+pub fn plain_letters(text: &str) -> String {
+    let plain = |letter| match letter {
+        'ç' => 'c',
+        'ğ' => 'g',
+        'ı' => 'i',
+        'ö' => 'o',
+        'ş' => 's',
+        'ü' => 'u',
+        other => other,
+    };
+    // Of İ its small form is an i with the dot as a letter of its own.
+    text.chars().flat_map(char::to_lowercase).filter(|letter| *letter != '\u{307}').map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turkish_letters_never_fold_into_ascii_ones() {
+        let key = |text| Email::parse(text).unwrap().lookup_key();
+        assert_eq!(key("Admin@Example.test"), key("admin@example.test"));
+        assert_ne!(key("admın@example.test"), key("admin@example.test"));
+        assert_ne!(key("ADMİN@example.test"), key("admin@example.test"));
+    }
+
+    #[test]
+    fn somebody_is_found_by_the_beginning_of_address_username_name_or_surname() {
+        let user = User {
+            sub: Subject::from_random([7; 16]),
+            email: Email::parse("gulsah.k@example.test").unwrap(),
+            username: Username::parse("gk34"),
+            email_verified: true,
+            name: "Gülşah İpek Işıkoğlu".to_owned(),
+            phone_number: None,
+            picture: None,
+            roles: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            password: None,
+            state: UserState::Enabled,
+            created_at: UnixTime::from_seconds(0),
+            updated_at: UnixTime::from_seconds(0),
+        };
+        for typed in
+            ["gulsah.k@example.test", "GULSAH.", "GK3", "gül", "Gulsah i", "ipek", "IPEK", "İpek ışık", "isiko", ""]
+        {
+            assert!(user.answers_to(typed), "{typed}");
+        }
+        for typed in ["ulsah", "k34", "example.test", "pek", "k@", "gulsah ışık"] {
+            assert!(!user.answers_to(typed), "{typed}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_two_sides() {
+        for wrong in ["", "@", "a@", "@b", "a b@c", "a@b@c", "a\n@b"] {
+            assert!(Email::parse(wrong).is_none(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Usernames: what a person may be called beside their address, in sign-ins and towards applications that know people by
+//! short names.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::secret::SecretHash;
+use crate::domain::user::Subject;
+
+/// The longest username, characters.
+const LONGEST: usize = 64;
+
+/// A username: 1 to 64 of `a-z`, `0-9`, `.`, `_` and `-`, a letter first, a letter or a digit last. It holds no `@` and is
+/// no UUID, so that it is never taken for an address or a `sub`, and no `:`, which ends the name in HTTP Basic (RFC 7617).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Username(String);
+
+impl Username {
+    /// Reads a username as it is kept.
+    pub fn parse(text: &str) -> Option<Self> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+        let (first, last) = (text.bytes().next()?, text.bytes().next_back()?);
+        let sound = text.len() <= LONGEST
+            && text.bytes().all(allowed)
+            && first.is_ascii_lowercase()
+            && last.is_ascii_alphanumeric()
+            && Subject::parse(text).is_none();
+        sound.then(|| Self(text.to_owned()))
+    }
+
+    /// Reads what somebody typed to sign in: capital ASCII letters are small ones, and nothing else is. `ı` and `İ` are no
+    /// `i`, or `ADMİN` would be somebody else's `admin`.
+    pub fn typed(text: &str) -> Option<Self> {
+        Self::parse(&text.to_ascii_lowercase())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The key under which its owner is found.
+    pub fn lookup_key(&self) -> SecretHash {
+        SecretHash::of(self.0.as_bytes())
+    }
+}
+
+impl fmt::Display for Username {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Username {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not a username")
+    }
+}
+
+impl From<Username> for String {
+    fn from(username: Username) -> Self {
+        username.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_username_is_never_taken_for_an_address_or_a_sub() {
+        for right in ["a", "anna", "anna.k-2_x9", &"a".repeat(64)] {
+            assert_eq!(Username::parse(right).unwrap().as_str(), right);
+        }
+        for wrong in [
+            "",
+            "Anna",
+            "9anna",
+            ".anna",
+            "anna.",
+            "anna-",
+            "an na",
+            "anna@example.test",
+            "an:na",
+            "anna\n",
+            "ayşe",
+            "ırmak",
+            "a6f1c0f6e-7b0e-4f4e-9a53-0d8e1c4d2b77@",
+            "af1c0f6e-7b0e-4f4e-9a53-0d8e1c4d2b77",
+            "af1c0f6e7b0e4f4e9a530d8e1c4d2b77",
+            &"a".repeat(65),
+        ] {
+            assert_eq!(Username::parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn turkish_letters_never_fold_into_ascii_ones() {
+        assert_eq!(Username::typed("ADMIN"), Username::parse("admin"));
+        for other in ["ADMİN", "admın", "ADMi\u{307}N", "ａdmin"] {
+            assert_eq!(Username::typed(other), None, "{other}");
+        }
+    }
+}

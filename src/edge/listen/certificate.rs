@@ -1,0 +1,168 @@
+//! A certificate that the public listeners show, read again when its files change: whoever renews it has nothing to
+//! tell us. A pair of files that cannot be used changes nothing; it may be half written.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use pingora::tls::load_certs_and_key_files;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use x509_parser::extensions::GeneralName;
+
+use crate::config::{Tls, not_after};
+
+/// A pair of files, and the certificate in use.
+#[derive(Debug)]
+pub(in crate::edge) struct Certificate {
+    files: Tls,
+    current: RwLock<Arc<Shown>>,
+    /// What chain and key were like before they were last read.
+    read: RwLock<[Stamp; 2]>,
+}
+
+/// A chain with its key, and the names that it is for.
+#[derive(Debug)]
+pub(in crate::edge) struct Shown {
+    pub(in crate::edge) key: Arc<CertifiedKey>,
+    names: Vec<String>,
+    /// Until when it is good, seconds since 1970.
+    ends: i64,
+}
+
+impl Shown {
+    /// Whether the name itself stands on it.
+    pub(in crate::edge) fn names(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a wildcard on it stands for the name: for its first label, and a whole one (RFC 6125 §6.4.3).
+    pub(in crate::edge) fn covers(&self, name: &str) -> bool {
+        let Some((_, parent)) = name.split_once('.') else { return false };
+        self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))
+    }
+}
+
+/// What tells that a file is another one.
+pub(in crate::edge) type Stamp = Option<(SystemTime, u64)>;
+
+impl Certificate {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub(in crate::edge) fn load(files: &Tls) -> Result<Self, String> {
+        let stamp = stamps(files);
+        let current = RwLock::new(Arc::new(read(files)?));
+        Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
+    }
+
+    /// The one in use.
+    pub(in crate::edge) fn current(&self) -> Arc<Shown> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Its file, and until when it is good, seconds since 1970.
+    pub(in crate::edge) fn end(&self) -> (&Path, i64) {
+        (&self.files.certificate, self.current().ends)
+    }
+
+    /// Reads the files again if they have changed. Blocks on the disk.
+    pub(in crate::edge) fn look(&self) {
+        let stamp = stamps(&self.files);
+        if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
+            return;
+        }
+        *self.read.write().unwrap_or_else(PoisonError::into_inner) = stamp;
+        match read(&self.files) {
+            Ok(new) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+                tracing::info!(certificate = %self.files.certificate.display(), "a new certificate is in use");
+            }
+            Err(why) => tracing::warn!("the certificate in use stays, the new files will not do: {why}"),
+        }
+    }
+}
+
+fn stamps(files: &Tls) -> [Stamp; 2] {
+    [stamp(&files.certificate), stamp(&files.key)]
+}
+
+/// What a file is like now; none when it cannot be looked at.
+pub(in crate::edge) fn stamp(path: &Path) -> Stamp {
+    fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
+}
+
+/// A chain and a key that belong together.
+pub(in crate::edge) fn read(files: &Tls) -> Result<Shown, String> {
+    let (certificates, key) = read_pair(files)?;
+    let (certificate, file) = (files.certificate.display(), files.key.display());
+    let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
+        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))?;
+    let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
+    // Of the leaf: for an authority's certificate that has expired, browsers may know another one.
+    let ends = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
+    Ok(Shown { key: Arc::new(key), names, ends })
+}
+
+/// The names on a certificate; one that has none, or that cannot be read, is for nobody who names a host.
+fn names(leaf: &[u8]) -> Vec<String> {
+    let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
+    let Ok(Some(names)) = leaf.subject_alternative_name() else { return Vec::new() };
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    };
+    names.value.general_names.iter().filter_map(name).collect()
+}
+
+/// Reads a chain, leaf first, and a key; whether they belong together is not looked at.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub(in crate::edge) fn read_pair(
+    files: &Tls,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    for file in [&files.certificate, &files.key] {
+        fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    }
+    let (certificate, key) = (files.certificate.display(), files.key.display());
+    load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?)
+        .ok()
+        .flatten()
+        .ok_or_else(|| format!("{certificate} must hold a certificate chain and {key} its private key, both PEM"))
+}
+
+/// Reads the certificates of authorities, at least one.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub(in crate::edge) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let name = file.display();
+    let content = fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let certificates = CertificateDer::pem_slice_iter(&content)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("{name} is damaged ({error}); write PEM"))?;
+    if certificates.is_empty() {
+        return Err(format!("{name} holds no certificate; write those of the authorities, PEM"));
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in &certificates {
+        let unusable = |why: String| format!("{name} holds what is no authority's certificate: {why}");
+        readable(certificate).map_err(unusable)?;
+        roots.add(certificate.clone()).map_err(|error| unusable(error.to_string()))?;
+    }
+    Ok(certificates)
+}
+
+/// Pingora panics at what this reader cannot read.
+pub(in crate::edge) fn readable(certificate: &[u8]) -> Result<(), String> {
+    x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| format!("no certificate ({error})"))
+}
+
+fn text(path: &Path) -> Result<&str, String> {
+    path.to_str().ok_or_else(|| format!("{}: write the file's name in UTF-8", path.display()))
+}

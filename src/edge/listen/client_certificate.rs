@@ -1,0 +1,255 @@
+//! Certificates that clients show: which are believed, and what is said of them to applications. No list of revoked ones
+//! is asked for: an authority for clients is the operator's own, and its certificates are to be short-lived.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pingora::listeners::TlsAccept;
+use pingora::protocols::tls::{SslDigest, TlsRef};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use sha2::{Digest, Sha256};
+use x509_parser::x509::{AttributeTypeAndValue, X509Name};
+
+use super::certificate::authorities;
+use crate::config::{ClientCertificates, Demand, not_after};
+
+/// Whose certificate it is (RFC 4514), ASCII.
+const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
+/// SHA-256 of the certificate, hexadecimal.
+const FINGERPRINT: HeaderName = HeaderName::from_static("x-sealgate-client-fingerprint");
+
+/// The longest subject that is passed on, bytes: servers take 8 KiB for all headers together. Half of one would be another's.
+const LONGEST_SUBJECT: usize = 1024;
+
+/// A certificate that a client has shown and proven to be its own.
+#[derive(Debug)]
+pub(in crate::edge) struct Shown {
+    /// What applications are told of it.
+    subject: Option<HeaderValue>,
+    fingerprint: HeaderValue,
+    /// The leaf first: to be looked at again for as long as the connection is open.
+    chain: Vec<CertificateDer<'static>>,
+    /// Until when each of the chain is good, seconds since 1970.
+    ends: Vec<u64>,
+}
+
+impl Shown {
+    /// The certificate of this connection, if there is one.
+    pub(in crate::edge) fn of(tls: &SslDigest) -> Option<&Self> {
+        tls.extension.get::<Self>()
+    }
+
+    /// The first second after `time` in which one of the chain is not good any more.
+    pub(in crate::edge) fn next_end(&self, time: UnixTime) -> Option<u64> {
+        self.ends.iter().map(|end| end.saturating_add(1)).filter(|end| *end > time.as_secs()).min()
+    }
+}
+
+/// Tells an application what the client of this connection has shown and proven to be its own; otherwise sees to it that
+/// nobody else tells it.
+pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
+    fields.remove(SUBJECT);
+    fields.remove(FINGERPRINT);
+    let Some(shown) = tls.and_then(Shown::of) else { return };
+    if let Some(subject) = &shown.subject {
+        fields.insert(SUBJECT, subject.clone());
+    }
+    fields.insert(FINGERPRINT, shown.fingerprint.clone());
+}
+
+/// Reads a verified certificate, once a connection.
+pub(in crate::edge) struct Witness;
+
+#[async_trait]
+impl TlsAccept for Witness {
+    async fn handshake_complete_callback(&self, tls: &TlsRef) -> Option<Arc<dyn Any + Send + Sync>> {
+        let chain = tls.peer_cert_chain_der()?;
+        let certificate = chain.first()?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+        let subject = Some(subject(parsed.subject())).filter(|text| (1..=LONGEST_SUBJECT).contains(&text.len()));
+        let fingerprint = hexadecimal(&Sha256::digest(certificate));
+        let shown = Shown {
+            subject: subject.and_then(|text| HeaderValue::from_str(&text).ok()),
+            fingerprint: HeaderValue::from_str(&fingerprint).ok()?,
+            chain: chain.to_vec(),
+            ends: chain.iter().filter_map(|one| not_after(one)).filter_map(|end| u64::try_from(end).ok()).collect(),
+        };
+        Some(Arc::new(shown))
+    }
+}
+
+/// Believes certificates that the operator's authorities have signed.
+#[derive(Debug)]
+pub(in crate::edge) struct Verifier(Arc<dyn ClientCertVerifier>);
+
+impl Verifier {
+    /// Reads the authorities.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub(in crate::edge) fn new(clients: &ClientCertificates) -> Result<Self, String> {
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in authorities(&clients.ca)? {
+            roots.add(certificate).map_err(|error| format!("{}: {error}", clients.ca.display()))?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let builder = match clients.demand {
+            Demand::Optional => builder.allow_unauthenticated(),
+            Demand::Required => builder,
+        };
+        builder.build().map(Self).map_err(|error| format!("{}: {error}", clients.ca.display()))
+    }
+
+    /// Whether a client that has shown this, or nothing, may come in at `now`.
+    pub(in crate::edge) fn admits(&self, shown: Option<&Shown>, now: UnixTime) -> bool {
+        match shown.map(|shown| shown.chain.split_first()) {
+            None => !self.client_auth_mandatory(),
+            Some(Some((leaf, intermediates))) => self.verify_client_cert(leaf, intermediates, now).is_ok(),
+            Some(None) => false,
+        }
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    fn offer_client_auth(&self) -> bool {
+        self.0.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.0.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.0.verify_client_cert(leaf, intermediates, now)?;
+        // Pingora reads it once more, with another reader, and panics where that one cannot.
+        x509_parser::parse_x509_certificate(leaf).map_err(|_| CertificateError::BadEncoding)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+/// A distinguished name as a string (RFC 4514 §2.1), the most significant part last.
+fn subject(name: &X509Name<'_>) -> String {
+    let mut parts: Vec<_> = name.iter().map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+")).collect();
+    parts.reverse();
+    parts.join(",")
+}
+
+/// `TYPE=value`. What is no text, or of a type without a name, is written as its bytes (RFC 4514 §2.4).
+fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
+    let number = attribute.attr_type().to_id_string();
+    // RFC 4514 §3, and the one that people miss most.
+    let name = match number.as_str() {
+        "2.5.4.3" => "CN",
+        "2.5.4.6" => "C",
+        "2.5.4.7" => "L",
+        "2.5.4.8" => "ST",
+        "2.5.4.9" => "STREET",
+        "2.5.4.10" => "O",
+        "2.5.4.11" => "OU",
+        "0.9.2342.19200300.100.1.1" => "UID",
+        "0.9.2342.19200300.100.1.25" => "DC",
+        "1.2.840.113549.1.9.1" => "emailAddress",
+        other => return format!("{other}={}", encoded(attribute)),
+    };
+    match attribute.as_str() {
+        Ok(text) => format!("{name}={}", escaped(text)),
+        Err(_) => format!("{name}={}", encoded(attribute)),
+    }
+}
+
+/// Nothing in a value may look like the end of it: `O=a\,CN=admin` is one organisation with a strange name.
+fn escaped(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let last = text.len().saturating_sub(1);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b',' | b'+' | b'"' | b'\\' | b'<' | b'>' | b';' | b'=' => written.extend(['\\', char::from(byte)]),
+            b'#' | b' ' if at == 0 => written.extend(['\\', char::from(byte)]),
+            b' ' if at == last => written.push_str("\\ "),
+            b' '..=b'~' => written.push(char::from(byte)),
+            // Beyond ASCII too, where headers have no one encoding.
+            _ => {
+                written.push('\\');
+                written.push_str(&hexadecimal(&[byte]));
+            }
+        }
+    }
+    written
+}
+
+/// `#` and the value's DER: tag, length, content.
+fn encoded(attribute: &AttributeTypeAndValue<'_>) -> String {
+    let content = attribute.as_slice();
+    let tag = u8::try_from(attribute.attr_value().tag().0).unwrap_or_default();
+    let length = u16::try_from(content.len()).unwrap_or(u16::MAX).to_be_bytes();
+    let mut header = vec![tag];
+    match length {
+        [0, short @ ..0x80] => header.push(short),
+        [0, middle] => header.extend([0x81, middle]),
+        [high, low] => header.extend([0x82, high, low]),
+    }
+    format!("#{}{}", hexadecimal(&header), hexadecimal(content))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]).filter_map(|half| DIGITS.get(usize::from(half))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_be_taken_for_more_than_one() {
+        for (text, written) in [
+            ("Anna", "Anna"),
+            ("a,CN=admin", "a\\,CN\\=admin"),
+            ("a+b\\\"<>;", "a\\+b\\\\\\\"\\<\\>\\;"),
+            (" #a ", "\\ #a\\ "),
+            ("#a", "\\#a"),
+            ("ş\r\n\0", "\\c5\\9f\\0d\\0a\\00"),
+        ] {
+            assert_eq!(escaped(text), written);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! A client's TCP connection as Pingora wants to see one. It is counted as long as it lives, never waits for ever for a
+//! peer that does not read, and, when we close it with bytes of the peer still unread, lingers a moment: the kernel
+//! would otherwise send a reset, and a reset overtakes the answer that says why.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Buf, BytesMut};
+use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::tls::{SslDigest, TlsRef};
+use pingora::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID,
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
+
+use super::quota::Ticket;
+
+/// A head and a small body leave in one packet.
+const WRITE_BUFFER: usize = 4096;
+/// How long, and for how many bytes, a closed connection is still read.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 1024 * 1024;
+
+/// An accepted connection.
+pub(in crate::edge) struct Connection {
+    /// Taken only when the connection is dropped.
+    io: Option<BufWriter<TcpStream>>,
+    socket: Arc<SocketDigest>,
+    id: i32,
+    patience: Duration,
+    stall: Option<Pin<Box<Sleep>>>,
+    ended: bool,
+    ticket: Option<Ticket>,
+}
+
+impl Connection {
+    /// `patience` is the longest that the peer may keep us from writing anything at all.
+    pub(in crate::edge) fn new(io: TcpStream, peer: SocketAddr, ticket: Ticket, patience: Duration) -> Self {
+        let id = io.as_raw_fd();
+        let socket = SocketDigest::from_raw_fd(id);
+        let _ = socket.peer_addr.set(Some(peer.into()));
+        let io = Some(BufWriter::with_capacity(WRITE_BUFFER, io));
+        Self { io, socket: Arc::new(socket), id, patience, stall: None, ended: false, ticket: Some(ticket) }
+    }
+
+    fn io(&mut self) -> io::Result<Pin<&mut BufWriter<TcpStream>>> {
+        self.io.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Passes a write's outcome on, unless the peer has taken nothing for too long.
+    fn unless_stalled<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.stall = None;
+            return outcome;
+        }
+        let patience = self.patience;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(stall.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let outcome = ready!(self.io()?.poll_read(cx, buf));
+        self.ended |= outcome.is_err() || buf.filled().len() == before;
+        Poll::Ready(outcome)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = self.io()?.poll_write(cx, buf);
+        self.unless_stalled(cx, outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = self.io()?.poll_flush(cx);
+        self.unless_stalled(cx, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = self.io()?.poll_shutdown(cx);
+        self.unless_stalled(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = self.io()?.poll_write_vectored(cx, bufs);
+        self.unless_stalled(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let (Some(io), Some(ticket)) = (self.io.take(), self.ticket.take()) else { return };
+        let socket = io.into_inner();
+        let unread = !self.ended && socket.try_read(&mut [0; 1]).is_ok_and(|read| read > 0);
+        if unread && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(linger(socket, ticket));
+        }
+    }
+}
+
+/// Says goodbye, then reads what is still on its way. The connection stays counted meanwhile.
+async fn linger(mut socket: TcpStream, _ticket: Ticket) {
+    let _ = socket.shutdown().await;
+    let end = Instant::now() + LINGER;
+    let (mut read, mut buffer) = (0, vec![0; 16 * 1024]);
+    while read < LINGER_BYTES {
+        match timeout_at(end, socket.read(&mut buffer)).await {
+            Ok(Ok(bytes)) if bytes > 0 => read += bytes,
+            _ => break,
+        }
+    }
+}
+
+#[async_trait]
+impl Shutdown for Connection {
+    async fn shutdown(&mut self) {
+        let _ = AsyncWriteExt::shutdown(self).await;
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+impl UniqueID for Connection {
+    fn id(&self) -> i32 {
+        self.id
+    }
+}
+
+impl Ssl for Connection {}
+impl Peek for Connection {}
+
+impl GetTimingDigest for Connection {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        Vec::new()
+    }
+}
+
+impl GetProxyDigest for Connection {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        None
+    }
+}
+
+impl GetSocketDigest for Connection {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        Some(Arc::clone(&self.socket))
+    }
+}
+
+/// A stream of which some bytes were read already and are to be read again.
+#[derive(Debug)]
+pub(in crate::edge) struct Replay {
+    first: BytesMut,
+    then: Stream,
+}
+
+impl Replay {
+    pub(in crate::edge) const fn new(first: BytesMut, then: Stream) -> Self {
+        Self { first, then }
+    }
+}
+
+impl AsyncRead for Replay {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.then).poll_read(cx, buf);
+        }
+        let length = self.first.len().min(buf.remaining());
+        buf.put_slice(self.first.get(..length).unwrap_or_default());
+        self.first.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Replay {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.then).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.then).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.then).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.then).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.then.is_write_vectored()
+    }
+}
+
+#[async_trait]
+impl Shutdown for Replay {
+    async fn shutdown(&mut self) {
+        Shutdown::shutdown(&mut *self.then).await;
+    }
+}
+
+impl UniqueID for Replay {
+    fn id(&self) -> i32 {
+        self.then.id()
+    }
+}
+
+impl Ssl for Replay {
+    fn get_ssl(&self) -> Option<&TlsRef> {
+        self.then.get_ssl()
+    }
+
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.then.get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.then.selected_alpn_proto()
+    }
+}
+
+impl Peek for Replay {}
+
+impl GetTimingDigest for Replay {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.then.get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for Replay {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.then.get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for Replay {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.then.get_socket_digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::edge::Quota;
+
+    async fn pair(patience: Duration) -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, peer) = listener.accept().await.unwrap();
+        let quota = Quota::new(1, 1, 1, Vec::new());
+        let ticket = quota.admit(quota.room().await, peer.ip()).unwrap();
+        (Connection::new(socket, peer, ticket, patience), client)
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_reads_nothing_is_given_up() {
+        let (mut connection, _client) = pair(Duration::from_millis(100)).await;
+        let piece = vec![0; 1 << 20];
+        let error = loop {
+            if let Err(error) = connection.write_all(&piece).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn small_writes_leave_together_when_flushed() {
+        let (mut connection, mut client) = pair(Duration::from_secs(5)).await;
+        connection.write_all(b"head").await.unwrap();
+        connection.write_all(b"body").await.unwrap();
+        connection.flush().await.unwrap();
+        let mut read = [0; 64];
+        assert_eq!(client.read(&mut read).await.unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_peer_still_sending_reads_the_last_words_and_no_reset() {
+        let (mut connection, mut client) = pair(Duration::from_secs(5)).await;
+        client.write_all(&[b'x'; 1000]).await.unwrap();
+        connection.read_exact(&mut [0; 10]).await.unwrap();
+        connection.write_all(b"last words").await.unwrap();
+        connection.flush().await.unwrap();
+        drop(connection);
+        sleep(Duration::from_millis(50)).await;
+        client.write_all(&[b'x'; 1000]).await.unwrap();
+        let mut read = Vec::new();
+        client.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, b"last words");
+    }
+
+    #[tokio::test]
+    async fn what_was_read_ahead_is_read_again() {
+        let (connection, mut client) = pair(Duration::from_secs(5)).await;
+        client.write_all(b"then").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut replay = Replay::new(BytesMut::from("first "), Box::new(connection));
+        let mut read = String::new();
+        replay.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "first then");
+    }
+}

@@ -1,0 +1,411 @@
+//! The raw head of an HTTP/1 request, before a parser sees it: where it ends, and whether it has one of the shapes that
+//! two parsers read in two ways (RFC 9112 §11). Pure.
+//!
+//! The parser behind is lenient: it escapes spaces in the target, takes bare line feeds for line ends and drops a
+//! `Content-Length` beside a `Transfer-Encoding`. Each of these hides from us what a second server may see.
+
+use http::uri::Authority;
+
+/// What the bytes read so far are.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::edge) enum Head {
+    /// No whole head yet.
+    Partial,
+    /// A whole head of this many bytes, its empty line included.
+    Complete(usize),
+}
+
+/// The parser behind takes no more, and answers without words and without a line in the log: what passes here passes there
+/// (`what_passes_here_passes_the_parser`).
+const MOST_FIELDS: usize = 256;
+const LONGEST_TARGET: usize = u16::MAX as usize - 1;
+const LONGEST_NAME: usize = u16::MAX as usize - 1;
+
+/// Looks for the head's end. `seen` is how many bytes of `bytes` an earlier call has looked at.
+pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
+    const END: &[u8] = b"\r\n\r\n";
+    let from = seen.saturating_sub(END.len() - 1);
+    let tail = bytes.get(from..).unwrap_or_default();
+    // A bare line feed before an empty line ends no head here, but `check` refuses every bare line feed, and the bytes
+    // up to the next real end are bounded by the caller's limit and deadline.
+    match memchr::memmem::find(tail, END) {
+        Some(at) => Head::Complete(from + at + END.len()),
+        None => Head::Partial,
+    }
+}
+
+/// Why a head is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::edge) enum Fault {
+    /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target holds what may not stand there raw.
+    RequestLine,
+    /// A line does not end in CR LF, or holds a CR, LF or NUL elsewhere.
+    LineEnd,
+    /// A field line without a proper name, or one that continues the line before it.
+    Field,
+    /// Both `Content-Length` and `Transfer-Encoding`, or several of either, or one that says anything but a length in
+    /// digits, or `chunked`.
+    Framing,
+    /// Several `Host`s, or one that is not that of the target (RFC 9112 §3.2).
+    Host,
+    /// CONNECT or TRACE: nobody gets a tunnel here, or shown what an application was sent.
+    Method,
+}
+
+/// Checks a complete head, as [`find_end`] cut it.
+///
+/// # Errors
+/// The first fault.
+pub(in crate::edge) fn check(head: &[u8]) -> Result<(), Fault> {
+    let lines = head.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
+    let clean = is_clean(lines);
+    let mut rest = 0;
+    let mut lines = memchr::memchr_iter(b'\n', lines).map(|end| {
+        let line = lines.get(rest..=end).unwrap_or_default();
+        rest = end + 1;
+        without_end(line, clean)
+    });
+    let request = lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(Fault::RequestLine)?;
+    if request.starts_with(b"CONNECT ") || request.starts_with(b"TRACE ") {
+        return Err(Fault::Method);
+    }
+    let (mut framings, mut host, mut count) = (0, None, 0);
+    for line in lines {
+        let line = line?;
+        count += 1;
+        let (name, value) =
+            memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(Fault::Field)?;
+        // A name may hold no white space: neither before the colon, nor at the start (a folded line).
+        if name.is_empty() || name.len() > LONGEST_NAME || !is_token(name) {
+            return Err(Fault::Field);
+        }
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        if count > MOST_FIELDS || (!clean && any_byte(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)) {
+            return Err(Fault::Field);
+        }
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+            framings += if length { 1 } else { 2 };
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            // HTTP/1.0 has none (RFC 9112 §6.1).
+            let chunked = value.eq_ignore_ascii_case(b"chunked") && request.ends_with(b"HTTP/1.1");
+            framings += if chunked { 1 } else { 2 };
+        } else if name.eq_ignore_ascii_case(b"host") && host.replace(value).is_some() {
+            return Err(Fault::Host);
+        }
+    }
+    if framings > 1 {
+        return Err(Fault::Framing);
+    }
+    if host.is_some_and(|host| host.contains(&b'@')) {
+        return Err(Fault::Host);
+    }
+    match (authority(request), host) {
+        (Some(named), host) if host.is_some_and(|host| host != named) || !is_authority(named) => Err(Fault::Host),
+        _ => Ok(()),
+    }
+}
+
+/// The authority that the request line names, if it does.
+fn authority(request: &[u8]) -> Option<&[u8]> {
+    let target = request.split(|byte| *byte == b' ').nth(1)?;
+    without_scheme(target)?.split(|byte| matches!(byte, b'/' | b'?')).next()
+}
+
+/// What follows the scheme, in the absolute form.
+fn without_scheme(target: &[u8]) -> Option<&[u8]> {
+    let after = |scheme: &[u8]| {
+        let (start, rest) = target.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    if target.first() == Some(&b'/') { None } else { after(b"http://").or_else(|| after(b"https://")) }
+}
+
+fn is_authority(named: &[u8]) -> bool {
+    !named.contains(&b'@') && !named.contains(&b'\\') && Authority::try_from(named).is_ok()
+}
+
+/// A line without its CR LF. In a clean head it can hold no other.
+fn without_end(line: &[u8], clean: bool) -> Result<&[u8], Fault> {
+    let line = line.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
+    if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(Fault::LineEnd) } else { Ok(line) }
+}
+
+/// Whether there are as many CRs as LFs and no other control but tabs: one look for what is nearly always so, and what
+/// fault another head has is found out by and by.
+fn is_clean(lines: &[u8]) -> bool {
+    let is_other = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\r' | b'\n')) || byte == 0x7f;
+    let count = |wanted| memchr::memchr_iter(wanted, lines).count();
+    !any_byte(lines, is_other) && count(b'\r') == count(b'\n')
+}
+
+/// Whether any byte is such a one. Looks at all of them without a branch, many at a time: a head of a kilobyte, most of it
+/// a token, is looked at for each request.
+fn any_byte(bytes: &[u8], is_such: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(false, |found, byte| found | is_such(*byte))
+}
+
+fn is_request_line(line: &[u8]) -> bool {
+    let mut words = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    let has_target = match target {
+        b"*" => method == b"OPTIONS",
+        // A tunnel's target has a form of its own, and is refused by itself.
+        _ => method == b"CONNECT" || is_target(target),
+    };
+    !method.is_empty() && is_token(method) && has_target && matches!(version, b"HTTP/1.1" | b"HTTP/1.0")
+}
+
+/// Whether a request target may be looked at: a path, an absolute URL or `*` (RFC 9112 §3.2), of which everything else
+/// (`http:x`, `host:80/x`) would be one path to us and another to the next server; no control characters or spaces, UTF-8, and
+/// no fragment, which one parser cuts off and the next takes for a part of the path; nor what a URI may not hold at all (RFC
+/// 3986 §2), so far as the parser behind minds it.
+pub(in crate::edge) fn is_target(target: &[u8]) -> bool {
+    let unclean = |byte| byte <= b' ' || matches!(byte, 0x7f | b'#' | b'<' | b'>');
+    let has_form = target.first() == Some(&b'/') || target == b"*" || without_scheme(target).is_some();
+    if !has_form || target.len() > LONGEST_TARGET || any_byte(target, unclean) {
+        return false;
+    }
+    let (path, query) = target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()));
+    memchr::memchr(b'`', path).is_none() && memchr::memchr(b'"', query).is_none() && str::from_utf8(target).is_ok()
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(bytes: &[u8]) -> bool {
+    /// Which bytes may stand in a token.
+    const TOKEN: [bool; 256] = {
+        let mut token = [false; 256];
+        let mut byte = 0;
+        while byte < 128 {
+            #[expect(clippy::cast_possible_truncation, reason = "below 128")]
+            let char = byte as u8;
+            token[byte] = char.is_ascii_alphanumeric()
+                || matches!(
+                    char,
+                    b'!' | b'#'
+                        | b'$'
+                        | b'%'
+                        | b'&'
+                        | b'\''
+                        | b'*'
+                        | b'+'
+                        | b'-'
+                        | b'.'
+                        | b'^'
+                        | b'_'
+                        | b'`'
+                        | b'|'
+                        | b'~'
+                );
+            byte += 1;
+        }
+        token
+    };
+    bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
+}
+
+#[cfg(test)]
+mod tests {
+    use pingora::protocols::http::ServerSession;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn checked(head: &str) -> Result<(), Fault> {
+        assert_eq!(find_end(head.as_bytes(), 0), Head::Complete(head.len()));
+        check(head.as_bytes())
+    }
+
+    #[test]
+    fn ordinary_heads_pass() {
+        for head in [
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+            "POST /a?b=c%20d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-Empty:\r\n\r\n",
+            "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /ş HTTP/1.1\r\nHost: a\r\nX-Name: İ:ı\r\n\r\n",
+        ] {
+            assert_eq!(checked(head), Ok(()), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_framing_is_refused() {
+        for fields in [
+            "Content-Length: 3\r\nTransfer-Encoding: chunked",
+            "Content-Length: 3\r\nContent-Length: 3",
+            "Transfer-Encoding: chunked\r\ntransfer-encoding: identity",
+            "Transfer-Encoding: xchunked",
+            "Transfer-Encoding: chunked, identity",
+            "Transfer-Encoding: \"chunked\"",
+            "Transfer-Encoding:",
+            "Content-Length: +4",
+            "Content-Length: -1",
+            "Content-Length: 0x4",
+            "Content-Length: 4, 4",
+            "Content-Length: 4 4",
+            "Content-Length:",
+            "Content-Length: 99999999999999999999",
+        ] {
+            assert_eq!(checked(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")), Err(Fault::Framing));
+        }
+    }
+
+    #[test]
+    fn http_1_0_has_no_chunks() {
+        assert_eq!(checked("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Fault::Framing));
+        assert_eq!(checked("POST / HTTP/1.1\r\nTransfer-Encoding:\tChunked \r\n\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn there_is_one_host_and_it_is_the_targets() {
+        assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET http://a:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Ok(()));
+        assert_eq!(checked("GET http://A:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET /go?to=http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn nobody_gets_a_tunnel() {
+        assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(Fault::Method));
+    }
+
+    #[test]
+    fn too_many_fields_are_refused() {
+        let head = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(count));
+        assert_eq!(checked(&head(256)), Ok(()));
+        assert_eq!(checked(&head(257)), Err(Fault::Field));
+    }
+
+    #[test]
+    fn bad_request_lines_are_refused() {
+        for line in [
+            "GET /a b HTTP/1.1",
+            "GET  / HTTP/1.1",
+            " GET / HTTP/1.1",
+            "GET / HTTP/1.1 ",
+            "GET /",
+            "GET /\x01 HTTP/1.1",
+            "GET /a#b HTTP/1.1",
+            "GET /\x7f HTTP/1.1",
+            "GET\t/\tHTTP/1.1",
+            "PRI * HTTP/2.0",
+            "G(T / HTTP/1.1",
+            "GET http:/a HTTP/1.1",
+            "GET http:a/b HTTP/1.1",
+            "GET a:80/b HTTP/1.1",
+            "GET a/b HTTP/1.1",
+            "GET ?b HTTP/1.1",
+            "GET ftp://a/b HTTP/1.1",
+            "GET *a HTTP/1.1",
+        ] {
+            assert_eq!(checked(&format!("{line}\r\nHost: a\r\n\r\n")), Err(Fault::RequestLine), "{line:?}");
+        }
+        let mut latin = b"GET /\xe7 HTTP/1.1\r\n\r\n".to_vec();
+        assert_eq!(check(&latin), Err(Fault::RequestLine));
+        latin.truncate(4);
+        assert_eq!(find_end(&latin, 0), Head::Partial);
+    }
+
+    #[test]
+    fn bad_fields_are_refused() {
+        for field in
+            ["Transfer-Encoding : chunked", " folded: 1", "\tfolded", "nocolon", ": noname", "a b: c", "a: b\x01"]
+        {
+            assert_eq!(checked(&format!("GET / HTTP/1.1\r\n{field}\r\n\r\n")), Err(Fault::Field), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn stray_line_ends_are_refused() {
+        for head in [
+            "GET / HTTP/1.1\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\n\nGET /evil HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\0\r\n\r\n",
+            "\r\n\r\n",
+        ] {
+            assert!(matches!(check(head.as_bytes()), Err(Fault::LineEnd | Fault::RequestLine)), "{head:?}");
+        }
+    }
+
+    /// Whether the parser behind takes a head, of which it gets no byte more.
+    fn parser_takes(head: &[u8]) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (socket, _) = listener.accept().await.unwrap();
+            drop(client);
+            let mut session = ServerSession::new_http1(Box::new(pingora::protocols::l4::stream::Stream::from(socket)));
+            session.set_pipelined_prefix(bytes::BytesMut::from(head));
+            matches!(session.read_request().await, Ok(true))
+        })
+    }
+
+    #[test]
+    fn what_is_as_long_as_it_may_be_passes_the_parser() {
+        let path = |length| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(length - 1));
+        let name = |length| format!("GET / HTTP/1.1\r\nHost: a\r\n{}: b\r\n\r\n", "a".repeat(length));
+        let fields = |count| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(count - 1));
+        for (longest, longer) in [
+            (path(LONGEST_TARGET), path(LONGEST_TARGET + 1)),
+            (name(LONGEST_NAME), name(LONGEST_NAME + 1)),
+            (fields(MOST_FIELDS), fields(MOST_FIELDS + 1)),
+        ] {
+            assert!(checked(&longest).is_ok() && parser_takes(longest.as_bytes()), "{}", longest.len());
+            assert!(checked(&longer).is_err(), "{}", longer.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_here_passes_the_parser(
+            method in "GET|OPTIONS|POST|[!-~]{1,5}",
+            form in "/|http://a|http://|HTTPS://b/|[*]|a:|",
+            target in "[!-~ş\\x7f]{0,12}",
+            host in "a|b|[!-~]{0,6}",
+            name in "[!-~]{1,8}|content-length|transfer-encoding",
+            value in "[ -~ş\t]{0,8}|[0-9]{1,18}|chunked",
+        ) {
+            for target in [format!("{form}{target}"), form] {
+                let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{name}: {value}\r\n\r\n");
+                if check(head.as_bytes()).is_ok() {
+                    prop_assert!(parser_takes(head.as_bytes()), "{head:?}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Head::Complete(length) = find_end(&bytes, 0) {
+                let _ = check(&bytes[..length]);
+            }
+            let _ = check(&bytes);
+        }
+
+        #[test]
+        fn the_end_is_found_however_the_bytes_arrive(
+            name in "[a-z]{1,8}", value in "[ -~]{0,20}", body in "[ -~\r\n]{0,30}", step in 1_usize..9,
+        ) {
+            let head = format!("GET / HTTP/1.1\r\n{name}: {value}\r\n\r\n");
+            let bytes = format!("{head}{body}").into_bytes();
+            let (mut seen, mut found) = (0, Head::Partial);
+            while found == Head::Partial {
+                let end = (seen + step).min(bytes.len());
+                found = find_end(&bytes[..end], seen);
+                seen = end;
+            }
+            prop_assert_eq!(found, Head::Complete(head.len()));
+            prop_assert_eq!(check(head.as_bytes()), Ok(()));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Listening sockets, bound before anything starts: a port in use stops the start with one line, and the address is
+//! known even when the port was left to the kernel.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use tokio::net::TcpSocket;
+
+use super::tls::Tls;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4096;
+
+/// A bound socket, and the TLS that is spoken on it if any.
+pub(crate) struct Listener {
+    pub(in crate::edge) socket: TcpListener,
+    pub(in crate::edge) address: SocketAddr,
+    pub(in crate::edge) tls: Option<Arc<Tls>>,
+}
+
+impl Listener {
+    /// Binds `address` and starts to listen; connections wait in the kernel's queue until the server runs.
+    ///
+    /// # Errors
+    /// `cannot listen on ADDRESS: …`
+    pub(crate) fn bind(address: SocketAddr, tls: Option<Arc<Tls>>) -> Result<Self, String> {
+        TcpListener::bind(address).and_then(|socket| Self::from_socket(socket, tls)).map_err(|error| {
+            let hint = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => " (a port below 1024 needs CAP_NET_BIND_SERVICE)",
+                std::io::ErrorKind::AddrInUse => " (another process has it; `ss -ltnp` shows which)",
+                _ => "",
+            };
+            format!("cannot listen on {address}: {error}{hint}")
+        })
+    }
+
+    /// Takes the socket with this address from those that listen already, or else binds one.
+    ///
+    /// # Errors
+    /// `cannot listen on ADDRESS: …`
+    pub(crate) fn take_or_bind(
+        sockets: &mut Vec<TcpListener>,
+        address: SocketAddr,
+        tls: Option<Arc<Tls>>,
+    ) -> Result<Self, String> {
+        let found = sockets.iter().position(|socket| socket.local_addr().is_ok_and(|bound| bound == address));
+        match found {
+            Some(at) => Self::from_socket(sockets.swap_remove(at), tls)
+                .map_err(|error| format!("cannot listen on {address}, a socket of systemd's: {error}")),
+            None => Self::bind(address, tls),
+        }
+    }
+
+    /// Takes over a socket that listens already.
+    fn from_socket(socket: TcpListener, tls: Option<Arc<Tls>>) -> std::io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address, tls })
+    }
+
+    /// Hands the socket to the runtime, with a queue that holds a burst: the kernel caps it at `net.core.somaxconn`, and
+    /// the standard library asks for 128 only.
+    ///
+    /// # Errors
+    /// The runtime or the kernel refuses it.
+    pub(in crate::edge) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
+        // To listen again on a listening socket changes its queue and nothing else.
+        TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(socket))).listen(BACKLOG)
+    }
+
+    /// The address that it is bound to.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_port_is_bound_and_named() {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        assert_ne!(listener.address().port(), 0);
+    }
+
+    #[test]
+    fn a_port_in_use_is_one_clear_line() {
+        let first = Listener::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let error = Listener::bind(first.address(), None).err().unwrap();
+        assert!(error.starts_with(&format!("cannot listen on {}: ", first.address())), "{error}");
+    }
+}

@@ -1,0 +1,15 @@
+//! From the socket to a request: listeners, TLS, quotas, the raw head.
+
+pub(in crate::edge) mod certificate;
+pub(in crate::edge) mod client_certificate;
+pub(in crate::edge) mod connection;
+pub(in crate::edge) mod head;
+pub(in crate::edge) mod inherited;
+pub(in crate::edge) mod listeners;
+pub(in crate::edge) mod monitoring;
+pub(in crate::edge) mod probe;
+pub(in crate::edge) mod quota;
+pub(in crate::edge) mod redirect;
+pub(in crate::edge) mod service;
+pub(in crate::edge) mod tls;
+pub(in crate::edge) mod waiting;

@@ -1,0 +1,135 @@
+//! What monitoring asks: `/metrics`, `/healthz` and `/readyz`, nothing else. On a listener of its own, which faces the
+//! operator and not the world.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+use tokio::sync::watch;
+
+use super::probe::Probe;
+use crate::edge::proxy::body::respond;
+
+/// What the admin listener tells of.
+pub trait Health: Send + Sync + 'static {
+    /// Every series, in the Prometheus text format 0.0.4.
+    fn metrics(&self) -> String;
+
+    /// Whether requests can be served right now.
+    ///
+    /// # Errors
+    /// A sentence for the operator: what is missing.
+    fn ready(&self) -> Result<(), String>;
+
+    /// The host and the path of a request whose answer shows that requests are answered; none where nothing is asked.
+    fn probe(&self) -> Option<(String, String)> {
+        None
+    }
+
+    /// What a person should see to though requests can be served, one line each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// How far the server is between its start and its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Listeners may not accept yet, and a signal to stop would not be heard.
+    Starting,
+    /// Every listener accepts.
+    Serving,
+    /// Requests in flight are finished, and nothing else is taken.
+    Stopping,
+}
+
+/// The application behind the admin listener. Ready while the server is serving, and requests are answered.
+pub(crate) const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> Admin {
+    Admin { health, phase, probe }
+}
+
+pub(crate) struct Admin {
+    health: Arc<dyn Health>,
+    phase: watch::Receiver<Phase>,
+    probe: Probe,
+}
+
+impl Admin {
+    async fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
+        if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
+            return fault(StatusCode::NOT_FOUND, "not_found", "There are /metrics, /healthz and /readyz here.");
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let mut response = fault(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Use GET.");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match path {
+            "/metrics" => text("text/plain; version=0.0.4; charset=utf-8", self.health.metrics()),
+            "/healthz" => text("text/plain; charset=utf-8", "alive\n".to_owned()),
+            _ => match self.ready().await {
+                Ok(()) => {
+                    let warnings = self.health.warnings().into_iter().map(|line| format!("warning: {line}\n"));
+                    text("text/plain; charset=utf-8", std::iter::once("ready\n".to_owned()).chain(warnings).collect())
+                }
+                Err(why) => fault(StatusCode::SERVICE_UNAVAILABLE, "not_ready", &why),
+            },
+        }
+    }
+
+    async fn ready(&self) -> Result<(), String> {
+        let phase = *self.phase.borrow();
+        match phase {
+            Phase::Starting => Err("The server is starting.".to_owned()),
+            Phase::Serving => {
+                self.health.ready()?;
+                self.probe.ask().await
+            }
+            Phase::Stopping => Err("The server is stopping.".to_owned()),
+        }
+    }
+}
+
+#[async_trait]
+impl HttpServerApp for Admin {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        _shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        match session.read_request().await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(_) => {
+                let _ = session.respond_error(400).await;
+                return None;
+            }
+        }
+        let head = session.req_header();
+        let (method, path) = (head.method.clone(), head.uri.path().to_owned());
+        let response = self.answer(&method, &path).await;
+        respond(&mut session, response, None).await.ok()?;
+        let settings = HttpPersistentSettings::for_session(&session);
+        let reusable = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(reusable, settings))
+    }
+}
+
+fn text(content_type: &'static str, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn fault(status: StatusCode, error: &str, sentence: &str) -> Response<Bytes> {
+    let body = serde_json::json!({ "error": error, "error_description": sentence });
+    let mut response = text("application/json", body.to_string());
+    *response.status_mut() = status;
+    response
+}

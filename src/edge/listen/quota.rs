@@ -1,0 +1,277 @@
+//! How many connections there may be, and how many requests over HTTP/2, in all and from one peer. Memory is bounded by
+//! the connections themselves, each with one head and fixed buffers; over HTTP/2 a connection has a hundred requests at
+//! once, each with its head, so that each takes a place of its own, and their heads have room for so many bytes.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ipnet::IpNet;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The heads of HTTP/2 requests have room for so many of the longest, of one peer and in all. Ordinary ones are a tenth as
+/// long, so that the places run out first.
+const HEADS_PER_PEER: usize = 256;
+const HEADS: usize = 2048;
+
+/// Counts connections, and requests over HTTP/2.
+pub(crate) struct Quota {
+    all: Arc<Semaphore>,
+    capacity: u32,
+    per_peer: usize,
+    /// The longest head, bytes.
+    head: usize,
+    exempt: Vec<IpNet>,
+    taken: Mutex<Taken>,
+}
+
+/// What is taken.
+#[derive(Default)]
+struct Taken {
+    /// By all HTTP/2 requests. They have as many places as connections, but not the same: requests keep nobody from
+    /// connecting.
+    requests: usize,
+    heads: usize,
+    peers: HashMap<IpAddr, Share>,
+}
+
+/// What one peer takes.
+#[derive(Default)]
+struct Share {
+    /// Connections, and requests over HTTP/2.
+    places: usize,
+    /// The bytes of those requests' heads.
+    heads: usize,
+}
+
+impl Quota {
+    /// Room for `capacity` connections in all and `per_peer` from one address (IPv6: one /64). Addresses in `exempt`,
+    /// the trusted proxies, each stand for many clients and count in all only. `head` is the longest head, bytes.
+    pub(crate) fn new(capacity: usize, per_peer: usize, head: usize, exempt: Vec<IpNet>) -> Arc<Self> {
+        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX >> 3).clamp(1, u32::MAX >> 3);
+        let all = Arc::new(Semaphore::new(capacity as usize));
+        Arc::new(Self { all, capacity, per_peer, head, exempt, taken: Mutex::default() })
+    }
+
+    /// Waits for room for one more connection. To be called before accepting: until there is room, new connections
+    /// stay in the kernel's queue and cost us nothing.
+    pub(in crate::edge) async fn room(&self) -> OwnedSemaphorePermit {
+        match Arc::clone(&self.all).acquire_owned().await {
+            Ok(room) => room,
+            // Only a closed semaphore refuses, and nobody closes this one.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Counts a connection from `peer`. None when that address has as many as it may have.
+    pub(in crate::edge) fn admit(self: &Arc<Self>, room: OwnedSemaphorePermit, peer: IpAddr) -> Option<Ticket> {
+        let peer = self.counted(peer);
+        if let Some(peer) = peer {
+            let mut taken = self.taken();
+            if taken.peers.get(&peer).is_some_and(|share| share.places >= self.per_peer) {
+                return None;
+            }
+            taken.peers.entry(peer).or_default().places += 1;
+        }
+        Some(Ticket { quota: Arc::clone(self), peer, _room: room })
+    }
+
+    /// Counts a request over HTTP/2 with a head of so many bytes. None when its peer, or all together, have as many as
+    /// they may have.
+    pub(in crate::edge) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<Place> {
+        let peer = self.counted(peer);
+        let mut taken = self.taken();
+        if taken.requests >= self.capacity as usize || taken.heads + head > HEADS * self.head {
+            return None;
+        }
+        if let Some(peer) = peer {
+            let (places, heads) = taken.peers.get(&peer).map_or((0, 0), |share| (share.places, share.heads));
+            if places >= self.per_peer || heads + head > HEADS_PER_PEER * self.head {
+                return None;
+            }
+            let share = taken.peers.entry(peer).or_default();
+            share.places += 1;
+            share.heads += head;
+        }
+        taken.requests += 1;
+        taken.heads += head;
+        drop(taken);
+        Some(Place { quota: Arc::clone(self), peer, head })
+    }
+
+    /// What a peer is counted under; nothing where it is not counted by itself.
+    fn counted(&self, peer: IpAddr) -> Option<IpAddr> {
+        let peer = peer.to_canonical();
+        (!self.exempt.iter().any(|net| net.contains(&peer))).then(|| counted_as(peer))
+    }
+
+    /// Resolves when every connection is gone. No new ones may be admitted meanwhile.
+    pub(crate) async fn emptied(&self) {
+        // All room taken back means that nobody holds any. The permit goes at once: there is nothing left to guard.
+        let _all = self.all.acquire_many(self.capacity).await;
+    }
+
+    /// Connections right now.
+    pub(crate) fn open(&self) -> usize {
+        (self.capacity as usize).saturating_sub(self.all.available_permits())
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        // No panic can come between what belongs together.
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The address that a peer's connections are counted under: one household or server has a whole IPv6 /64 to itself.
+pub(in crate::edge) fn counted_as(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+/// A connection that is counted; dropping it takes it off the count.
+pub(in crate::edge) struct Ticket {
+    quota: Arc<Quota>,
+    peer: Option<IpAddr>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(peer) = self.peer {
+            self.quota.taken().give_back(peer, 0);
+        }
+    }
+}
+
+/// A request over HTTP/2 that is counted; dropping it takes it off the count.
+pub(in crate::edge) struct Place {
+    quota: Arc<Quota>,
+    peer: Option<IpAddr>,
+    head: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.quota.taken();
+        taken.requests -= 1;
+        taken.heads -= self.head;
+        if let Some(peer) = self.peer {
+            taken.give_back(peer, self.head);
+        }
+    }
+}
+
+impl Taken {
+    fn give_back(&mut self, peer: IpAddr, head: usize) {
+        if let Entry::Occupied(mut entry) = self.peers.entry(peer) {
+            let share = entry.get_mut();
+            share.places -= 1;
+            share.heads -= head;
+            if share.places == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn admit(quota: &Arc<Quota>, peer: &str) -> Option<Ticket> {
+        let room = quota.room().await;
+        quota.admit(room, peer.parse().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_peer_gets_its_share_and_no_more() {
+        let quota = Quota::new(10, 2, 100, Vec::new());
+        let first = admit(&quota, "192.0.2.1").await.unwrap();
+        let _second = admit(&quota, "192.0.2.1").await.unwrap();
+        assert!(admit(&quota, "192.0.2.1").await.is_none());
+        assert!(admit(&quota, "192.0.2.2").await.is_some());
+        drop(first);
+        assert!(admit(&quota, "192.0.2.1").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn ipv6_peers_are_counted_by_their_network() {
+        let quota = Quota::new(10, 1, 100, Vec::new());
+        let _first = admit(&quota, "2001:db8:1:2::1").await.unwrap();
+        assert!(admit(&quota, "2001:db8:1:2:ffff::9").await.is_none());
+        assert!(admit(&quota, "2001:db8:1:3::1").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn an_ipv4_peer_is_the_same_through_a_dual_stack_socket() {
+        let quota = Quota::new(10, 1, 100, Vec::new());
+        let _first = admit(&quota, "192.0.2.1").await.unwrap();
+        assert!(admit(&quota, "::ffff:192.0.2.1").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn trusted_proxies_are_not_counted_as_one_peer() {
+        let quota = Quota::new(10, 1, 100, vec!["10.0.0.0/8".parse().unwrap()]);
+        let _first = admit(&quota, "10.1.1.1").await.unwrap();
+        assert!(admit(&quota, "10.1.1.1").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_left_leaves_no_trace() {
+        let quota = Quota::new(10, 1, 100, Vec::new());
+        drop(admit(&quota, "192.0.2.1").await.unwrap());
+        assert!(quota.taken().peers.is_empty());
+        assert_eq!(quota.open(), 0);
+    }
+
+    #[tokio::test]
+    async fn requests_take_places_beside_connections() {
+        let quota = Quota::new(10, 3, 100, Vec::new());
+        let peer = "192.0.2.1".parse().unwrap();
+        let _connection = admit(&quota, "192.0.2.1").await.unwrap();
+        let first = quota.begin(peer, 10).unwrap();
+        let _second = quota.begin(peer, 10).unwrap();
+        assert!(quota.begin(peer, 10).is_none());
+        assert!(admit(&quota, "192.0.2.1").await.is_none());
+        assert!(quota.begin("192.0.2.2".parse().unwrap(), 10).is_some());
+        drop(first);
+        assert!(quota.begin(peer, 10).is_some());
+    }
+
+    #[test]
+    fn heads_have_room_by_peer_and_in_all() {
+        let quota = Quota::new(1 << 20, 1 << 20, 10, vec!["10.0.0.0/8".parse().unwrap()]);
+        let begin = |peer: &str, head| quota.begin(peer.parse().unwrap(), head);
+        let whole = HEADS_PER_PEER * 10;
+        let all = begin("192.0.2.1", whole).unwrap();
+        assert!(begin("192.0.2.1", 1).is_none() && begin("192.0.2.2", whole + 1).is_none());
+        // A load balancer stands for many, but there is an end.
+        let _others = begin("10.0.0.1", (HEADS - HEADS_PER_PEER) * 10).unwrap();
+        assert!(begin("10.0.0.1", 1).is_none() && begin("192.0.2.2", 1).is_none());
+        drop(all);
+        assert!(begin("192.0.2.1", whole).is_some());
+        let taken = quota.taken();
+        assert_eq!((taken.requests, taken.heads, taken.peers.len()), (1, (HEADS - HEADS_PER_PEER) * 10, 0));
+    }
+
+    #[tokio::test]
+    async fn room_runs_out_and_comes_back() {
+        let quota = Quota::new(1, 1, 100, Vec::new());
+        let only = admit(&quota, "192.0.2.1").await.unwrap();
+        assert_eq!(quota.open(), 1);
+        let waiting = tokio::spawn({
+            let quota = Arc::clone(&quota);
+            async move { quota.emptied().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(only);
+        waiting.await.unwrap();
+    }
+}

@@ -1,0 +1,371 @@
+//! The doorway: accepts connections as long as there is room, and stands between them and an HTTP application. A peer
+//! has a deadline for the TLS handshake, for each whole request head and for the pause between requests; a head has a
+//! size and one reading. What comes after the head (bodies, answers) is bounded by the application and by
+//! [`Connection`]. Memory a connection: one head and fixed buffers.
+
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Buf, BytesMut};
+use http::StatusCode;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
+use pingora::protocols::http::ServerSession;
+use pingora::protocols::l4::{self, socket};
+use pingora::protocols::{ALPN, GetSocketDigest, Shutdown, SocketDigest, Ssl, Stream};
+use pingora::server::{ListenFds, ShutdownWatch};
+use pingora::services::Service;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::connection::{Connection, Replay};
+use super::head::{self, Head};
+use super::listeners::Listener;
+use super::probe::Door;
+use super::quota::{Quota, Ticket};
+use super::tls::Tls;
+use super::waiting::{Deadline, Stopping};
+use crate::edge::ConnectionEvent;
+use crate::edge::proxy::long_lived::Severable;
+use crate::edge::proxy::refusal::raw_refusal;
+use crate::edge::proxy::request_id::RequestIds;
+
+/// First size of the buffer for a head; most fit.
+const HEAD_BUFFER: usize = 4096;
+/// Rest after an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a stop waits for the first request of a connection that was accepted just before.
+const FIRST_REQUEST: Duration = Duration::from_millis(500);
+/// RFC 9113 §3.4.
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a peer may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// For the TLS handshake, and for each whole request head from its first byte (the first: from the connection).
+    pub(crate) header_timeout: Duration,
+    /// The longest request head, bytes.
+    pub(crate) header_bytes: usize,
+    /// Between requests of a connection.
+    pub(crate) idle_timeout: Duration,
+    /// Without taking a single byte of what we write.
+    pub(crate) write_timeout: Duration,
+}
+
+/// Told what becomes of connections.
+pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
+
+/// A service that serves an HTTP application on prebound listeners.
+pub(crate) struct Doorway<A> {
+    name: &'static str,
+    threads: usize,
+    listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
+    doors: Vec<Door>,
+    guard: Arc<Guard<A>>,
+    quota: Arc<Quota>,
+    stop: ShutdownWatch,
+    ready: Option<mpsc::Sender<String>>,
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
+    /// A doorway to `app`. It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends why it
+    /// cannot.
+    #[expect(clippy::too_many_arguments, reason = "called twice, from the composition root, each argument named there")]
+    pub(crate) fn new(
+        name: &'static str,
+        threads: usize,
+        app: A,
+        listeners: Vec<Listener>,
+        limits: Limits,
+        quota: Arc<Quota>,
+        watch: Watch,
+        stop: ShutdownWatch,
+        ready: mpsc::Sender<String>,
+        request_ids: RequestIds,
+    ) -> Self {
+        let app = Severable { app: Arc::new(app), quota: Arc::clone(&quota), watch: Arc::clone(&watch) };
+        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
+        let (mut doors, mut ways) = (Vec::new(), Vec::new());
+        for listener in listeners {
+            let (knock, knocks) = mpsc::channel(1);
+            doors.push(Door { address: listener.address, knock });
+            ways.push((listener, knocks));
+        }
+        Self { name, threads, listeners: ways, doors, guard, quota, stop, ready: Some(ready) }
+    }
+
+    /// A way into each of its loops, for a probe. To be called once.
+    pub(crate) fn doors(&mut self) -> Vec<Door> {
+        std::mem::take(&mut self.doors)
+    }
+}
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
+    async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let mut loops = JoinSet::new();
+        for (listener, knocks) in self.listeners.drain(..) {
+            let socket = match Listener::accepting(listener.socket) {
+                Ok(socket) => socket,
+                Err(error) => {
+                    if let Some(ready) = &self.ready {
+                        let _ = ready.send(format!("cannot accept on {}: {error}", listener.address)).await;
+                    }
+                    return;
+                }
+            };
+            let (guard, quota, stop) = (Arc::clone(&self.guard), Arc::clone(&self.quota), self.stop.clone());
+            loops.spawn(accept(socket, knocks, listener.tls, guard, quota, stop));
+        }
+        self.ready = None;
+        loops.join_all().await;
+        // Requests in flight learn that their connections are not to be kept.
+        self.guard.app.http_cleanup().await;
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.threads)
+    }
+}
+
+/// Accepts until told to stop.
+async fn accept<A: HttpServerApp + Send + Sync + 'static>(
+    socket: TcpListener,
+    mut knocks: mpsc::Receiver<UnixStream>,
+    tls: Option<Arc<Tls>>,
+    guard: Arc<Guard<A>>,
+    quota: Arc<Quota>,
+    stop: ShutdownWatch,
+) {
+    let mut stopping = Stopping::new(stop.clone());
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stopping.told() => return,
+            Some(own) = knocks.recv() => {
+                let (guard, stop) = (Arc::clone(&guard), stop.clone());
+                tokio::spawn(async move { guard.serve_own(own, stop).await });
+                continue;
+            }
+            accepted = async { (quota.room().await, socket.accept().await) } => accepted,
+        };
+        let (room, (stream, peer)) = match accepted {
+            (room, Ok(accepted)) => (room, accepted),
+            (_, Err(error)) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(ticket) = quota.admit(room, peer.ip()) else {
+            (guard.watch)(ConnectionEvent::TooManyFromPeer);
+            continue;
+        };
+        let (guard, tls, stop) = (Arc::clone(&guard), tls.clone(), stop.clone());
+        tokio::spawn(async move {
+            (guard.watch)(ConnectionEvent::Opened);
+            let _closed = Closed(Arc::clone(&guard.watch));
+            guard.serve(stream, peer, ticket, tls, stop).await;
+        });
+    }
+}
+
+/// Tells of a connection's end, after a panic too.
+struct Closed(Watch);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        (self.0)(ConnectionEvent::Closed);
+    }
+}
+
+/// Why no head came.
+#[derive(Debug)]
+enum NoHead {
+    /// The peer left, or the pause between requests got too long, or we stop: nobody waits for an answer.
+    Gone,
+    TooSlow,
+    TooLarge,
+    Malformed(head::Fault),
+}
+
+struct Guard<A> {
+    app: Arc<Severable<A>>,
+    limits: Limits,
+    watch: Watch,
+    /// For requests that are refused here.
+    request_ids: RequestIds,
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
+    async fn serve(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        ticket: Ticket,
+        tls: Option<Arc<Tls>>,
+        stop: ShutdownWatch,
+    ) {
+        let deadline = Instant::now() + self.limits.header_timeout;
+        let _ = socket.set_nodelay(true);
+        let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout);
+        let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
+        let terms = tls.terms();
+        let Ok(Ok(stream)) = timeout_at(deadline, terms.acceptor().tls_handshake(connection)).await else {
+            return (self.watch)(ConnectionEvent::HandshakeFailed);
+        };
+        let digest = stream.get_ssl_digest();
+        let served = async {
+            if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+                self.serve_http2(Box::new(stream), deadline, &stop).await;
+            } else {
+                self.serve_http1(Box::new(stream), deadline, &stop).await;
+            }
+        };
+        // With the connection all that is open on it ends: over HTTP/2 its streams break off.
+        tokio::select! {
+            biased;
+            () = tls.outstayed(terms, digest) => {
+                tracing::info!(address = %peer, "the client's certificate is not good any more; its connection was closed");
+                (self.watch)(ConnectionEvent::CertificateEnded);
+            }
+            () = served => {}
+        }
+    }
+
+    /// Serves a request of our own. Its socket says so, and no client has such a one.
+    async fn serve_own(&self, own: UnixStream, stop: ShutdownWatch) {
+        let Ok(peer) = own.peer_addr() else { return };
+        let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
+        let digest = SocketDigest::from_raw_fd(own.as_raw_fd());
+        let _ = digest.peer_addr.set(Some(socket::SocketAddr::Unix(peer)));
+        let mut stream = l4::stream::Stream::from(own);
+        stream.set_socket_digest(digest);
+        self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
+    }
+
+    /// HTTP/2 has its own limits in the application; only the wait for its first bytes has none.
+    async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
+        let mut preface = BytesMut::zeroed(H2_PREFACE.len());
+        match timeout_at(deadline, stream.read_exact(&mut preface)).await {
+            Ok(Ok(_)) if preface == H2_PREFACE => {}
+            Ok(Ok(_)) => return (self.watch)(ConnectionEvent::HeadMalformed),
+            Ok(Err(_)) => return,
+            Err(_) => return (self.watch)(ConnectionEvent::HeadTooSlow),
+        }
+        self.app.process_new(Box::new(Replay::new(preface, stream)), stop).await;
+    }
+
+    async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
+        let mut kept: Option<HttpPersistentSettings> = None;
+        let (mut deadline, mut stopping) = (Deadline::new(deadline), Stopping::new(stop.clone()));
+        let mut is_first = true;
+        loop {
+            let head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
+                Ok(head) => head,
+                Err(why) => return self.refuse(stream, &why).await,
+            };
+            is_first = false;
+            let mut session = ServerSession::new_http1(stream);
+            // Should the parser want more after all, each of its reads has this deadline.
+            session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
+            if let Some(settings) = kept {
+                settings.apply_to_session(&mut session);
+            }
+            session.set_pipelined_prefix(head);
+            let Some(reused) = self.app.process_new_http(session, stop).await else { return };
+            (stream, kept) = reused.consume();
+        }
+    }
+
+    /// Reads a whole head, and with it perhaps the start of a body.
+    async fn read_head(
+        &self,
+        stream: &mut Stream,
+        is_first: bool,
+        deadline: &mut Deadline,
+        stopping: &mut Stopping,
+    ) -> Result<BytesMut, NoHead> {
+        let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
+        if !is_first {
+            deadline.set(Instant::now() + self.limits.idle_timeout);
+        }
+        let mut read = tokio::select! {
+            biased;
+            read = stream.read_buf(&mut buffer) => read,
+            () = deadline.passed() => return Err(NoHead::Gone),
+            () = async {
+                stopping.told().await;
+                // A new connection's first request may be on its way; a kept one may be closed at any time.
+                if is_first {
+                    sleep(FIRST_REQUEST).await;
+                }
+            } => return Err(NoHead::Gone),
+        };
+        let (mut seen, mut is_late) = (0, is_first);
+        loop {
+            match read {
+                Ok(bytes) if bytes > 0 => {}
+                _ => return Err(NoHead::Gone),
+            }
+            // RFC 9112 §2.2: empty lines before a request are nothing.
+            while buffer.starts_with(b"\r\n") {
+                buffer.advance(2);
+                seen = 0;
+            }
+            match head::find_end(&buffer, seen) {
+                Head::Complete(length) if length <= self.limits.header_bytes => {
+                    let head = buffer.get(..length).unwrap_or_default();
+                    return match head::check(head) {
+                        Ok(()) => Ok(buffer),
+                        Err(fault) => Err(NoHead::Malformed(fault)),
+                    };
+                }
+                Head::Partial if buffer.len() <= self.limits.header_bytes => {}
+                Head::Complete(_) | Head::Partial => return Err(NoHead::TooLarge),
+            }
+            seen = buffer.len();
+            buffer.reserve(HEAD_BUFFER);
+            if !is_late {
+                // The first request's deadline stands since the connection.
+                is_late = true;
+                deadline.set(Instant::now() + self.limits.header_timeout);
+            }
+            read = tokio::select! {
+                biased;
+                read = stream.read_buf(&mut buffer) => read,
+                () = deadline.passed() => return Err(NoHead::TooSlow),
+            };
+        }
+    }
+
+    async fn refuse(&self, mut stream: Stream, why: &NoHead) {
+        let (event, status) = match why {
+            NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
+            NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
+            NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            NoHead::Malformed(head::Fault::Method) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
+            NoHead::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
+        };
+        (self.watch)(event);
+        // The line that every other answer gets from the front; here there is no request to ask it about.
+        let address = stream.get_socket_digest().and_then(|socket| socket.peer_addr().map(ToString::to_string));
+        let request_id = self.request_ids.next();
+        let status_code = status.as_u16();
+        tracing::info!(target: "sealgate::access", request_id, address, status = status_code, by = "edge", reason = ?why);
+        if stream.write_all(raw_refusal(status, &request_id).as_bytes()).await.is_ok() {
+            let _ = stream.flush().await;
+        }
+        Shutdown::shutdown(&mut *stream).await;
+    }
+}

@@ -1,0 +1,101 @@
+//! What a connection waits for between its requests, set up once a connection: to register a timer and a waiter anew for
+//! each request costs more than the decision about it.
+
+use std::pin::Pin;
+
+use pingora::server::ShutdownWatch;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A deadline that is moved often and seldom passes. Its timer is not moved along: it fires at an old deadline, sees that
+/// there is a later one, and goes on to that.
+pub(in crate::edge) struct Deadline {
+    at: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Deadline {
+    pub(in crate::edge) fn new(at: Instant) -> Self {
+        Self { at, timer: Box::pin(sleep_until(at)) }
+    }
+
+    /// Moves it, to an earlier time too.
+    pub(in crate::edge) fn set(&mut self, at: Instant) {
+        self.at = at;
+        if at < self.timer.deadline() {
+            self.timer.as_mut().reset(at);
+        }
+    }
+
+    /// Resolves once it has passed.
+    pub(in crate::edge) async fn passed(&mut self) {
+        loop {
+            self.timer.as_mut().await;
+            if Instant::now() >= self.at {
+                return;
+            }
+            self.timer.as_mut().reset(self.at);
+        }
+    }
+}
+
+/// The stop of the server, as one connection waits for it.
+pub(in crate::edge) enum Stopping {
+    Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Told,
+}
+
+impl Stopping {
+    pub(in crate::edge) fn new(stop: ShutdownWatch) -> Self {
+        Self::Awaited(Box::pin(stopped(stop)))
+    }
+
+    /// Resolves when the stop was asked for, each time that it is asked.
+    pub(in crate::edge) async fn told(&mut self) {
+        if let Self::Awaited(stop) = self {
+            stop.as_mut().await;
+            *self = Self::Told;
+        }
+    }
+}
+
+/// Resolves when the stop was asked for.
+async fn stopped(mut stop: ShutdownWatch) {
+    // An error means that the one who could ask is gone, and with it the process's reason to go on.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::watch;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_was_moved_passes_when_it_was_moved_to() {
+        let start = Instant::now();
+        let mut deadline = Deadline::new(start + SECOND);
+        deadline.set(start + 5 * SECOND);
+        deadline.passed().await;
+        assert_eq!(start.elapsed().as_secs(), 5);
+        deadline.set(start + 60 * SECOND);
+        assert!(timeout(SECOND, deadline.passed()).await.is_err());
+        deadline.set(start + 8 * SECOND);
+        deadline.passed().await;
+        assert_eq!(start.elapsed().as_secs(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_stop_is_told_as_often_as_it_is_asked_for() {
+        let (stop, stopping) = watch::channel(false);
+        let mut stopping = Stopping::new(stopping);
+        assert!(timeout(Duration::from_millis(20), stopping.told()).await.is_err());
+        stop.send_replace(true);
+        stopping.told().await;
+        stopping.told().await;
+    }
+}

@@ -1,0 +1,175 @@
+//! Between Pingora's session and the `http` crate's request and response.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::ServerSession;
+use pingora::{Error, ErrorType, Result};
+use tokio::time::timeout;
+
+use super::fields::refused;
+use super::request_id::REQUEST_ID;
+
+/// A body that nobody wants is read nevertheless when it is this short and comes this fast, to keep the connection.
+const DISCARD_BYTES: u64 = 64 * 1024;
+const DISCARD_WAIT: Duration = Duration::from_millis(250);
+
+/// How much of it, and for how long, is read after an answer over HTTP/2 that did not wait for it.
+const LINGER_BYTES: usize = 1024 * 1024;
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Pieces without a byte that are read in wait for a body's end.
+const MOST_EMPTY_PIECES: usize = 8;
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub(in crate::edge) enum BodyFault {
+    /// Longer than allowed.
+    TooLarge,
+    /// Not there in time.
+    TooSlow,
+    /// The client broke off, or its framing is wrong.
+    Broken(Box<Error>),
+}
+
+/// Reads the whole request body: at most `limit` bytes, within `within` altogether. A client that asks to be told to go
+/// on (RFC 9110 §10.1.1) is told so, unless it has announced too much already.
+///
+/// # Errors
+/// See [`BodyFault`]. The connection is not reusable afterwards.
+pub(in crate::edge) async fn read_body(
+    session: &mut ServerSession,
+    limit: usize,
+    within: Duration,
+) -> Result<Bytes, BodyFault> {
+    if announced_length(session).is_some_and(|length| length > limit as u64) {
+        return Err(BodyFault::TooLarge);
+    }
+    if expects_continue(session) {
+        session.write_continue_response().await.map_err(|error| BodyFault::Broken(error.into_down()))?;
+    }
+    match timeout(within, read_pieces(session, limit)).await {
+        Ok(body) => body,
+        Err(_) => Err(BodyFault::TooSlow),
+    }
+}
+
+async fn read_pieces(session: &mut ServerSession, limit: usize) -> Result<Bytes, BodyFault> {
+    let mut next = async || match session.read_request_body().await {
+        Ok(piece) => Ok(piece),
+        Err(error) if *error.etype() == ErrorType::ReadTimedout => Err(BodyFault::TooSlow),
+        Err(error) => Err(BodyFault::Broken(error.into_down())),
+    };
+    // Most bodies come in one piece, which need not be copied.
+    let Some(first) = next().await? else { return Ok(Bytes::new()) };
+    if first.len() > limit {
+        return Err(BodyFault::TooLarge);
+    }
+    let Some(mut piece) = next().await? else { return Ok(first) };
+    let mut body = BytesMut::from(&first[..]);
+    loop {
+        if body.len() + piece.len() > limit {
+            return Err(BodyFault::TooLarge);
+        }
+        body.extend_from_slice(&piece);
+        match next().await? {
+            Some(more) => piece = more,
+            None => return Ok(body.freeze()),
+        }
+    }
+}
+
+/// Reads and drops a short body that is on its way: HTTP/1.1 can keep a connection only past the body's end, and clients
+/// of HTTP/2 are known to drop an answer that comes with a reset of what they still wanted to send (curl 7.88).
+pub(in crate::edge) async fn discard_short_body(session: &mut ServerSession) {
+    let short = announced_length(session).is_some_and(|length| length <= DISCARD_BYTES);
+    if short && !session.is_body_done() && !expects_continue(session) {
+        let _ = timeout(DISCARD_WAIT, session.drain_request_body()).await;
+    }
+}
+
+/// Over HTTP/2: ends an answer that was given whole, and reads a little of what the client still sends. Without that the
+/// stream is reset, and clients are known to drop the answer for it (curl 7.88). Most stop sending once they have it.
+pub(in crate::edge) async fn linger(session: &mut ServerSession) {
+    if !session.is_http2() || session.is_body_done() || session.finish_body().await.is_err() {
+        return;
+    }
+    let rest = async {
+        let mut read = 0;
+        while read < LINGER_BYTES
+            && let Ok(Some(piece)) = session.read_request_body().await
+        {
+            read += piece.len();
+        }
+    };
+    let _ = timeout(LINGER, rest).await;
+}
+
+/// Sees to it that a request has no body whose method gives a body no meaning (RFC 9110 §9.3.1): applications leave it
+/// unread, and read it as the next request. A body that turns out empty is none: over HTTP/2, and in chunks, that is known
+/// only once its end was read.
+///
+/// # Errors
+/// There is one, or it does not come to its end.
+pub(in crate::edge) async fn refuse_body(session: &mut ServerSession, within: Duration) -> Result<()> {
+    const UNWANTED: &str = "A request with this method may not have a body.";
+    if session.is_body_empty() {
+        return Ok(());
+    }
+    if announced_length(session).is_some() || expects_continue(session) {
+        return Err(refused(400, UNWANTED));
+    }
+    let end = async {
+        for _ in 0..MOST_EMPTY_PIECES {
+            match session.read_request_body().await.map_err(Error::into_down)? {
+                None => return Ok(()),
+                Some(piece) if piece.is_empty() => {}
+                Some(_) => break,
+            }
+        }
+        Err(refused(400, UNWANTED))
+    };
+    timeout(within, end).await.unwrap_or_else(|_| Err(refused(408, "The request's body did not come.")))
+}
+
+fn announced_length(session: &ServerSession) -> Option<u64> {
+    session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn expects_continue(session: &ServerSession) -> bool {
+    !session.is_http2()
+        && session.req_header().version == Version::HTTP_11
+        && session.get_header_bytes(EXPECT).eq_ignore_ascii_case(b"100-continue")
+}
+
+/// Writes a whole response. Its length is always said, which is what keeps the connection; framing fields that the
+/// response may have are replaced.
+///
+/// # Errors
+/// The client is gone.
+pub(in crate::edge) async fn respond(
+    session: &mut ServerSession,
+    response: Response<Bytes>,
+    request_id: Option<&HeaderValue>,
+) -> Result<()> {
+    let (parts, body) = response.into_parts();
+    let mut head = ResponseHeader::build_no_case(parts.status, Some(parts.headers.len() + 2))?;
+    for (name, value) in &parts.headers {
+        if ![CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH].contains(name) {
+            head.append_header(name, value)?;
+        }
+    }
+    let has_body = !matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if has_body {
+        head.insert_header(CONTENT_LENGTH, body.len())?;
+    }
+    if let Some(id) = request_id {
+        head.insert_header(REQUEST_ID, id)?;
+    }
+    session.write_response_header(Box::new(head)).await.map_err(Error::into_down)?;
+    let sent = if has_body && session.req_header().method != Method::HEAD { body } else { Bytes::new() };
+    session.write_response_body(sent, true).await.map_err(Error::into_down)
+}

@@ -1,0 +1,174 @@
+//! Answers that are for one person, and caches between us and them that serve many: nginx's `proxy_cache`, a content
+//! delivery network, a company's proxy. Such a cache knows nothing of our sessions, and would give one person's page to the
+//! next who asks for its address. Pure.
+
+use chrono::DateTime;
+use http::header::{CACHE_CONTROL, DATE, EXPIRES, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Says to shared caches alone how long an answer is good, or that it may be kept at all. Any field that ends in
+/// `-Cache-Control` is another (RFC 9213 §2.2: `CDN-Cache-Control` and those of single providers).
+const FOR_SHARED: [&str; 3] = ["surrogate-control", "x-accel-expires", "edge-control"];
+const TARGETED: &str = "-cache-control";
+
+/// Directives that shared caches alone heed (RFC 9111 §5.2.2), and those in whose place another comes.
+const DROPPED: [&str; 4] = ["public", "private", "s-maxage", "proxy-revalidate"];
+
+/// What an answer depends on that no address shows.
+const DEPENDS: [&str; 2] = ["Cookie", "Authorization"];
+
+/// Has browsers alone keep an answer, for as long as the application says. A 304 says the same: what it says takes the
+/// place of what a cache has (RFC 9111 §3.2).
+pub(in crate::edge) fn keep_private(fields: &mut HeaderMap) {
+    let shared = |name: &&HeaderName| FOR_SHARED.contains(&name.as_str()) || name.as_str().ends_with(TARGETED);
+    // Most answers have none of these.
+    let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();
+    for name in &going {
+        fields.remove(name);
+    }
+    let expires = expires(fields);
+    fields.remove(EXPIRES);
+    let mut kept = b"private".to_vec();
+    let mut has_age = false;
+    for line in fields.get_all(CACHE_CONTROL) {
+        for directive in directives(line.as_bytes()) {
+            let name = directive.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+            has_age |= [&b"max-age"[..], b"no-store"].iter().any(|known| name.eq_ignore_ascii_case(known));
+            if !name.is_empty() && !DROPPED.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
+                kept.extend_from_slice(b", ");
+                kept.extend_from_slice(directive);
+            }
+        }
+    }
+    if let Some(seconds) = expires.filter(|_| !has_age) {
+        kept.extend_from_slice(format!(", max-age={seconds}").as_bytes());
+    }
+    // What came as a field's value is one in pieces too.
+    fields.insert(CACHE_CONTROL, HeaderValue::from_bytes(&kept).unwrap_or(HeaderValue::from_static("private")));
+    let vary = vary(fields);
+    fields.insert(VARY, HeaderValue::from_bytes(&vary).unwrap_or(HeaderValue::from_static("*")));
+}
+
+/// How long `Expires` lets an answer be fresh, seconds: old caches know nothing of `private` and heed it, so that
+/// `max-age` takes its place. What is no date lies in the past (RFC 9111 §5.3).
+fn expires(fields: &HeaderMap) -> Option<i64> {
+    let date = |value: Option<&HeaderValue>| {
+        DateTime::parse_from_rfc2822(str::from_utf8(value?.as_bytes()).ok()?).ok().map(|date| date.timestamp())
+    };
+    let expires = fields.get(EXPIRES)?;
+    // Without a date to begin from it is fresh for nobody.
+    let seconds =
+        date(Some(expires)).zip(date(fields.get(DATE))).map_or(0, |(expires, now)| expires.saturating_sub(now));
+    Some(seconds.max(0))
+}
+
+/// All of `Vary` in one line, since nginx reads one only, with what ours depends on.
+fn vary(fields: &HeaderMap) -> Vec<u8> {
+    let mut known: Vec<&[u8]> = Vec::new();
+    for line in fields.get_all(VARY) {
+        known.extend(line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|one| !one.is_empty()));
+    }
+    for name in DEPENDS {
+        if !known.iter().any(|one| *one == b"*" || one.eq_ignore_ascii_case(name.as_bytes())) {
+            known.push(name.as_bytes());
+        }
+    }
+    known.join(&b", "[..])
+}
+
+/// The directives of a line; a comma within quotes divides none.
+fn directives(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    let divides = move |byte: &u8| {
+        let plain = !std::mem::take(&mut escaped);
+        match byte {
+            b'"' if plain => quoted = !quoted,
+            b'\\' if plain && quoted => escaped = true,
+            b',' => return !quoted,
+            _ => {}
+        }
+        false
+    };
+    line.split(divides).map(<[u8]>::trim_ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(given: &[(&'static str, &str)]) -> HeaderMap {
+        let mut fields = HeaderMap::new();
+        for (name, value) in given {
+            fields.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        keep_private(&mut fields);
+        fields
+    }
+
+    #[test]
+    fn cache_control_becomes_private_and_keeps_what_browsers_need() {
+        for (given, left) in [
+            (&[][..], "private"),
+            (&["public, max-age=600"], "private, max-age=600"),
+            (&["PUBLIC", "s-maxage=9, Max-Age=3"], "private, Max-Age=3"),
+            (&["no-store"], "private, no-store"),
+            (&["private=\"set-cookie, public\", immutable"], "private, immutable"),
+            (&["no-cache=\"a, public\", public"], "private, no-cache=\"a, public\""),
+            (&["s-maxage = 5", "proxy-revalidate, must-revalidate,,"], "private, must-revalidate"),
+            (&["public\u{15f}, max-age=1"], "private, public\u{15f}, max-age=1"),
+            (&["\"public"], "private, \"public"),
+        ] {
+            let lines: Vec<_> = given.iter().map(|line| ("cache-control", *line)).collect();
+            let fields = kept(&lines);
+            let all: Vec<_> = fields.get_all(CACHE_CONTROL).iter().map(HeaderValue::as_bytes).collect();
+            assert_eq!(all, [left.as_bytes()], "{given:?}");
+        }
+    }
+
+    #[test]
+    fn vary_is_merged_into_one_line() {
+        for (given, left) in [
+            (&[][..], "Cookie, Authorization"),
+            (&["Accept-Encoding"], "Accept-Encoding, Cookie, Authorization"),
+            (&["Origin, cookie", "Accept"], "Origin, cookie, Accept, Authorization"),
+            (&["*"], "*"),
+        ] {
+            let lines: Vec<_> = given.iter().map(|line| ("vary", *line)).collect();
+            let fields = kept(&lines);
+            let all: Vec<_> = fields.get_all(VARY).iter().collect();
+            assert_eq!(all, [left], "{given:?}");
+        }
+    }
+
+    #[test]
+    fn what_speaks_to_shared_caches_alone_goes() {
+        let fields = kept(&[
+            ("surrogate-control", "max-age=1"),
+            ("cdn-cache-control", "max-age=1"),
+            ("cloudflare-cdn-cache-control", "max-age=1"),
+            ("x-accel-expires", "60"),
+            ("edge-control", "!no-store"),
+            ("x-accel-redirect", "/kept"),
+        ]);
+        let mut names: Vec<_> = fields.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["cache-control", "vary", "x-accel-redirect"]);
+    }
+
+    #[test]
+    fn expires_becomes_an_age_where_there_is_none() {
+        let (date, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:59:37 GMT");
+        for (given, left) in [
+            (&[("date", date), ("expires", later)][..], "private, max-age=600"),
+            (&[("date", later), ("expires", date)], "private, max-age=0"),
+            (&[("date", date), ("expires", "0")], "private, max-age=0"),
+            (&[("expires", later)], "private, max-age=0"),
+            (&[("date", date), ("expires", later), ("cache-control", "public, max-age=5")], "private, max-age=5"),
+            (&[("date", date), ("expires", later), ("cache-control", "no-store")], "private, no-store"),
+        ] {
+            let fields = kept(given);
+            assert_eq!(fields[CACHE_CONTROL], left, "{given:?}");
+            assert!(!fields.contains_key(EXPIRES));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What is known of a request on its way, from its head to the line in the log.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, StatusCode, request};
+use pingora::http::ResponseHeader;
+use pingora::proxy::Session;
+use tokio::time::timeout;
+
+use super::long_lived::{Admitted, LONG_BODY, Lasting, PATIENCE, Switch, Ticket};
+use super::shown_path::shown_path;
+use super::snapshot::{Stage, Stages};
+use crate::edge::upstream::{Handle, Server, Turn};
+use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing};
+
+/// See the module's page.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing of the exchange, and they do not exclude one another"
+)]
+pub(crate) struct Exchange {
+    /// From the decision to the log line, whatever is set meanwhile.
+    pub(in crate::edge) stage: Arc<Stage>,
+    pub(in crate::edge) started: Instant,
+    pub(in crate::edge) origin: Origin,
+    /// Whether it is a probe of ours: nobody is told of it.
+    pub(in crate::edge) is_own: bool,
+    pub(in crate::edge) answered_by: AnsweredBy,
+    pub(in crate::edge) forward: Option<Forward>,
+    /// The upstream that the request goes to, or could not be sent to.
+    pub(in crate::edge) server: Option<Arc<Server>>,
+    /// Its turn at the application.
+    pub(in crate::edge) turn: Option<Turn>,
+    /// By which front, at which epoch of it and when the request was judged last.
+    judged: Judged,
+    /// Whether the request has a body, and whether the last of it has gone on to the upstream.
+    pub(in crate::edge) has_body: bool,
+    pub(in crate::edge) body_sent: bool,
+    /// The connection to the upstream, where a body goes on one that may be kept.
+    pub(in crate::edge) connection: Option<Handle>,
+    /// Whether the upstream has answered before all of the body was sent.
+    pub(in crate::edge) answered_early: bool,
+    pub(in crate::edge) uploaded: u64,
+    pub(in crate::edge) downloaded: u64,
+    /// What cuts it off.
+    pub(in crate::edge) switch: Option<Arc<Switch>>,
+    lasting: Option<Box<Last>>,
+}
+
+/// When something was still so.
+struct Judged {
+    /// None: the exchange's own stage.
+    stage: Option<Arc<Stage>>,
+    epoch: u64,
+    at: Instant,
+}
+
+/// An exchange that lasts: what is told of it should it be cut off.
+struct Last {
+    admitted: Arc<Admitted>,
+    status: Option<StatusCode>,
+    _ticket: Ticket,
+}
+
+impl Exchange {
+    /// One that begins now.
+    pub(in crate::edge) fn new(stage: Arc<Stage>) -> Self {
+        let started = Instant::now();
+        // Before the front decides: what changes meanwhile moves the epoch past this.
+        let judged = Judged { stage: None, epoch: stage.front.epoch(), at: started };
+        Self {
+            stage,
+            started,
+            judged,
+            origin: Origin::unknown(),
+            is_own: false,
+            answered_by: AnsweredBy::Edge,
+            forward: None,
+            server: None,
+            turn: None,
+            has_body: false,
+            body_sent: false,
+            connection: None,
+            answered_early: false,
+            uploaded: 0,
+            downloaded: 0,
+            switch: None,
+            lasting: None,
+        }
+    }
+
+    /// The name of the application that the request was let through to.
+    pub(in crate::edge) fn app(&self) -> Option<&str> {
+        let forward = self.forward.as_ref()?;
+        self.stage.upstreams.get(forward.app).map(|upstreams| upstreams.app())
+    }
+
+    /// Whether the connection to the upstream may carry another request after this one's body.
+    pub(in crate::edge) fn keeps_connection(&self) -> bool {
+        let upstreams = self.forward.as_ref().and_then(|forward| self.stage.upstreams.get(forward.app));
+        upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
+    }
+
+    /// The upstream's answer is here whole. If it came before the body had gone, nobody knows how much of that was read,
+    /// and the connection ends; not before, since an application may well answer while it reads.
+    pub(in crate::edge) fn end_of_answer(&mut self) {
+        if self.answered_early
+            && let Some(connection) = self.connection.take()
+        {
+            connection.end();
+        }
+    }
+
+    /// The request as the front decided on it, for asking again.
+    pub(in crate::edge) fn head_again(&self, session: &Session) -> request::Parts {
+        let mut head = session.req_header().as_owned_parts();
+        head.extensions.insert(self.origin.clone());
+        head.extensions.insert(Again);
+        head
+    }
+
+    /// Whether the request would be let through now, by the front that is set now. It is asked when something has changed
+    /// since it was asked last, or when that is `long` ago: some things end by the clock alone.
+    pub(in crate::edge) async fn stands(&mut self, session: &Session, stages: &Stages, long: Duration) -> Standing {
+        let stage = stages.current();
+        // Before it is asked: what changes meanwhile moves the epoch past this.
+        let epoch = stage.front.epoch();
+        let same = Arc::ptr_eq(self.judged.stage.as_ref().unwrap_or(&self.stage), &stage);
+        if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
+            return Standing::Holds;
+        }
+        let head = self.head_again(session);
+        let asked = stage.front.stands(&head, self.app().unwrap_or_default());
+        let standing = timeout(PATIENCE, asked).await.unwrap_or(Standing::Unknown);
+        if standing == Standing::Holds {
+            self.judged = Judged { stage: Some(stage), epoch, at: Instant::now() };
+        }
+        standing
+    }
+
+    /// Whether it is taken down among those that last.
+    pub(in crate::edge) const fn is_lasting(&self) -> bool {
+        self.lasting.is_some()
+    }
+
+    /// Takes it down among those that last: with the head of its answer, where there is one, in place of what was known before.
+    pub(in crate::edge) fn begin_to_last(
+        &mut self,
+        lasting: &Arc<Lasting>,
+        session: &Session,
+        answer: Option<&ResponseHeader>,
+    ) {
+        if self.is_lasting() && answer.is_none() {
+            return;
+        }
+        let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
+        let endless = answer.is_some_and(is_endless);
+        let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
+        let admitted = Arc::new(Admitted { head: self.head_again(session), app, upstream });
+        let ticket = lasting.begin(Arc::clone(&admitted), switch);
+        // A body that is only on its way does not last yet.
+        if answer.is_some() {
+            self.turn_lasts();
+        }
+        let status = answer.map(|answer| answer.status);
+        self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
+    }
+
+    /// What lasts leaves its client's share of the application.
+    pub(in crate::edge) fn turn_lasts(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.lasts();
+        }
+    }
+
+    /// All of the body has gone on. What is to come of the answer is judged when it comes.
+    pub(in crate::edge) fn body_is_sent(&mut self) {
+        self.body_sent = true;
+        if self.lasting.as_ref().is_some_and(|last| last.status.is_none()) {
+            self.lasting = None;
+        }
+    }
+
+    /// Tells the front that it is over: once, not again when it is dropped.
+    pub(in crate::edge) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
+        self.lasting = None;
+        self.tell(head, status, self.answered_by, lengths);
+    }
+
+    fn tell(&self, head: &request::Parts, status: Option<StatusCode>, answered_by: AnsweredBy, lengths: Lengths) {
+        if self.is_own {
+            return;
+        }
+        let refused = status == Some(StatusCode::BAD_REQUEST) && answered_by != AnsweredBy::Upstream;
+        self.stage.front.finished(&Finished {
+            origin: &self.origin,
+            method: &head.method,
+            host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
+            path: &shown_path(head.uri.path(), refused),
+            version: head.version,
+            status,
+            answered_by,
+            app: self.forward.as_ref().map(|forward| forward.app),
+            duration: self.started.elapsed(),
+            request_bytes: lengths.request,
+            response_bytes: lengths.response,
+        });
+    }
+}
+
+/// How long the bodies were, bytes.
+#[derive(Clone, Copy)]
+pub(in crate::edge) struct Lengths {
+    pub(in crate::edge) request: u64,
+    pub(in crate::edge) response: u64,
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Only one that was cut off has not been told of before, or one that went with its connection or the server.
+        let Some(last) = self.lasting.take() else { return };
+        if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
+            tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
+            self.stage.front.connection(ConnectionEvent::AccessEnded);
+        }
+        let lengths = Lengths { request: self.uploaded, response: self.downloaded };
+        self.tell(&last.admitted.head, last.status, AnsweredBy::Upstream, lengths);
+    }
+}
+
+/// Whether an answer with this head has no end of its own.
+fn is_endless(answer: &ResponseHeader) -> bool {
+    let events = |kind: &HeaderValue| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream");
+    answer.status == StatusCode::SWITCHING_PROTOCOLS || answer.headers.get(CONTENT_TYPE).is_some_and(events)
+}
+
+/// How long an answer's body is going to be; none where its head does not say.
+pub(in crate::edge) fn answer_length(session: &Session, response: &ResponseHeader) -> Option<u64> {
+    let bodiless = matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if bodiless || session.req_header().method == Method::HEAD {
+        return Some(0);
+    }
+    response.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Whether an answer with this head may last.
+pub(in crate::edge) fn may_last(session: &Session, response: &ResponseHeader) -> bool {
+    response.status == StatusCode::SWITCHING_PROTOCOLS
+        || answer_length(session, response).is_none_or(|length| length > LONG_BODY)
+}

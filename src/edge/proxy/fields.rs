@@ -1,0 +1,122 @@
+//! A client's head, which must have one form whatever its HTTP version.
+
+use http::header::{COOKIE, HOST};
+use http::uri::Authority;
+use http::{HeaderValue, Method};
+use pingora::http::RequestHeader;
+use pingora::{Error, ErrorType, Result};
+
+/// A refusal that is the client's doing. `why` is a sentence, which the client is told.
+#[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
+pub(in crate::edge) fn refused(status: u16, why: &'static str) -> Box<Error> {
+    Error::explain(ErrorType::HTTPStatus(status), why).into_down()
+}
+
+/// A head's length as HTTP/2 counts it (RFC 9113 §6.5.2).
+pub(in crate::edge) fn head_length(request: &RequestHeader) -> usize {
+    let fields = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
+    fields.sum::<usize>() + request.raw_path().len()
+}
+
+/// No tunnel, no TRACE (it shows what proxies have added, cookies and all; RFC 9110 §9.3.8), and no head that is longer than
+/// `limit`, counted as HTTP/2 does.
+pub(in crate::edge) fn check_head(request: &RequestHeader, limit: Option<usize>) -> Result<()> {
+    if matches!(request.method, Method::CONNECT | Method::TRACE) {
+        return Err(refused(405, "This method is not served here."));
+    }
+    let Some(limit) = limit else { return Ok(()) };
+    if head_length(request) > limit { Err(refused(431, "The request's head is too long.")) } else { Ok(()) }
+}
+
+/// Exactly one `Host`, and a valid one; HTTP/2's `:authority` becomes one.
+pub(in crate::edge) fn settle_host(request: &mut RequestHeader) -> Result<()> {
+    if !request.headers.contains_key(HOST)
+        && let Some(authority) = request.uri.authority()
+    {
+        let authority =
+            HeaderValue::from_str(authority.as_str()).map_err(|_| refused(400, "The request names no valid host."))?;
+        request.insert_header(HOST, authority)?;
+    }
+    let mut hosts = request.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) if is_host(host.as_bytes()) => Ok(()),
+        _ => Err(refused(400, "The request does not name exactly one valid host.")),
+    }
+}
+
+fn is_host(host: &[u8]) -> bool {
+    let Some(authority) = Authority::try_from(host).ok().filter(|_| !host.contains(&b'@')) else { return false };
+    let port = authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
+    !authority.host().is_empty() && port.is_none_or(is_port)
+}
+
+/// A port as one server reads it like another: 1 to 65535, and no zeros before it.
+fn is_port(text: &str) -> bool {
+    !text.starts_with(['0', '+']) && text.parse::<u16>().is_ok()
+}
+
+/// RFC 9113 §8.2.3: HTTP/2 may cut the cookies into several fields; everything behind us expects one.
+pub(in crate::edge) fn join_cookies(request: &mut RequestHeader) -> Result<()> {
+    let mut cookies = request.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else { return Ok(()) };
+    let joined = cookies.fold([first, second].join(&b"; "[..]), |joined, cookie| [&joined, cookie].join(&b"; "[..]));
+    let joined = HeaderValue::from_bytes(&joined).map_err(|_| refused(400, "The Cookie field is not valid."))?;
+    request.insert_header(COOKIE, joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(fields: &[(&'static str, &'static str)]) -> RequestHeader {
+        let mut request = RequestHeader::build("GET", b"/", None).unwrap();
+        for (name, value) in fields {
+            request.append_header(*name, *value).unwrap();
+        }
+        request
+    }
+
+    #[test]
+    fn one_valid_host_passes() {
+        for host in ["app.example", "app.example:8080", "127.0.0.1:1", "[::1]:8080", "[::1]", "a:65535"] {
+            settle_host(&mut request(&[("host", host)])).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_host_two_hosts_and_bad_hosts_are_refused() {
+        let cases: [&[_]; 12] = [
+            &[],
+            &[("host", "a"), ("host", "a")],
+            &[("host", "")],
+            &[("host", "user@a")],
+            &[("host", "a/b")],
+            &[("host", "a b")],
+            &[("host", "a:99999")],
+            &[("host", "a:0")],
+            &[("host", "a:080")],
+            &[("host", "a:")],
+            &[("host", "[::1]:65536")],
+            &[("host", "a:+80")],
+        ];
+        for fields in cases {
+            assert!(settle_host(&mut request(fields)).is_err(), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn an_authority_becomes_the_host() {
+        let mut request = request(&[]);
+        request.set_uri("https://app.example:8443/x".parse().unwrap());
+        settle_host(&mut request).unwrap();
+        assert_eq!(request.headers[HOST], "app.example:8443");
+    }
+
+    #[test]
+    fn cookie_fields_become_one_in_their_order() {
+        let mut request = request(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3; d=4")]);
+        join_cookies(&mut request).unwrap();
+        let cookies: Vec<_> = request.headers.get_all(COOKIE).iter().collect();
+        assert_eq!(cookies, ["a=1; b=2; c=3; d=4"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Names for requests, in logs and towards both sides.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(in crate::edge) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// Names for requests: 16 bytes in hex, unique, of no pattern that tells how much traffic there is. Not secret.
+pub(crate) struct RequestIds {
+    process: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// `seed` is chosen anew by each process.
+    pub(crate) const fn new(seed: [u64; 2]) -> Self {
+        Self { process: seed[0], next: AtomicU64::new(seed[1]) }
+    }
+
+    /// A name that no other request has.
+    pub(in crate::edge) fn next(&self) -> String {
+        let mut name = String::with_capacity(32);
+        self.write(&mut name);
+        name
+    }
+
+    fn write(&self, name: &mut String) {
+        push_hex(name, self.process);
+        push_hex(name, self.number());
+    }
+
+    /// A number that none before was.
+    fn number(&self) -> u64 {
+        // SplitMix64's finaliser: one to one, so counting up never repeats.
+        let mut mixed = self.next.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Tells an upstream the request's name, and a trace to report it under. The client's is passed on as it came; what is
+    /// no trace, or is several, is replaced by a new one.
+    pub(in crate::edge) fn tell(&self, fields: &mut HeaderMap, request_id: &str) {
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            fields.insert(REQUEST_ID, id);
+        }
+        let mut traces = fields.get_all(TRACEPARENT).iter();
+        let passes = match (traces.next(), traces.next()) {
+            (Some(only), None) => only.to_str().is_ok_and(is_traceparent),
+            _ => false,
+        };
+        if !passes && let Ok(trace) = HeaderValue::try_from(self.traceparent()) {
+            fields.remove(TRACESTATE);
+            fields.insert(TRACEPARENT, trace);
+        }
+    }
+
+    /// The start of a trace (W3C Trace Context): nobody has asked for it to be recorded.
+    fn traceparent(&self) -> String {
+        let mut trace = String::with_capacity(55);
+        trace.push_str("00-");
+        self.write(&mut trace);
+        trace.push('-');
+        // One in 2^64 would be all zeros, which means none.
+        push_hex(&mut trace, self.number().max(1));
+        trace.push_str("-00");
+        trace
+    }
+}
+
+/// Sixteen digits, without the formatter: it takes more time than the gate's decision.
+fn push_hex(text: &mut String, number: u64) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in number.to_be_bytes() {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+}
+
+/// Whether a `traceparent` is one (W3C Trace Context §3.2.2): of a known version, with a trace and a parent.
+fn is_traceparent(text: &str) -> bool {
+    let hex =
+        |part: &str, length| part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let some = |part: &str, length| hex(part, length) && part.bytes().any(|byte| byte != b'0');
+    let parts: Vec<_> = text.split('-').take(5).collect();
+    matches!(parts.as_slice(), ["00", trace, parent, flags] if some(trace, 32) && some(parent, 16) && hex(flags, 2))
+}
+
+/// Whether a proxy's `X-Request-Id` is plain enough to go on into logs, pages and headers.
+pub(in crate::edge) fn is_request_id(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (8..=64).contains(&id.len()) && id.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_do_not_repeat() {
+        let ids = RequestIds::new([1, 2]);
+        let names: HashSet<String> = (0..10_000).map(|_| ids.next()).collect();
+        assert_eq!(names.len(), 10_000);
+        assert!(names.iter().all(|name| is_request_id(name)));
+    }
+
+    #[test]
+    fn a_trace_is_begun_as_it_is_read() {
+        let ids = RequestIds::new([1, 2]);
+        assert!(is_traceparent(&ids.traceparent()));
+        assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+        for text in [
+            "",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+            "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more",
+        ] {
+            assert!(!is_traceparent(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_from_elsewhere_are_plain() {
+        assert!(is_request_id("0af7651916cd43dd-8448.eb_1"));
+        for name in ["", "short", "with space here", "<script>alert(1)</script>", "line\nbreak-line", &"a".repeat(65)] {
+            assert!(!is_request_id(name), "{name:?}");
+        }
+    }
+}

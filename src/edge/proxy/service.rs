@@ -1,0 +1,487 @@
+//! The way of one request through Pingora: checked, decided on by the [`Front`], answered or carried to an upstream,
+//! and told of when it is over.
+
+use std::any::Any;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY, UPGRADE};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use ipnet::IpNet;
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::modules::http::HttpModules;
+use pingora::protocols::Digest;
+use pingora::protocols::http::ServerSession;
+use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, ErrorSource, ErrorType, Result};
+
+use super::body::{BodyFault, discard_short_body, linger, read_body, refuse_body, respond};
+use super::client_address::client_address;
+use super::exchange::{Exchange, Lengths, answer_length, may_last};
+use super::fields::{check_head, join_cookies, refused, settle_host};
+use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
+use super::long_lived::{LONG, Lasting, Switch};
+use super::refusal::{refusal, status_of, why};
+use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
+use super::shown_path::shown_path;
+use super::snapshot::Stages;
+use super::transport_security::TransportSecurity;
+use super::websocket::is_handshake;
+use crate::edge::listen::{client_certificate, head};
+use crate::edge::upstream::{Handle, UPGRADED_SILENCE};
+use crate::edge::{AnsweredBy, Origin, Standing, Verdict};
+
+/// How long the rest of an unwanted body is read before its connection is given up.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// A body on its way to an upstream may last for hours, but not come slower than this, bytes a second.
+const SLOWEST_BODY: u64 = 500;
+
+const ACCESS_ENDED: &str = "Access has ended while the request was under way.";
+
+/// Room for what a request gets beside what the front sets: its names, its host, its client's certificate.
+const FURTHER_FIELDS: usize = 6;
+
+/// The public service.
+pub(crate) struct Proxy {
+    pub(crate) stages: Arc<Stages>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    /// The longest request head, bytes.
+    pub(crate) header_bytes: usize,
+    pub(crate) body_timeout: Duration,
+    /// The longest that a client may take to accept a piece of an answer's body.
+    pub(crate) write_timeout: Duration,
+    pub(crate) request_ids: RequestIds,
+    pub(crate) lasting: Arc<Lasting>,
+    /// What browsers are told of https, where it is spoken.
+    pub(crate) transport_security: Option<TransportSecurity>,
+}
+
+impl Proxy {
+    fn origin(&self, session: &ServerSession) -> Origin {
+        let peer = peer(session);
+        let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
+        let headers = &session.req_header().headers;
+        let (address, secure) = client_address(peer, own_tls, headers, &self.trusted_proxies);
+        let given = || headers.get(REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id)).map(str::to_owned);
+        let request_id = self.is_trusted(peer).then(given).flatten().unwrap_or_else(|| self.request_ids.next());
+        Origin { address, peer, secure, request_id }
+    }
+
+    fn is_trusted(&self, peer: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()))
+    }
+
+    async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
+        let body = match read_body(session, limit, self.body_timeout).await {
+            Ok(body) => body,
+            Err(BodyFault::TooLarge) => {
+                discard_short_body(session).await;
+                return self.body_refused(session, StatusCode::PAYLOAD_TOO_LARGE, exchange).await;
+            }
+            Err(BodyFault::TooSlow) => {
+                return self.body_refused(session, StatusCode::REQUEST_TIMEOUT, exchange).await;
+            }
+            Err(BodyFault::Broken(error)) => {
+                exchange.answered_by = AnsweredBy::Edge;
+                return Err(error);
+            }
+        };
+        let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
+        request.extensions_mut().insert(exchange.origin.clone());
+        let response = exchange.stage.front.answer(request).await;
+        self.answer(session, response, exchange).await
+    }
+
+    /// Lets a piece of a request's body go on only while the request would be let through. Who could not be asked is not
+    /// let through either: an application acts on what it has whole. An open WebSocket is a matter of the list of those that
+    /// last: its messages are many, and it ends within a second.
+    async fn goes_on(&self, session: &Session, exchange: &mut Exchange) -> Result<()> {
+        if session.was_upgraded() {
+            return Ok(());
+        }
+        match exchange.stands(session, &self.stages, LONG).await {
+            Standing::Holds => Ok(()),
+            Standing::Ended => Err(refused(401, ACCESS_ENDED)),
+            Standing::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
+        }
+    }
+
+    /// What an upstream's answer gets from us.
+    fn finish_fields(&self, fields: &mut HeaderMap, exchange: &Exchange) {
+        if let Some(forward) = &exchange.forward {
+            change_answer(fields, &forward.answer);
+        }
+        if let Some(security) = &self.transport_security {
+            security.set(fields);
+        }
+        if let Ok(id) = HeaderValue::from_str(&exchange.origin.request_id) {
+            fields.insert(REQUEST_ID, id);
+        }
+    }
+
+    /// Writes an answer of ours.
+    async fn answer(
+        &self,
+        session: &mut Session,
+        mut response: http::Response<Bytes>,
+        exchange: &Exchange,
+    ) -> Result<()> {
+        if session.is_process_shutting_down() {
+            session.set_keepalive(None);
+        }
+        if let Some(security) = &self.transport_security {
+            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, security.value().clone());
+        }
+        let id = HeaderValue::from_str(&exchange.origin.request_id).ok();
+        respond(session, response, id.as_ref()).await
+    }
+
+    /// The front's own words for a body that did not come; what is left of it must not be read as the next request.
+    async fn body_refused(&self, session: &mut Session, status: StatusCode, exchange: &Exchange) -> Result<()> {
+        session.set_keepalive(None);
+        let mut head = session.req_header().as_owned_parts();
+        head.extensions.insert(exchange.origin.clone());
+        let response = exchange.stage.front.body_refused(&head, status);
+        self.answer(session, response, exchange).await
+    }
+}
+
+/// Who has connected.
+pub(in crate::edge) fn peer(session: &ServerSession) -> IpAddr {
+    let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
+    peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// The front's words for an application that did not answer.
+fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
+    if exchange.forward.is_none() || !status.is_server_error() {
+        return None;
+    }
+    let mut head = session.req_header().as_owned_parts();
+    head.extensions.insert(exchange.origin.clone());
+    exchange.stage.front.unanswered(&head, status)
+}
+
+#[async_trait]
+impl ProxyHttp for Proxy {
+    type CTX = Exchange;
+
+    fn new_ctx(&self) -> Exchange {
+        Exchange::new(self.stages.current())
+    }
+
+    /// The doorway's word for the exchange to come; over HTTP/2 it stands among the request's extensions.
+    fn on_connection_reuse(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+        context: Box<dyn Any + Send + Sync>,
+    ) {
+        exchange.switch = context.downcast::<Arc<Switch>>().ok().map(|switch| *switch);
+    }
+
+    /// None: Pingora would add its compressor, and compressing pages that hold secrets leaks them.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        session.set_read_timeout(Some(self.body_timeout));
+        if session.is_http2() {
+            // Over HTTP/1 the connection itself sees to that, and a timer for each write costs more than the decision.
+            session.set_write_timeout(Some(self.write_timeout));
+        }
+        session.set_total_drain_timeout(Some(DRAIN_TIMEOUT));
+        exchange.origin = self.origin(session);
+        exchange.is_own = session.client_addr().is_some_and(|address| address.as_unix().is_some());
+        if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
+            exchange.switch = Some(switch);
+        }
+        // Over HTTP/1.1 the doorway has counted, and counts otherwise.
+        check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
+        let request = session.req_header_mut();
+        if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
+            return Err(refused(400, "The request's target is not valid."));
+        }
+        settle_host(request)?;
+        join_cookies(request)?;
+        // From here on nobody asks how the client has spelled the names of its fields, and nobody copies it.
+        change_request(request, |_| ());
+        Ok(())
+    }
+
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
+        let verdict = exchange.stage.front.decide(session.req_header()).await;
+        // Nothing else stands there by now; an empty map would be copied with the head.
+        *session.req_header_mut().extensions_mut() = Extensions::new();
+        exchange.answered_by = AnsweredBy::Front;
+        match verdict {
+            Verdict::Answer(response) => {
+                discard_short_body(session).await;
+                self.answer(session, response, exchange).await?;
+            }
+            Verdict::Local { body_limit } => self.local(session, body_limit, exchange).await?,
+            Verdict::Forward(forward) => {
+                let method = &session.req_header().method;
+                let needs_none = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+                if needs_none && !forward.allow_get_body {
+                    refuse_body(session, self.body_timeout).await?;
+                }
+                exchange.forward = Some(forward);
+                exchange.has_body = !session.is_body_empty();
+                if exchange.has_body {
+                    exchange.begin_to_last(&self.lasting, session, None);
+                }
+                // RFC 9110 §7.8: whoever does not want to switch takes no notice of the wish. What is decided on `Upgrade`
+                // from here on, here and in Pingora, is so decided for handshakes only.
+                if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
+                    session.req_header_mut().remove_header(&UPGRADE);
+                }
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+        exchange.answered_by = AnsweredBy::Edge;
+        // Without the front's word there is no upstream, whatever happened before.
+        let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        let upstreams = exchange.stage.upstreams.get(forward.app);
+        let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        if exchange.turn.is_none() {
+            // A load balancer that does not say who its client is stands for many.
+            let Origin { address, peer, .. } = exchange.origin;
+            let client = (address != peer || !self.is_trusted(peer)).then_some(address);
+            let busy = || refused(503, "too many requests are under way at the application");
+            exchange.turn = Some(upstreams.turn(client).await.ok_or_else(busy)?);
+        }
+        // Asked again, it is because this one could not be reached, or broke off.
+        let server = upstreams.pick(exchange.server.as_ref());
+        let unknown = || Error::explain(ErrorType::HTTPStatus(502), "no address of the upstream is known").into_up();
+        let server = exchange.server.insert(server.ok_or_else(unknown)?);
+        let peer = if session.is_upgrade_req() { &server.upgrade_peer } else { &server.peer };
+        Ok(Box::new(peer.clone()))
+    }
+
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _reused: bool,
+        _peer: &HttpPeer,
+        descriptor: RawFd,
+        _digest: Option<&Digest>,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        exchange.connection = None;
+        if exchange.has_body && exchange.keeps_connection() {
+            let handle = Handle::of(descriptor);
+            exchange.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
+        }
+        Ok(())
+    }
+
+    async fn request_body_filter(
+        &self,
+        session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let Some(piece) = body else {
+            // The end alone makes a request whole too, and an application acts on whole ones.
+            if exchange.has_body && end_of_stream && !exchange.body_sent {
+                self.goes_on(session, exchange).await?;
+                exchange.body_is_sent();
+            }
+            return Ok(());
+        };
+        exchange.uploaded += piece.len() as u64;
+        let taken = exchange.started.elapsed();
+        let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < SLOWEST_BODY;
+        if too_slow && !session.was_upgraded() {
+            return Err(refused(408, "The request's body came too slowly."));
+        }
+        if taken > LONG {
+            exchange.turn_lasts();
+        }
+        self.goes_on(session, exchange).await?;
+        if end_of_stream {
+            exchange.body_is_sent();
+        }
+        Ok(())
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        session: &mut Session,
+        request: &mut RequestHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        // What a load balancer shows is its own, and says nothing of who is behind it.
+        let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
+        let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
+        let host = exchange.server.as_ref().and_then(|server| server.host.as_ref());
+        // What the application leaves unread of a body stands before the next request on the same connection. It cannot be
+        // seen from here whether it does, so there is no next one; Pingora heeds what is sent here (RFC 9112 §9.6).
+        let closes = exchange.has_body && !exchange.keeps_connection();
+        change_request(request, |request| {
+            let fields = &mut request.headers;
+            fields.reserve(forward.set.len() + FURTHER_FIELDS);
+            for name in &forward.remove {
+                fields.remove(name);
+            }
+            for (name, value) in &forward.set {
+                fields.insert(name, value.clone());
+            }
+            if let Some(host) = host {
+                fields.insert(HOST, host.clone());
+            }
+            self.request_ids.tell(fields, &exchange.origin.request_id);
+            client_certificate::tell(fields, tls);
+            if closes {
+                fields.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            request.uri = Uri::from(forward.path_and_query.clone());
+        });
+        Ok(())
+    }
+
+    async fn upstream_response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        // Nobody has asked for it; whoever is in front of us may think otherwise, and take what follows for a tunnel.
+        if switches && !session.is_upgrade_req() {
+            return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
+        }
+        // An answer that was long in coming, to a question that may not be asked any more.
+        if exchange.stands(session, &self.stages, LONG).await == Standing::Ended {
+            return Err(refused(401, ACCESS_ENDED));
+        }
+        if may_last(session, response) {
+            exchange.begin_to_last(&self.lasting, session, Some(response));
+        }
+        let is_last = switches || !response.status.is_informational();
+        change_fields(response, |fields| {
+            // Also on a 101: browsers take cookies from a WebSocket's handshake.
+            sift_cookies(fields, |line| exchange.stage.front.may_set_cookie(line));
+            if !switches {
+                strip_hop_by_hop(fields);
+            }
+            if is_last {
+                self.finish_fields(fields, exchange);
+            }
+        })?;
+        if !is_last {
+            return Ok(());
+        }
+        if switches {
+            session.set_read_timeout(Some(UPGRADED_SILENCE));
+        }
+        exchange.answered_early = exchange.has_body && !exchange.body_sent;
+        if answer_length(session, response) == Some(0) {
+            exchange.end_of_answer();
+        }
+        if session.is_process_shutting_down() {
+            session.set_keepalive(None);
+        }
+        exchange.answered_by = AnsweredBy::Upstream;
+        Ok(())
+    }
+
+    fn response_body_filter(
+        &self,
+        session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        exchange: &mut Exchange,
+    ) -> Result<Option<Duration>> {
+        exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
+        if !end_of_stream && !exchange.is_lasting() && exchange.started.elapsed() > LONG {
+            exchange.begin_to_last(&self.lasting, session, session.response_written());
+        }
+        if end_of_stream {
+            exchange.end_of_answer();
+        }
+        Ok(None)
+    }
+
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        exchange: &mut Exchange,
+        mut error: Box<Error>,
+    ) -> Box<Error> {
+        // Nothing was sent yet, so that another server may be asked whatever the method is.
+        let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.stage.upstreams.get(forward.app));
+        error.set_retry(upstreams.is_some_and(|upstreams| upstreams.has_choice()));
+        error
+    }
+
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
+        let status = status_of(error);
+        if let Some(status) = status
+            && session.response_written().is_none_or(|head| head.status.is_informational() && head.status != 101)
+        {
+            exchange.answered_by = AnsweredBy::Edge;
+            session.set_keepalive(None);
+            let mut response = unanswered(session, status, exchange).unwrap_or_else(|| {
+                refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
+            });
+            // A page of another origin can read why only where the answer says that it may.
+            if let Some(forward) = &exchange.forward {
+                response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());
+            }
+            // A client that is gone needs no answer.
+            let _ = self.answer(session, response, exchange).await;
+        }
+        FailToProxy { error_code: status.map_or(0, |status| status.as_u16()), can_reuse_downstream: false }
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
+        // The next one's, whatever is left to do for this client.
+        exchange.turn = None;
+        let request = session.req_header();
+        let (id, app) = (&exchange.origin.request_id, exchange.app());
+        match error.map(|error| (error, error.esource())) {
+            None => {}
+            Some((error, ErrorSource::Downstream)) => tracing::debug!(request_id = id, %error, "the client failed"),
+            Some((error, ErrorSource::Upstream)) => tracing::warn!(request_id = id, app, %error, "the upstream failed"),
+            Some((error, _)) => tracing::error!(request_id = id, app, %error, "the request failed"),
+        }
+        let status = session.response_written().map(|head| head.status);
+        let lengths = Lengths { request: session.body_bytes_read() as u64, response: session.body_bytes_sent() as u64 };
+        exchange.finish(request, status, lengths);
+        // An upstream's answer that broke off is not to look whole.
+        let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
+        if whole && status.is_some() {
+            linger(session).await;
+        }
+    }
+
+    /// What Pingora's own log lines may say of a request: no query, where codes and tokens live.
+    fn request_summary(&self, session: &Session, exchange: &Exchange) -> String {
+        let request = session.req_header();
+        let path = shown_path(request.uri.path(), true);
+        format!("{} {path}, request {}", request.method, exchange.origin.request_id)
+    }
+
+    /// `logging` tells of each error, once and at its right level: what strangers can cause fills no log.
+    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(&self, _: &Session, _: &Exchange, _: &Error, _: ProxyWarnLogContext) -> bool {
+        true
+    }
+}

@@ -1,0 +1,103 @@
+//! What logs may say of a request's path. Codes and tokens live in queries, which no log has; but what some reader takes for a
+//! query may stand in the path (`/a%3Fcode=…`, `/a;token=…`), and a token may be a part of it.
+
+use std::borrow::Cow;
+
+/// What stands for what is left out.
+const LEFT_OUT: &str = "…";
+/// The longest name in a refused path that is shown whole, bytes: shorter than any code or token of ours.
+const LONGEST_NAME: usize = 24;
+
+/// The path without what may be a secret. Of one that was refused nobody knows what its parts mean.
+pub(in crate::edge) fn shown_path(path: &str, refused: bool) -> Cow<'_, str> {
+    let end = query_start(path.as_bytes(), refused).unwrap_or(path.len());
+    // No byte of a separator stands inside a letter.
+    let (whole, rest) = path.split_at_checked(end).unwrap_or((path, ""));
+    let is_secret = |name: &str| holds_token(name) || (refused && name.len() > LONGEST_NAME);
+    if rest.is_empty() && !whole.split('/').any(is_secret) {
+        return Cow::Borrowed(path);
+    }
+    let mut shown = String::with_capacity(whole.len());
+    for (index, name) in whole.split('/').enumerate() {
+        if index > 0 {
+            shown.push('/');
+        }
+        shown.push_str(if is_secret(name) { LEFT_OUT } else { name });
+    }
+    if !rest.is_empty() {
+        shown.push_str(LEFT_OUT);
+    }
+    Cow::Owned(shown)
+}
+
+/// Where a query, a fragment or parameters may begin, escaped once or more often.
+fn query_start(path: &[u8], refused: bool) -> Option<usize> {
+    let begins = |byte: u8| matches!(byte, b'?' | b'#' | b';') || (refused && matches!(byte, b'&' | b'='));
+    path.iter().enumerate().position(|(at, byte)| match byte {
+        b'%' => escaped(path.get(at..).unwrap_or_default()).is_some_and(begins),
+        other => begins(*other),
+    })
+}
+
+/// The byte that an escape stands for, however often it was escaped.
+fn escaped(text: &[u8]) -> Option<u8> {
+    let mut digits = text.strip_prefix(b"%")?;
+    while let Some(inner) = digits.strip_prefix(b"25") {
+        digits = inner;
+    }
+    let (high, low) = (*digits.first()?, *digits.get(1)?);
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+/// Whether a signed token stands here: what base64url makes of `{"`, and two dots behind it.
+fn holds_token(name: &str) -> bool {
+    name.find("eyJ").and_then(|at| name.get(at..)).is_some_and(|token| token.matches(['.']).count() >= 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_ordinary_path_is_shown_as_it_is() {
+        for path in
+            ["/", "/a/b.c/", "/wiki/Ay%C5%9Fe", "/a=b/c&d", "/blobs/sha256:0123456789abcdef0123456789abcdef", ""]
+        {
+            assert_eq!(shown_path(path, false), path);
+        }
+        assert_eq!(shown_path("/a//b/%2e%2e/c%5Cd", true), "/a//b/%2e%2e/c%5Cd");
+    }
+
+    #[test]
+    fn what_may_be_a_query_or_a_token_is_left_out() {
+        for (path, shown) in [
+            ("/a%3Fcode=secret", "/a…"),
+            ("/a%253fcode=secret", "/a…"),
+            ("/a%25253fcode=secret/x", "/a…"),
+            ("/a;token=secret/b", "/a…"),
+            ("/a%3btoken=secret", "/a…"),
+            ("/a/%23access_token=secret", "/a/…"),
+            ("/a/eyJhbGci.eyJpc3M.c2ln/b", "/a/…/b"),
+            ("/a/x:eyJhbGci.eyJpc3M.c2ln", "/a/…"),
+        ] {
+            assert_eq!(shown_path(path, false), shown, "{path}");
+        }
+        for (path, shown) in [
+            ("//reset/0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", "//reset/…"),
+            ("/%2f/cb&code=secret", "/%2f/cb…"),
+            ("/..%5Ccode%3dsecret", "/..%5Ccode…"),
+        ] {
+            assert_eq!(shown_path(path, true), shown, "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(path in ".{0,60}", refused in any::<bool>()) {
+            let _ = shown_path(&path, refused);
+        }
+    }
+}

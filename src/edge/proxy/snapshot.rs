@@ -1,0 +1,182 @@
+//! What a request meets under one configuration: the front and the applications' upstreams. A request takes the stage that
+//! is set when it begins, and keeps it to its end; a reload sets another one for those that come after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::config::{App, Server};
+use crate::edge::Front;
+use crate::edge::listen::tls::{Spoken, Tls};
+use crate::edge::upstream::{Resolver, Upstreams};
+
+/// Between a watch that failed and the next.
+const WATCH_AGAIN: Duration = Duration::from_secs(1);
+
+/// A configuration's front and upstreams, which belong together.
+pub(crate) struct Stage {
+    pub(crate) front: Arc<dyn Front>,
+    /// One for each application, in the configuration's order.
+    pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
+}
+
+impl Stage {
+    /// The stage for these applications. The upstreams of one that has not changed since the stage `before` go on; others
+    /// begin with what is known there of the same names and addresses. Reads certificates, looks nothing up.
+    ///
+    /// # Errors
+    /// One line for each upstream that cannot be used.
+    pub(crate) fn prepare(
+        apps: &[App],
+        resolver: &Resolver,
+        front: Arc<dyn Front>,
+        before: Option<&Self>,
+    ) -> Result<Self, Vec<String>> {
+        let known = before.map_or(&[][..], |stage| &stage.upstreams);
+        let (mut faults, mut upstreams) = (Vec::new(), Vec::with_capacity(apps.len()));
+        for app in apps {
+            if let Some(same) = known.iter().find(|upstreams| upstreams.are_those_of(app)) {
+                upstreams.push(Arc::clone(same));
+                continue;
+            }
+            match Upstreams::new(app, resolver) {
+                Ok(new) => {
+                    new.inherit(known);
+                    upstreams.push(Arc::new(new));
+                }
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if faults.is_empty() { Ok(Self { front, upstreams: upstreams.into() }) } else { Err(faults) }
+    }
+
+    /// Looks up the names of the upstreams that were not there `before`, and waits a moment for the answers. Blocks.
+    pub(crate) fn find_names(&self, before: Option<&Self>) {
+        let is_new = |upstreams: &&Arc<Upstreams>| {
+            before.is_none_or(|stage| stage.upstreams.iter().all(|known| !Arc::ptr_eq(known, upstreams)))
+        };
+        Upstreams::find_names(&self.upstreams.iter().filter(is_new).map(Arc::clone).collect::<Vec<_>>());
+    }
+}
+
+/// The stage that is set.
+pub(crate) struct Stages {
+    current: ArcSwap<Stage>,
+    changed: watch::Sender<()>,
+}
+
+impl Stages {
+    pub(crate) fn new(stage: Stage) -> Arc<Self> {
+        Arc::new(Self { current: ArcSwap::from_pointee(stage), changed: watch::Sender::new(()) })
+    }
+
+    /// The stage for a request that begins now.
+    pub(crate) fn current(&self) -> Arc<Stage> {
+        self.current.load_full()
+    }
+
+    fn set(&self, stage: Stage) {
+        self.current.store(Arc::new(stage));
+        self.changed.send_replace(());
+    }
+}
+
+/// Changes what a running server serves, and how it proves who it is.
+pub struct Changer {
+    stages: Arc<Stages>,
+    resolver: Resolver,
+    tls: Option<Arc<Tls>>,
+}
+
+/// A change that is ready: nothing about it can fail any more.
+pub struct Change {
+    stage: Stage,
+    spoken: Option<Spoken>,
+}
+
+impl Changer {
+    pub(crate) fn new(stages: Arc<Stages>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
+        Self { stages, resolver, tls }
+    }
+
+    /// Gets ready to serve these applications by this front, with the certificates of these settings, of which nothing else
+    /// counts; a server that speaks no TLS goes on so. Changes nothing. Blocks on the disk and the resolver.
+    ///
+    /// # Errors
+    /// Every fault found, one clear line each.
+    pub fn prepare(&self, apps: &[App], server: &Server, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
+        let before = self.stages.current();
+        let stage = Stage::prepare(apps, &self.resolver, front, Some(&before));
+        let spoken = if self.tls.is_some() { Spoken::load(server) } else { Ok(None) };
+        match (stage, spoken) {
+            (Ok(stage), Ok(spoken)) => {
+                stage.find_names(Some(&before));
+                Ok(Change { stage, spoken })
+            }
+            (stage, spoken) => Err(stage.err().into_iter().flatten().chain(spoken.err()).collect()),
+        }
+    }
+
+    /// Makes the change. Requests that are under way go on as they began.
+    pub fn apply(&self, change: Change) {
+        if let (Some(tls), Some(spoken)) = (&self.tls, change.spoken) {
+            tls.replace(spoken);
+        }
+        self.stages.set(change.stage);
+    }
+}
+
+/// How often the front is told which servers take connections.
+const TELL: Duration = Duration::from_secs(2);
+
+/// Watches over an application's upstreams until `stop` turns true or its sender is gone. A watch that fails, for want of
+/// a thread say, begins anew: without one, a server that is down would be asked for ever.
+async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<bool>) {
+    while let Err(error) = tokio::spawn(Arc::clone(&upstreams).watch(stop.clone())).await {
+        tracing::error!(%error, "watching over an application's upstreams has failed; it begins anew");
+        if timeout(WATCH_AGAIN, stop.wait_for(|stop| *stop)).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// Watches over the upstreams of the stage that is set, until `stop` turns true: those that a change brings from then on,
+/// those that it takes away no more.
+pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
+    let mut changed = stages.changed.subscribe();
+    let mut running: Vec<(Arc<Upstreams>, watch::Sender<bool>)> = Vec::new();
+    let mut tasks = JoinSet::new();
+    loop {
+        let stage = stages.current();
+        // Dropping the sender ends the watch.
+        running.retain(|(upstreams, _)| stage.upstreams.iter().any(|other| Arc::ptr_eq(other, upstreams)));
+        for upstreams in stage.upstreams.iter() {
+            if !running.iter().any(|(other, _)| Arc::ptr_eq(other, upstreams)) {
+                let (end, ending) = watch::channel(false);
+                tasks.spawn(watch_for_good(Arc::clone(upstreams), ending));
+                running.push((Arc::clone(upstreams), end));
+            }
+        }
+        drop(stage);
+        loop {
+            tokio::select! {
+                () = async { drop(stop.wait_for(|stop| *stop).await) } => {
+                    running.clear();
+                    while tasks.join_next().await.is_some() {}
+                    return;
+                }
+                // The sender lives as long as `stages`.
+                _ = changed.changed() => break,
+                () = tokio::time::sleep(TELL) => {
+                    let stage = stages.current();
+                    stage.front.upstreams(stage.upstreams.iter().flat_map(|upstreams| upstreams.states()).collect());
+                }
+                Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+            }
+        }
+    }
+}

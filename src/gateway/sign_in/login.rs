@@ -1,0 +1,435 @@
+//! Sending a browser to sign in, and taking it back: the authorization code flow (OpenID Connect Core §3.1) with the
+//! application's internal client, in process, with PKCE (RFC 7636) and a state bound to the browser (RFC 9700 §4.7).
+//!
+//! What a person wanted is kept here, under the hash of the state; the browser carries the state and one binding cookie,
+//! however many tabs sign in at once.
+
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+use sha2::{Digest, Sha256};
+
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::client::ClientId;
+use crate::domain::code::Code;
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::pkce::CodeVerifier;
+use crate::domain::secret::{Secret, SecretHash, base64url};
+use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
+use crate::gateway::answer::Answer;
+use crate::gateway::principal::Who;
+use crate::gateway::session;
+use crate::gateway::sign_in::redirect_loop::{self, Rounds};
+use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::saved_form;
+use crate::gateway::visit::{Sessions, Visit};
+use crate::limiter::{Key, Rule};
+use crate::oauth::params::Params;
+use crate::page::{Problem, language_from_tag, language_tag};
+use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
+use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use crate::web::cookie;
+
+/// The allowance of sign-ins begun: each costs a write to disk, and strangers begin them.
+const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
+/// Of those that bring a form: there is room for few, and the oldest gives way.
+const WITH_FORM: Allowance = Allowance { name: "gate_form", of_site: "gate_form_site", one_in: 10 };
+
+/// What an address (of IPv6 a /64) may begin in a minute: one in so many of `rate_limits.sign_ins`. An IPv6 /48, which
+/// one subscriber may have, may begin twice as many.
+struct Allowance {
+    name: &'static str,
+    of_site: &'static str,
+    one_in: u32,
+}
+
+/// Which page of the provider comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::gateway) enum First {
+    /// The one that is needed, or none when somebody is signed in already.
+    Needed,
+    /// The account chooser.
+    Chooser,
+}
+
+/// What a sign-in must be like.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::gateway) struct Demand<'a> {
+    /// Which page comes first.
+    pub first: First,
+    /// Context classes of which it must reach one; any when empty.
+    pub acr: &'a [String],
+    /// How long ago it may have been.
+    pub max_age: Option<Duration>,
+}
+
+impl Demand<'_> {
+    /// Any sign-in, with this page first.
+    pub(in crate::gateway) const fn any(first: First) -> Self {
+        Demand { first, acr: &[], max_age: None }
+    }
+}
+
+/// What a person came for.
+pub(in crate::gateway) enum Errand<'a> {
+    /// A page of the application.
+    Page(&'a Wanted),
+    /// To send a form, which is to be kept until then.
+    NewForm(Form),
+    /// To send the form that is kept under this id.
+    KeptForm(&'a str),
+}
+
+/// Sends the browser to sign in and, when that is done, to the page that it wanted.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn begin(
+    visit: &Visit<'_>,
+    wanted: &Wanted,
+    demand: Demand<'_>,
+) -> Result<Answer, StoreError> {
+    begin_for(visit, Errand::Page(wanted), demand).await
+}
+
+/// Sends the browser to sign in and then back for what it came for.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn begin_for(
+    visit: &Visit<'_>,
+    errand: Errand<'_>,
+    demand: Demand<'_>,
+) -> Result<Answer, StoreError> {
+    go(visit, errand, demand, rounds(visit)).await
+}
+
+async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: Rounds) -> Result<Answer, StoreError> {
+    if rounds.is_loop() {
+        tracing::warn!(request_id = visit.origin.request_id, app = visit.app.name, "a browser goes in circles");
+        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
+    }
+    let sealgate = visit.sealgate;
+    let form = if matches!(errand, Errand::NewForm(_)) { charge(visit, &WITH_FORM) } else { Ok(()) };
+    if let Err(seconds) = form.and_then(|()| charge(visit, &BEGUN)) {
+        let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
+        let problem = Problem::TooManyRequests { seconds };
+        let answer = visit.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
+        return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
+    }
+    let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
+    let form = match &errand {
+        Errand::Page(_) => None,
+        Errand::KeptForm(id) => Some((*id).to_owned()),
+        Errand::NewForm(form) => match saved_form::keep(visit, &browser, form).await? {
+            Some(id) => Some(id.expose().to_owned()),
+            None => return Ok(visit.challenge(None, None)),
+        },
+    };
+    let home = Wanted::home();
+    let wanted = if let Errand::Page(wanted) = &errand { wanted } else { &home };
+    let (state, verifier) = (Secret::from_random(&visit.random::<32>()), Secret::from_random(&visit.random::<32>()));
+    let attempt = SignInAttempt {
+        browser: SecretHash::of(browser.as_bytes()),
+        app: visit.app.name.clone(),
+        wanted: wanted.as_str().to_owned(),
+        verifier: verifier.expose().to_owned(),
+        expires_at: visit.now.plus(sealgate.config.sessions.interaction),
+        acr: demand.acr.to_vec(),
+        form,
+        number: 0,
+    };
+    sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
+    let status = if visit.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
+    let answer = Answer::redirect(status, &authorize(visit, &state, &verifier, demand));
+    Ok(match new_cookie {
+        Some(cookie) => answer.with_cookie(cookie),
+        None => answer,
+    })
+}
+
+/// Counts the start against its sender.
+///
+/// # Errors
+/// Seconds to wait when the allowance is used up.
+fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
+    let Some(all) = visit.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
+    let limit = (all / allowance.one_in).max(1);
+    let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
+    let site = Key::site(allowance.of_site, visit.origin.address).map(|site| (site, rule(2 * limit)));
+    let address = (Key::address(allowance.name, visit.origin.address), rule(limit));
+    for (key, rule) in [address].into_iter().chain(site) {
+        let reading = visit.sealgate.limiter.take(&key, rule, visit.now);
+        visit.sealgate.metrics.rate_limited(allowance.name, reading.allowed);
+        if let Some(seconds) = reading.retry_after {
+            return Err(seconds);
+        }
+    }
+    Ok(())
+}
+
+/// The authorization request (OpenID Connect Core §3.1.2.1).
+fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, demand: Demand<'_>) -> String {
+    let issuer = visit.sealgate.config.issuer.as_str();
+    let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs([
+        ("client_id", client_id(visit).as_str()),
+        ("redirect_uri", &redirect_uri(visit)),
+        ("response_type", "code"),
+        ("scope", "openid profile email"),
+        ("state", state.expose()),
+        ("code_challenge", &challenge),
+        ("code_challenge_method", "S256"),
+    ]);
+    if demand.first == First::Chooser {
+        query.append_pair("prompt", "select_account");
+    }
+    if !demand.acr.is_empty() {
+        query.append_pair("acr_values", &demand.acr.join(" "));
+    }
+    if let Some(most) = demand.max_age {
+        query.append_pair("max_age", &most.as_secs().to_string());
+    }
+    // Whoever has chosen a language on our pages here shall find it there.
+    if let Some(language) = visit.cookie(visit.cookies.language).and_then(language_from_tag) {
+        query.append_pair("ui_locales", language_tag(language));
+    }
+    format!("{issuer}/oauth/authorize?{}", query.finish())
+}
+
+fn client_id(visit: &Visit<'_>) -> String {
+    format!("{INTERNAL_CLIENT}{}", visit.app.name)
+}
+
+fn redirect_uri(visit: &Visit<'_>) -> String {
+    format!("{}{CALLBACK}", visit.app.origin(&visit.sealgate.config.issuer))
+}
+
+/// Where a person goes who has signed in.
+enum Back {
+    Page(Wanted),
+    /// To the form that is kept under this id.
+    Form(String),
+}
+
+impl Back {
+    fn home() -> Self {
+        Self::Page(Wanted::home())
+    }
+
+    fn of(attempt: &SignInAttempt) -> Self {
+        match &attempt.form {
+            Some(id) => Self::Form(id.clone()),
+            None => Self::Page(Wanted::parse(&attempt.wanted).unwrap_or_else(Wanted::home)),
+        }
+    }
+
+    fn location(&self) -> String {
+        match self {
+            Self::Page(wanted) => wanted.as_str().to_owned(),
+            Self::Form(id) => saved_form::address(id),
+        }
+    }
+
+    fn errand(&self) -> Errand<'_> {
+        match self {
+            Self::Page(wanted) => Errand::Page(wanted),
+            Self::Form(id) => Errand::KeptForm(id),
+        }
+    }
+}
+
+/// What the provider sent the browser back with.
+struct Returned {
+    state: Option<String>,
+    code: Option<String>,
+    error: Option<String>,
+}
+
+impl Returned {
+    fn read(params: &Params, issuer: &str) -> Result<Self, Refusal> {
+        let one = |name| params.one(name).map(|value| value.map(str::to_owned));
+        // RFC 9207 §2.4: an answer of another issuer is none.
+        if params.one("iss")?.is_some_and(|sent| sent != issuer) {
+            return Err(Refusal::invalid_request("The answer is not from this issuer."));
+        }
+        Ok(Self { state: one("state")?, code: one("code")?, error: one("error")? })
+    }
+}
+
+/// Takes a browser back from the provider.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
+    let returned = visit.query().and_then(|query| Returned::read(&query, visit.sealgate.config.issuer.as_str()));
+    let Ok(returned) = returned else { return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
+    let Some(attempt) = attempt(visit, returned.state.as_deref()).await? else {
+        return stale(visit, &Back::home(), returned.error.is_some()).await;
+    };
+    let back = Back::of(&attempt.value);
+    if attempt.value.expires_at <= visit.now {
+        // The sign-in page was left open for too long, or the way back took too long. Where they wanted to go is known.
+        let _ = visit.sealgate.store.finish_attempt(&attempt).await?;
+        return stale(visit, &back, returned.error.is_some()).await;
+    }
+    if visit.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
+        return stale(visit, &back, returned.error.is_some()).await;
+    }
+    if let Some(error) = returned.error {
+        return Ok(provider_refused(visit, &error));
+    }
+    let Some(code) = code(visit, &attempt.value, returned.code.as_deref()).await? else {
+        return stale(visit, &back, false).await;
+    };
+    if visit.sealgate.store.use_code(&code).await? == Committed::Conflict {
+        return stale(visit, &back, false).await;
+    }
+    let Some(parent) = parent(visit, &code.value).await? else { return stale(visit, &back, false).await };
+    let reached = &attempt.value.acr;
+    let reached = reached.is_empty() || reached.iter().any(|acr| acr == code.value.sign_in.acr());
+    let user = session::enabled(visit, code.value.sign_in.subject).await?;
+    let answer = match user.filter(|_| !reached) {
+        // Another round would end as this one did.
+        Some(user) => visit.forbidden(Who::Ours(&user)),
+        None => Answer::redirect(StatusCode::FOUND, &back.location()),
+    };
+    let answer = match visit.sessions {
+        Sessions::OfApp => match sign_in(visit, &code.value, &parent).await? {
+            Some(cookie) => answer.with_cookie(cookie),
+            None => answer,
+        },
+        Sessions::OfProvider => answer,
+    };
+    let typed = code.value.typed;
+    Ok(with_rounds(visit, answer, if typed { None } else { Some(rounds(visit).and_one()) }))
+}
+
+/// The sign-in that was begun with this state, in this browser, for this application. It may be past its time.
+async fn attempt(visit: &Visit<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
+    let (Some(state), Some(browser)) = (state, visit.cookie(visit.cookies.browser)) else { return Ok(None) };
+    let browser = SecretHash::of(browser.as_bytes());
+    let found = visit.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
+    Ok(found.filter(|found| {
+        let attempt = &found.value;
+        attempt.app == visit.app.name && attempt.browser == browser
+    }))
+}
+
+/// An answer to a question that this browser has not asked, or that was answered before: it came back in another tab, too
+/// late, or by somebody else's link. Who is signed in goes on to the application; everybody else begins anew.
+async fn stale(visit: &Visit<'_>, back: &Back, refused: bool) -> Result<Answer, StoreError> {
+    if session::find(visit).await?.is_some() {
+        let answer = Answer::redirect(StatusCode::FOUND, &back.location());
+        return Ok(with_rounds(visit, answer, Some(rounds(visit).and_one())));
+    }
+    if refused {
+        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
+    }
+    // A browser that does not keep our cookie would come back like this for ever, and could not count either.
+    if visit.cookie(visit.cookies.browser).is_none() {
+        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
+    }
+    let rounds = rounds(visit).and_one();
+    let answer = go(visit, back.errand(), Demand::any(First::Needed), rounds).await?;
+    Ok(with_rounds(visit, answer, Some(rounds)))
+}
+
+/// The provider did not let them in. Beginning anew would end here again.
+fn provider_refused(visit: &Visit<'_>, error: &str) -> Answer {
+    let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
+    let ours = known.into_iter().find(|code| code.as_str() == error);
+    tracing::info!(
+        request_id = visit.origin.request_id,
+        app = visit.app.name,
+        error = ours.map_or("another", ErrorCode::as_str),
+        "the sign-in was refused"
+    );
+    match ours {
+        Some(_) => visit.problem(StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),
+        None => visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest),
+    }
+}
+
+/// The code, if it is the answer to this very attempt (RFC 6749 §4.1.3, RFC 7636 §4.6).
+async fn code(
+    visit: &Visit<'_>,
+    attempt: &SignInAttempt,
+    code: Option<&str>,
+) -> Result<Option<Loaded<Code>>, StoreError> {
+    let (Some(code), Some(client), Some(verifier)) =
+        (code, ClientId::parse(&client_id(visit)), CodeVerifier::parse(&attempt.verifier))
+    else {
+        return Ok(None);
+    };
+    let found = visit.sealgate.store.code(&SecretHash::of(code.as_bytes())).await?;
+    let redirect_uri = redirect_uri(visit);
+    Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), visit.now).is_ok()))
+}
+
+/// The provider session that the code came from, if it still stands and the person with it.
+async fn parent(visit: &Visit<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
+    let subject = code.sign_in.subject;
+    let found = visit.sealgate.store.session(code.session).await?.map(|found| found.value);
+    let stands = found.filter(|parent| parent.is_live(visit.now) && parent.sign_in_of(subject).is_some());
+    let enabled = session::enabled(visit, subject).await?.is_some();
+    Ok(stands.filter(|_| enabled))
+}
+
+/// Begins the application's session and yields its cookie; none where the browser has the very same one already, from
+/// another tab: its requests in flight shall not lose theirs.
+async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
+    let store = &visit.sealgate.store;
+    let old = match visit.cookie(visit.cookies.session).and_then(SessionCookie::parse) {
+        Some(cookie) => session::of_app(visit, &cookie).await?,
+        None => None,
+    };
+    if let Some(old) = &old {
+        let same = old.parent == parent.id && old.subject == code.sign_in.subject;
+        if same && old.sign_in == code.sign_in {
+            return Ok(None);
+        }
+        // One browser, one person: the session of whoever was here before ends now (session fixation).
+        if !same {
+            store.end_app_session(old.id).await?;
+        }
+    }
+    let cookie = SessionCookie::new(SessionId::from_random(visit.random()), visit.random());
+    let session = AppSession {
+        id: cookie.id,
+        cookie: cookie.hash(),
+        app: visit.app.name.clone(),
+        parent: parent.id,
+        subject: code.sign_in.subject,
+        sign_in: code.sign_in.clone(),
+        created_at: visit.now,
+        expires_at: parent.expires_at,
+    };
+    store.begin_app_session(&session).await?;
+    let event = AuditEvent::new(visit.now, AuditKind::AppSignedIn, Actor::Person).of(session.subject);
+    let event = event.in_app(&session.app).in_session(session.parent);
+    visit.sealgate.audit.note(event.from_request(visit.origin.address, &visit.origin.request_id));
+    Ok(Some(cookie::set(visit.cookies.session, cookie.value().expose(), visit.cookies.secure)))
+}
+
+fn rounds(visit: &Visit<'_>) -> Rounds {
+    Rounds::read(visit.cookie(rounds_cookie(visit)), visit.now)
+}
+
+fn rounds_cookie(visit: &Visit<'_>) -> &'static str {
+    if visit.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
+}
+
+/// The answer with the count of rounds; none when a person has typed their password, which no loop does.
+fn with_rounds(visit: &Visit<'_>, answer: Answer, rounds: Option<Rounds>) -> Answer {
+    let (name, secure) = (rounds_cookie(visit), visit.cookies.secure);
+    match rounds {
+        Some(rounds) => {
+            answer.with_cookie(cookie::set_for(name, &rounds.value(), secure, redirect_loop::WINDOW.as_secs()))
+        }
+        None if visit.cookie(name).is_some() => answer.with_cookie(cookie::expire(name, secure)),
+        None => answer,
+    }
+}

@@ -1,0 +1,82 @@
+//! The loop breaker: how often a browser has just come back from the sign-in. Pure.
+//!
+//! When a browser keeps no session (a clock far off, a cookie policy of the operator's own), gate and provider would send
+//! it to and fro for ever. The count travels in a cookie of a few seconds, so nothing is kept here. Whoever forges
+//! it fools only themselves. It grows when a browser comes back, not when it leaves: ten tabs that are restored at
+//! once all leave, and none of them loops.
+
+use std::time::Duration;
+
+use crate::domain::time::UnixTime;
+
+/// How far back rounds count.
+pub(in crate::gateway) const WINDOW: Duration = Duration::from_secs(10);
+
+/// Rounds in that time after which a browser is sent no more.
+const MOST: u32 = 3;
+
+/// Rounds of one browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::gateway) struct Rounds {
+    since: UnixTime,
+    count: u32,
+}
+
+impl Rounds {
+    /// Reads the cookie; anything but a fresh count is none.
+    pub(in crate::gateway) fn read(cookie: Option<&str>, now: UnixTime) -> Self {
+        let parsed = || {
+            let (since, count) = cookie?.split_once('-')?;
+            let since = UnixTime::from_seconds(since.parse().ok()?);
+            (since <= now && now.since(since) < WINDOW).then_some(Self { since, count: count.parse().ok()? })
+        };
+        parsed().unwrap_or(Self { since: now, count: 0 })
+    }
+
+    /// One more.
+    #[must_use]
+    pub(in crate::gateway) fn and_one(self) -> Self {
+        Self { count: self.count.saturating_add(1), ..self }
+    }
+
+    /// Whether the browser goes in circles.
+    pub(in crate::gateway) const fn is_loop(self) -> bool {
+        self.count >= MOST
+    }
+
+    /// The cookie's value.
+    pub(in crate::gateway) fn value(self) -> String {
+        format!("{}-{}", self.since.seconds(), self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+    fn after(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(NOW.seconds() + seconds)
+    }
+
+    #[test]
+    fn the_third_round_in_ten_seconds_is_a_loop() {
+        let mut rounds = Rounds::read(None, NOW);
+        for second in 1..=2 {
+            rounds = Rounds::read(Some(&rounds.and_one().value()), after(second));
+            assert!(!rounds.is_loop());
+        }
+        rounds = Rounds::read(Some(&rounds.and_one().value()), after(9));
+        assert!(rounds.is_loop());
+        assert!(!Rounds::read(Some(&rounds.value()), after(10)).is_loop());
+    }
+
+    #[test]
+    fn what_is_not_a_count_is_none() {
+        for cookie in ["", "-", "x-3", "3", "1800000000-", "1800000000--3", "99999999999-3", "1799999990-9", "-1-3"] {
+            assert_eq!(Rounds::read(Some(cookie), NOW), Rounds::read(None, NOW), "{cookie}");
+        }
+        assert!(Rounds::read(Some("1800000000-4294967295"), NOW).and_one().is_loop());
+    }
+}

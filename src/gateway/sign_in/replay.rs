@@ -1,0 +1,203 @@
+//! A form's body as fields of a page that a browser sends again, byte for byte. Pure.
+//!
+//! The browser reads the page, and writes the fields anew (URL Standard §5, HTML Standard §4.10.22). Not every body comes
+//! through that unchanged, so each is tried here: one that would not is not taken at all, since an application that got
+//! something else than the person typed would be worse off than with none.
+
+use url::form_urlencoded::byte_serialize;
+
+/// Fields of a form: legacy forms have dozens.
+const MOST_FIELDS: usize = 1000;
+
+/// The characters that windows-1252 has for 0x80 to 0x9F (Encoding Standard §9); it has one for every byte, so that any
+/// body that is no UTF-8 can be told to a browser in it. What the application takes the bytes for is its business.
+const HIGH_CONTROLS: [char; 32] = [
+    '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}', '\u{2030}',
+    '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}',
+    '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', '\u{9d}',
+    '\u{17e}', '\u{178}',
+];
+
+/// What a page sends again.
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::gateway) struct Replay {
+    /// The encoding in which the browser writes the fields.
+    pub charset: &'static str,
+    /// Names and values, in order.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Replay {
+    /// Reads a body; `None` when a browser would not send the very same one again.
+    pub(in crate::gateway) fn of(body: &[u8]) -> Option<Self> {
+        if body.is_empty() {
+            return Some(Self { charset: "utf-8", fields: Vec::new() });
+        }
+        let mut pairs = Vec::new();
+        for pair in body.split(|&byte| byte == b'&') {
+            let at = pair.iter().position(|&byte| byte == b'=')?;
+            let (name, value) = (decoded(&pair[..at])?, decoded(&pair[at + 1..])?);
+            pairs.push((name, value));
+        }
+        let names_itself = |name: &[u8]| name.eq_ignore_ascii_case(b"_charset_");
+        // The browser writes the encoding into a field of this name; an unnamed field it leaves out.
+        let unfit = |(name, value): &(Vec<u8>, Vec<u8>)| {
+            name.is_empty() || names_itself(name) || !survives(name) || !survives(value)
+        };
+        if pairs.len() > MOST_FIELDS || pairs.iter().any(unfit) || written(&pairs) != body {
+            return None;
+        }
+        let utf8 = pairs.iter().all(|(name, value)| str::from_utf8(name).is_ok() && str::from_utf8(value).is_ok());
+        let text: fn(&[u8]) -> String =
+            if utf8 { |bytes| String::from_utf8_lossy(bytes).into_owned() } else { windows_1252 };
+        let fields = pairs.iter().map(|(name, value)| (text(name), text(value))).collect();
+        Some(Self { charset: if utf8 { "utf-8" } else { "windows-1252" }, fields })
+    }
+}
+
+/// Whether a text goes through a page unchanged: no NUL, which HTML replaces, and no lone half of a line's end, which is
+/// made whole.
+fn survives(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+        let Some(after) = rest[at..].strip_prefix(b"\r\n") else { return false };
+        rest = after;
+    }
+    true
+}
+
+/// The bytes that a part of a body stands for; `None` for a percent sign without two digits.
+fn decoded(part: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(match first {
+            b'+' => b' ',
+            b'%' => {
+                let (digits, after) = rest.split_first_chunk::<2>()?;
+                rest = after;
+                u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?
+            }
+            byte => byte,
+        });
+    }
+    Some(bytes)
+}
+
+/// The body as a browser writes it.
+fn written(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut body = String::new();
+    for (name, value) in pairs {
+        if !body.is_empty() {
+            body.push('&');
+        }
+        body.extend(byte_serialize(name));
+        body.push('=');
+        body.extend(byte_serialize(value));
+    }
+    body.into_bytes()
+}
+
+fn windows_1252(bytes: &[u8]) -> String {
+    let character = |&byte: &u8| match byte {
+        0x80..=0x9f => HIGH_CONTROLS.get(usize::from(byte & 0x1f)).copied().unwrap_or(char::REPLACEMENT_CHARACTER),
+        byte => char::from(byte),
+    };
+    bytes.iter().map(character).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fields(body: &str) -> Option<(&'static str, Vec<(String, String)>)> {
+        Replay::of(body.as_bytes()).map(|replay| (replay.charset, replay.fields))
+    }
+
+    fn pairs(fields: &[(&str, &str)]) -> Vec<(String, String)> {
+        fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_browsers_form_is_read_field_by_field() {
+        assert_eq!(
+            fields("title=A+%26+B&note=bir%0D%0Aiki&x=&title=%C5%9F"),
+            Some(("utf-8", pairs(&[("title", "A & B"), ("note", "bir\r\niki"), ("x", ""), ("title", "ş")])))
+        );
+        assert_eq!(fields(""), Some(("utf-8", vec![])));
+    }
+
+    #[test]
+    fn a_form_in_a_turkish_codepage_keeps_its_bytes() {
+        // ş and ı in ISO-8859-9 are þ and ý in windows-1252: the browser writes the same bytes again.
+        assert_eq!(fields("ad=%FEirin+%FD%80"), Some(("windows-1252", pairs(&[("ad", "þirin ý€")]))));
+    }
+
+    #[test]
+    fn what_a_browser_would_write_otherwise_is_not_taken() {
+        for body in [
+            "a",
+            "a=1&",
+            "&a=1",
+            "a=1&b",
+            "a=%41",
+            "a=%c5%9f",
+            "a= ",
+            "a=%20",
+            "a=\"",
+            "a=%0A",
+            "a=%0D",
+            "a=%0D%0D%0A",
+            "a=%00",
+            "a=%",
+            "a=%4",
+            "a=%zz",
+            "a=%+1",
+            "=1",
+            "_charset_=UTF-8",
+            "_CharSet_=",
+            "a=b=c",
+            "{\"a\":1}",
+        ] {
+            assert!(fields(body).is_none(), "{body}");
+        }
+        assert!(Replay::of(b"a=\xff").is_none());
+        assert!(fields(&["a="; MOST_FIELDS].join("&")).is_some());
+        assert!(fields(&["a="; MOST_FIELDS + 1].join("&")).is_none());
+    }
+
+    /// The table, held against an encoder that is not ours: what `char::from` gives for Latin-1 is right elsewhere.
+    #[test]
+    fn every_byte_has_a_character_of_its_own() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = windows_1252(&all);
+        let characters: std::collections::BTreeSet<char> = text.chars().collect();
+        assert_eq!(characters.len(), 256);
+        for (byte, character) in [(0x80, '€'), (0x8a, 'Š'), (0x92, '’'), (0x99, '™'), (0x9f, 'Ÿ'), (0xfe, 'þ')]
+        {
+            assert_eq!(text.chars().nth(byte), Some(character));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_is_written_the_same(values in prop::collection::vec(("[a-z]{1,4}", prop::collection::vec(any::<u8>(), 0..12)), 1..5)) {
+            let values: Vec<_> = values.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
+            let body = written(&values);
+            if let Some(replay) = Replay::of(&body) {
+                let bytes = |text: &String| -> Vec<u8> {
+                    if replay.charset == "utf-8" {
+                        return text.clone().into_bytes();
+                    }
+                    let all: Vec<char> = windows_1252(&(0..=255).collect::<Vec<u8>>()).chars().collect();
+                    text.chars().map(|c| u8::try_from(all.iter().position(|known| *known == c).unwrap()).unwrap()).collect()
+                };
+                let again: Vec<_> = replay.fields.iter().map(|(name, value)| (bytes(name), bytes(value))).collect();
+                prop_assert_eq!(again, values);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Forms that a person sent when their sign-in had ended. The form is kept, sealed, while they sign in; then a page shows
+//! them what waits and for whom, and a button of it sends the form to where it was meant to go, as a request like any
+//! other. Nothing is sent without that button: the sign-in may have been somebody else's, or a minute too late.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, StatusCode};
+
+use crate::domain::secret::{Secret, SecretHash};
+use crate::domain::session::SessionCookie;
+use crate::domain::user::Subject;
+use crate::gateway::answer::Answer;
+use crate::gateway::navigation;
+use crate::gateway::policy::Visitor;
+use crate::gateway::session;
+use crate::gateway::sign_in::login::{self, Demand, Errand};
+use crate::gateway::sign_in::replay::Replay;
+use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::visit::{Body, Sessions, Visit, own_path};
+use crate::page::{Problem, SendAgain};
+use crate::store::{Form, MAX_FORM_BYTES, StoreError};
+use crate::web::cookie::Left;
+
+/// How long a form waits for its person.
+const LIFETIME: Duration = Duration::from_mins(15);
+
+/// Whether this is a form that could be kept, as far as its head tells: one that a page of this very host sends by
+/// navigation, so that what comes back is a page, and short.
+pub(in crate::gateway) fn is_keepable(visit: &Visit<'_>) -> bool {
+    let head = visit.head;
+    let own = visit.app.origin(&visit.sealgate.config.issuer);
+    !matches!(visit.body, Body::Away)
+        && visit.sealgate.store.keeps_forms()
+        && is_urlencoded(head)
+        && navigation::is_own_form(head, &own)
+}
+
+fn is_urlencoded(head: &Parts) -> bool {
+    let one = |name| {
+        let mut values = head.headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
+    };
+    let kind = one(CONTENT_TYPE).and_then(|kind| kind.split(|byte| *byte == b';').next()).unwrap_or_default();
+    let length = one(CONTENT_LENGTH).and_then(|length| str::from_utf8(length).ok()?.parse::<usize>().ok());
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+        && length.is_some_and(|length| length <= MAX_FORM_BYTES)
+        && !head.headers.contains_key(CONTENT_ENCODING)
+        && !head.headers.contains_key(TRANSFER_ENCODING)
+}
+
+/// Keeps the form and sends its person to sign in; `None` when it cannot be kept.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn keep_and_sign_in(
+    visit: &Visit<'_>,
+    target: &PathAndQuery,
+    body: &[u8],
+    visitor: &Visitor,
+    demand: Demand<'_>,
+) -> Result<Option<Answer>, StoreError> {
+    let whose = match visitor.user() {
+        Some(user) => Some(user.sub),
+        None => match whose(visit).await? {
+            Whose::Of(subject) => Some(subject),
+            Whose::Nobodys => None,
+            Whose::Unknown => return Ok(None),
+        },
+    };
+    match form(visit, target, body, whose) {
+        Some(form) => login::begin_for(visit, Errand::NewForm(form), demand).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// For somebody who has signed in elsewhere in this browser while the form was on its way: its body was read, and can only
+/// be sent again.
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::gateway) async fn keep_and_show(
+    visit: &Visit<'_>,
+    target: &PathAndQuery,
+    body: &[u8],
+    visitor: &Visitor,
+) -> Result<Answer, StoreError> {
+    let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
+    let form = form(visit, target, body, visitor.user().map(|user| user.sub));
+    let kept = match form {
+        Some(form) => keep(visit, &browser, &form).await?,
+        None => None,
+    };
+    let Some(id) = kept else { return Ok(visit.problem(StatusCode::CONFLICT, Problem::FormNotKept)) };
+    let answer = Answer::redirect(StatusCode::SEE_OTHER, &address(id.expose()));
+    Ok(match new_cookie {
+        Some(cookie) => answer.with_cookie(cookie),
+        None => answer,
+    })
+}
+
+/// Keeps a form for this browser, and yields what gets it back; `None` when there is no room.
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::gateway) async fn keep(
+    visit: &Visit<'_>,
+    browser: &str,
+    form: &Form,
+) -> Result<Option<Secret>, StoreError> {
+    let id = Secret::from_random(&visit.random::<32>());
+    let store = &visit.sealgate.store;
+    let browser = SecretHash::of(browser.as_bytes());
+    let kept = store.keep_form(&browser, &id.hash(), form, visit.now.plus(LIFETIME), visit.random()).await;
+    let kept = match kept {
+        Err(StoreError::TooManyForms) => false,
+        kept => kept?,
+    };
+    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+    if !kept {
+        tracing::warn!(request_id, app, "there is no room for a form; it is lost");
+        return Ok(None);
+    }
+    tracing::info!(request_id, app, "a form waits for its sender");
+    Ok(Some(id))
+}
+
+/// Where a kept form is shown.
+pub(in crate::gateway) fn address(id: &str) -> String {
+    own_path("form", &[("id", id)])
+}
+
+/// Shows what waits, once.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn show(visit: &Visit<'_>) -> Result<Answer, StoreError> {
+    let query = visit.query().unwrap_or_default();
+    let gone = || visit.problem(StatusCode::GONE, Problem::FormNotKept);
+    let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), visit.cookie(visit.cookies.browser)) else {
+        return Ok(gone());
+    };
+    let Some(signed_in) = session::find(visit).await? else {
+        return login::begin_for(visit, Errand::KeptForm(id), Demand::any(login::First::Needed)).await;
+    };
+    let (browser, id) = (SecretHash::of(browser.as_bytes()), SecretHash::of(id.as_bytes()));
+    let taken = match visit.sealgate.store.take_form(&browser, &id, visit.now).await {
+        Err(StoreError::Sealed(error)) => {
+            tracing::warn!(request_id = visit.origin.request_id, %error, "a kept form cannot be opened");
+            None
+        }
+        taken => taken?,
+    };
+    let Some(form) = taken.filter(|form| form.app == visit.app.name) else { return Ok(gone()) };
+    if form.person.is_some_and(|person| person != signed_in.user.sub) {
+        return Ok(visit.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
+    }
+    let Some(replay) = Replay::of(&form.body) else { return Ok(gone()) };
+    let home = Wanted::home();
+    let content = SendAgain {
+        app: &form.app,
+        account: signed_in.user.email.as_str(),
+        target: &form.target,
+        charset: replay.charset,
+        fields: &replay.fields,
+        instead: home.as_str(),
+    };
+    Ok(visit.page_with_form(|pages, chrome| pages.send_again(chrome, &content)))
+}
+
+/// The form, if a browser will send the very same one again.
+fn form(visit: &Visit<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
+    let wanted = Wanted::parse(target.as_str())?;
+    // A page's link to it must mean the same bytes.
+    let base = url::Url::parse("https://application.invalid/").ok()?;
+    let read = base.join(wanted.as_str()).ok()?;
+    let exact = &read[url::Position::BeforePath..] == wanted.as_str();
+    Replay::of(body).filter(|_| exact && body.len() <= MAX_FORM_BYTES)?;
+    Some(Form { person, app: visit.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
+}
+
+/// Whose sign-in it was that has ended.
+enum Whose {
+    Of(Subject),
+    /// There was none.
+    Nobodys,
+    /// Somebody's, and nobody knows whose any more.
+    Unknown,
+}
+
+async fn whose(visit: &Visit<'_>) -> Result<Whose, StoreError> {
+    let Some(cookie) = visit.cookie(visit.cookies.session) else {
+        // A page that was left open at a sign-out is still that person's.
+        return Ok(match visit.cookies.left(&visit.head.headers) {
+            Left::Nobody => Whose::Nobodys,
+            Left::By(subject) => Whose::Of(subject),
+            Left::Somebody => Whose::Unknown,
+        });
+    };
+    let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(Whose::Unknown) };
+    let store = &visit.sealgate.store;
+    let subject = match visit.sessions {
+        Sessions::OfApp => {
+            let own = store.app_session(cookie.id).await?.map(|found| found.value);
+            own.filter(|own| own.cookie == cookie.hash() && own.app == visit.app.name).map(|own| own.subject)
+        }
+        Sessions::OfProvider => {
+            let session = store.session(cookie.id).await?.map(|found| found.value);
+            session.and_then(|session| session.subject_of(&cookie, visit.now))
+        }
+    };
+    Ok(subject.map_or(Whose::Unknown, Whose::Of))
+}

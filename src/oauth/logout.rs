@@ -1,0 +1,75 @@
+//! The logout request (specification §7; OpenID Connect RP-Initiated Logout 1.0 §2, §3).
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::client::{Client, ClientId};
+use crate::domain::error::Refusal;
+use crate::oauth::params::Params;
+
+/// A well-formed logout request. Nothing in it is believed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogoutRequest {
+    /// An ID token of the person, as sent.
+    pub id_token_hint: Option<String>,
+    /// The client that asks.
+    pub client: Option<ClientId>,
+    /// Where to go afterwards.
+    pub post_logout_redirect_uri: Option<String>,
+    /// Comes back with it.
+    pub state: Option<String>,
+    /// Languages of the pages, as sent.
+    pub ui_locales: Option<String>,
+}
+
+impl LogoutRequest {
+    /// Reads the request.
+    ///
+    /// # Errors
+    /// `invalid_request` when a parameter is repeated or the client id is none.
+    pub fn parse(params: &Params) -> Result<Self, Refusal> {
+        let owned = |name: &str| params.one(name).map(|value| value.map(str::to_owned));
+        let client = match params.one("client_id")? {
+            Some(text) => Some(ClientId::parse(text).ok_or(Refusal::invalid_request("The client_id is malformed."))?),
+            None => None,
+        };
+        Ok(Self {
+            id_token_hint: owned("id_token_hint")?,
+            client,
+            post_logout_redirect_uri: owned("post_logout_redirect_uri")?,
+            state: owned("state")?,
+            ui_locales: owned("ui_locales")?,
+        })
+    }
+}
+
+/// Where a browser goes after a logout. Exists only for a URI that the client registered for this.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterLogout {
+    uri: String,
+    state: Option<String>,
+}
+
+impl AfterLogout {
+    /// The way back to this client; `None` when it did not register the URI.
+    pub fn resolve(uri: &str, state: Option<&str>, client: &Client) -> Option<Self> {
+        client.logs_out_to(uri).then(|| Self { uri: uri.to_owned(), state: state.map(str::to_owned) })
+    }
+
+    /// The URI without the state.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// The state that comes back.
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// The location.
+    pub fn location(&self) -> String {
+        let Some(state) = &self.state else { return self.uri.clone() };
+        let written: String = url::form_urlencoded::Serializer::new(String::new()).append_pair("state", state).finish();
+        let separator = if self.uri.contains('?') { '&' } else { '?' };
+        format!("{}{separator}{written}", self.uri)
+    }
+}

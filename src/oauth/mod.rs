@@ -1,0 +1,17 @@
+//! Requests and answers of OAuth 2.0 and OpenID Connect, as pure values and functions: no I/O, no clock, no randomness, no
+//! logging, no HTTP types. They are judged against what is kept ([`crate::domain`]).
+
+pub mod algorithm;
+pub mod authorize;
+pub mod claims;
+pub mod credentials;
+pub mod jwk_set;
+pub mod jwt;
+pub mod logout;
+pub mod metadata;
+pub mod next_step;
+pub mod params;
+pub mod registration;
+pub mod strict_json;
+pub mod token;
+pub mod trusted_token;

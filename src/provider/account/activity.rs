@@ -1,0 +1,51 @@
+//! `/account/activity`: what has happened to a person's account, as the audit trail says.
+
+use http::StatusCode;
+
+use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
+use crate::page::Activity;
+use crate::provider::call::Call;
+use crate::provider::events::{Names, Written};
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::provider::visitor::Visitor;
+
+const PAGE: &str = "/account/activity";
+
+/// Events on a page.
+const MOST: usize = 30;
+
+/// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
+const KINDS: [AuditKind; 15] = [
+    AuditKind::SignedIn,
+    AuditKind::SignInFailed,
+    AuditKind::SignedOut,
+    AuditKind::ConsentGiven,
+    AuditKind::ConsentWithdrawn,
+    AuditKind::ReuseDetected,
+    AuditKind::GrantsEnded,
+    AuditKind::SessionsEnded,
+    AuditKind::PersonRevoked,
+    AuditKind::UserChanged,
+    AuditKind::UserDisabled,
+    AuditKind::UserEnabled,
+    AuditKind::PasswordChanged,
+    AuditKind::AppPasswordCreated,
+    AuditKind::AppPasswordRevoked,
+];
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(call, PAGE).await?;
+    let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
+    let after = call.query()?.one("after")?.and_then(AuditId::parse);
+    let page = call.sealgate.store.audit_page(&filter, after, MOST).await?;
+    let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
+    for record in page.records {
+        written.push(names.written(call, record.event).await?);
+    }
+    let lines: Vec<_> = written.iter().map(Written::line).collect();
+    let next = page.next.map(|next| call.path(&format!("{PAGE}?after={next}")));
+    let content = Activity { events: &lines, next: next.as_deref() };
+    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.activity(chrome, shell, &content));
+    Ok(Response::page(StatusCode::OK, html, None))
+}

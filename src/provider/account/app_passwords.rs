@@ -1,0 +1,117 @@
+//! `/account/app-passwords`: passwords for programs that can only do HTTP Basic, each for one protected application.
+//!
+//! Whoever holds somebody's browser for a moment could make one that outlasts their session, so the page asks for a sign-in
+//! that is not long ago.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use crate::config::App;
+use crate::domain::app_password::{AppPassword, LONGEST_APP_PASSWORD_NAME};
+use crate::domain::audit::AuditKind;
+use crate::domain::profile::is_line;
+use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
+use crate::domain::username::Username;
+use crate::page::{
+    AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords as Content, Done, Problem,
+};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::provider::visitor::{self, Visitor};
+use crate::store::AppPasswordAdded;
+
+const PAGE: &str = "/account/app-passwords";
+
+/// The longest ago that somebody may have signed in who opens the page, and who sends its form: what was opened in time
+/// shall not be lost.
+const TO_OPEN: Duration = Duration::from_mins(15);
+const TO_SEND: Duration = Duration::from_mins(30);
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    if call.request.method() != Method::POST {
+        let visitor = Visitor::recent(call, PAGE, TO_OPEN).await?;
+        return show(call, &visitor, &Typed::default(), None, None).await;
+    }
+    let visitor = Visitor::recent(call, PAGE, TO_SEND).await?;
+    let form = visitor.form(call, PAGE)?;
+    if let Some(id) = form.one("revoke")? {
+        return revoke(call, &visitor, id).await;
+    }
+    let app = form.one("app")?.and_then(|name| taking(call).find(|app| app.name == name));
+    let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
+    let typed = Typed { app: app.name.clone(), name: form.one("name")?.unwrap_or_default().trim().to_owned() };
+    if !is_line(&typed.name, LONGEST_APP_PASSWORD_NAME) {
+        return show(call, &visitor, &typed, Some(AppPasswordFault::Name), None).await;
+    }
+    let (password, secret) = AppPassword::new(&app.name, &typed.name, &call.random(), call.now);
+    match call.sealgate.store.add_app_password(visitor.user.sub, &password).await? {
+        AppPasswordAdded::Full => show(call, &visitor, &typed, Some(AppPasswordFault::Full), None).await,
+        AppPasswordAdded::Yes => {
+            let event = visitor.event(call, AuditKind::AppPasswordCreated).in_app(&app.name);
+            call.sealgate.audit.note(event.with_detail(password.id()));
+            show(call, &visitor, &Typed::default(), None, Some((app, secret))).await
+        }
+    }
+}
+
+async fn revoke(call: &Call<'_>, visitor: &Visitor, id: &str) -> Result<Response, Failure> {
+    // One that is gone already is what was wanted.
+    if let Some(gone) = call.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
+        let event = visitor.event(call, AuditKind::AppPasswordRevoked).in_app(&gone.app);
+        call.sealgate.audit.note(event.with_detail(gone.id()));
+    }
+    Ok(Response::see_other(&visitor::done(call, PAGE, Done::AppPassword)))
+}
+
+/// The applications that take some.
+fn taking<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c App> {
+    call.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords())
+}
+
+/// What is typed about a new one.
+#[derive(Default)]
+struct Typed {
+    app: String,
+    name: String,
+}
+
+async fn show(
+    call: &Call<'_>,
+    visitor: &Visitor,
+    typed: &Typed,
+    fault: Option<AppPasswordFault>,
+    made: Option<(&App, Secret)>,
+) -> Result<Response, Failure> {
+    let passwords = call.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
+    let ids: Vec<String> = passwords.iter().map(AppPassword::id).collect();
+    let mut lines = Vec::with_capacity(passwords.len());
+    for (password, id) in passwords.iter().zip(&ids).rev() {
+        // One whose application is gone from the configuration opens nothing, and can still be taken back.
+        let app = call.sealgate.config.apps.iter().find(|app| app.name == password.app);
+        lines.push(AppPasswordLine {
+            id,
+            name: &password.name,
+            app: app.map_or(password.app.as_str(), App::called),
+            created_at: password.created_at.seconds(),
+            last_used_at: password.last_used_at.map(UnixTime::seconds),
+        });
+    }
+    let mut apps = Vec::new();
+    for app in taking(call) {
+        apps.push(AppChoice { app: &app.name, title: app.called(), chosen: app.name == typed.app });
+    }
+    let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
+    let content = Content {
+        csrf: &visitor.csrf(call, PAGE),
+        apps: &apps,
+        passwords: &lines,
+        name: &typed.name,
+        fault,
+        made: made.as_ref().map(|(app, secret)| AppPasswordMade { password: secret.expose(), user, app: app.called() }),
+    };
+    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.app_passwords(chrome, shell, &content));
+    Ok(Response::page(StatusCode::OK, html, None))
+}

@@ -1,0 +1,109 @@
+//! `/account`: name, phone number and picture.
+
+use http::{Method, StatusCode};
+
+use crate::domain::audit::AuditKind;
+use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture};
+use crate::domain::username::Username;
+use crate::oauth::params::Params;
+use crate::page::{Done, Profile, ProfileField};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::provider::visitor::{self, Visitor};
+
+const PAGE: &str = "/account";
+
+/// What is typed into the form.
+struct Typed {
+    name: String,
+    phone_number: String,
+    picture: String,
+}
+
+impl Typed {
+    fn read(form: &Params) -> Result<Self, Failure> {
+        let field = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
+        Ok(Self { name: field("name")?, phone_number: field("phone_number")?, picture: field("picture")? })
+    }
+
+    fn faults(&self) -> Vec<ProfileField> {
+        let wrong = [
+            (!is_line(&self.name, LONGEST_NAME), ProfileField::Name),
+            (!self.phone_number.is_empty() && !is_phone_number(&self.phone_number), ProfileField::PhoneNumber),
+            (!self.picture.is_empty() && !is_picture(&self.picture), ProfileField::Picture),
+        ];
+        wrong.into_iter().filter(|(wrong, _)| *wrong).map(|(_, field)| field).collect()
+    }
+}
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(call, PAGE).await?;
+    if call.request.method() != Method::POST {
+        let user = &visitor.user;
+        let typed = Typed {
+            name: user.name.clone(),
+            phone_number: user.phone_number.clone().unwrap_or_default(),
+            picture: user.picture.clone().unwrap_or_default(),
+        };
+        return Ok(show(call, &visitor, &typed, &[]));
+    }
+    let typed = Typed::read(&visitor.form(call, PAGE)?)?;
+    let faults = typed.faults();
+    if !faults.is_empty() {
+        return Ok(show(call, &visitor, &typed, &faults));
+    }
+    let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (phone_number, picture) = (filled(&typed.phone_number), filled(&typed.picture));
+    let changed = call.sealgate.store.change_user(visitor.user.sub, |user| {
+        let before = (user.name.clone(), user.phone_number.clone(), user.picture.clone());
+        user.name.clone_from(&typed.name);
+        user.phone_number.clone_from(&phone_number);
+        user.picture.clone_from(&picture);
+        // The claim `updated_at` tells clients that it is worth looking again.
+        if before != (user.name.clone(), user.phone_number.clone(), user.picture.clone()) {
+            user.updated_at = call.now;
+        }
+    });
+    if let Some(after) = changed.await? {
+        let before = &visitor.user;
+        let fields = [
+            ("name", before.name != after.name),
+            ("phone number", before.phone_number != after.phone_number),
+            ("picture", before.picture != after.picture),
+        ];
+        let fields: Vec<&str> = fields.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect();
+        if !fields.is_empty() {
+            call.sealgate.audit.note(visitor.event(call, AuditKind::UserChanged).with_detail(fields.join(", ")));
+        }
+    }
+    Ok(Response::see_other(&visitor::done(call, PAGE, Done::Profile)))
+}
+
+fn show(call: &Call<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
+    let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, origin(picture)?)));
+    let content = Profile {
+        csrf: &visitor.csrf(call, PAGE),
+        email: visitor.user.email.as_str(),
+        username: visitor.user.username.as_ref().map(Username::as_str),
+        name: &typed.name,
+        phone_number: &typed.phone_number,
+        picture: &typed.picture,
+        shown_picture: shown.as_ref().map(|(picture, _)| *picture),
+        faults,
+        updated_at: visitor.user.updated_at.seconds(),
+    };
+    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.profile(chrome, shell, &content));
+    let response = Response::page(StatusCode::OK, html, None);
+    match &shown {
+        // Their own picture on their own page, from the one site that they have named, without a word of where it is shown.
+        Some((_, origin)) => response.showing_from(origin),
+        None => response,
+    }
+}
+
+/// The site of a picture, as a policy names it.
+fn origin(picture: &str) -> Option<String> {
+    let url = url::Url::parse(picture).ok().filter(|url| url.scheme() == "https")?;
+    Some(url.origin().ascii_serialization())
+}

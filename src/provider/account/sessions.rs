@@ -1,0 +1,76 @@
+//! `/account/sessions`: where a person is signed in, and the end of any of it.
+
+use http::{Method, StatusCode};
+
+use crate::domain::audit::AuditKind;
+use crate::domain::session::SessionId;
+use crate::page::{Done, Problem, SessionLine, Sessions};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::known_browser;
+use crate::provider::response::Response;
+use crate::provider::visitor::{self, Visitor};
+
+const PAGE: &str = "/account/sessions";
+
+/// The most that are shown; "end every other" reaches all.
+const MOST: usize = 50;
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(call, PAGE).await?;
+    if call.request.method() != Method::POST {
+        return show(call, &visitor).await;
+    }
+    let form = visitor.form(call, PAGE)?;
+    let (store, subject) = (&call.sealgate.store, visitor.user.sub);
+    let mut cookie = None;
+    let (done, said) = if form.has("others") {
+        cookie = visitor.keep_this_session_only(call, |_| ()).await?;
+        let known = known_browser::find(call, Some(&visitor.user)).await?;
+        store.forget_browsers(subject, known.map(|known| known.mark)).await?;
+        (Done::OtherSessions, Some("all others".to_owned()))
+    } else {
+        let id = form.one("session")?.and_then(SessionId::parse);
+        let id = id.ok_or(Failure::page(Problem::InvalidRequest))?;
+        // An id is no secret: only a session in which this person is signed in is theirs to end.
+        let theirs = store.session(id).await?.is_some_and(|session| session.value.sign_in_of(subject).is_some());
+        if theirs {
+            store.end_session(id).await?;
+        }
+        (Done::Session, theirs.then(|| format!("session {id}")))
+    };
+    if let Some(said) = said {
+        call.sealgate.audit.note(visitor.event(call, AuditKind::SessionsEnded).with_detail(said));
+    }
+    let response = Response::see_other(&visitor::done(call, PAGE, done));
+    Ok(cookie.into_iter().fold(response, Response::with_cookie))
+}
+
+async fn show(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+    let subject = visitor.user.sub;
+    let own = visitor.session.value.id;
+    let mut sessions = call.sealgate.store.sessions_of_user(subject, None, MOST).await?.sessions;
+    sessions.retain(|session| session.is_live(call.now) && session.sign_in_of(subject).is_some());
+    sessions.sort_by_key(|session| (session.id != own, std::cmp::Reverse(session.last_seen_at)));
+    let texts: Vec<(String, String)> =
+        sessions.iter().map(|session| (session.id.to_string(), session.address.to_string())).collect();
+    let mut lines = Vec::with_capacity(sessions.len());
+    for (session, (id, address)) in sessions.iter().zip(&texts) {
+        let signed_in_at = session.sign_in_of(subject).map_or(session.created_at, |sign_in| sign_in.at);
+        lines.push(SessionLine {
+            id,
+            current: session.id == own,
+            user_agent: &session.user_agent,
+            address,
+            signed_in_at: signed_in_at.seconds(),
+            last_seen_at: session.last_seen_at.seconds(),
+        });
+    }
+    let content = Sessions {
+        csrf: &visitor.csrf(call, PAGE),
+        sessions: &lines,
+        switch_account: &visitor::sign_in(call, "/account", &[("prompt", "select_account")]),
+    };
+    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.sessions(chrome, shell, &content));
+    Ok(Response::page(StatusCode::OK, html, None))
+}

@@ -1,0 +1,75 @@
+//! `/oauth/select-account`: a person says with which of the accounts signed in here to go on (`prompt=select_account`).
+
+use http::{Method, StatusCode};
+
+use crate::domain::session::Session;
+use crate::domain::user::{Subject, User};
+use crate::oauth::next_step::{Interaction, Progress};
+use crate::page::{AccountChooser, AccountLine};
+use crate::provider::authorize::RESUME;
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::interaction::Waiting;
+use crate::provider::response::Response;
+use crate::store::Loaded;
+
+const PAGE: &str = "select-account";
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(call).await?;
+    let Some(session) = call.session().await? else {
+        return Ok(Response::see_other(&waiting.address(call, "login")));
+    };
+    if call.request.method() != Method::POST {
+        return show(call, &waiting, &session.value).await;
+    }
+    let form = waiting.form(call, PAGE)?;
+    let chosen = form.one("account")?.and_then(Subject::parse);
+    match chosen.filter(|subject| session.value.sign_in_of(*subject).is_some()) {
+        Some(subject) => choose(call, &waiting, &session, subject).await,
+        // "Another account", or one that has signed out meanwhile.
+        None => Ok(Response::see_other(&waiting.address(call, "login"))),
+    }
+}
+
+async fn show(call: &Call<'_>, waiting: &Waiting, session: &Session) -> Result<Response, Failure> {
+    let mut people = Vec::new();
+    for sign_in in &session.sign_ins {
+        if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+            people.push((user.sub.to_string(), user));
+        }
+    }
+    let accounts: Vec<AccountLine<'_>> = people
+        .iter()
+        .map(|(subject, user)| AccountLine {
+            subject,
+            name: Some(user.name.as_str()).filter(|name| !name.is_empty()),
+            email: user.email.as_str(),
+        })
+        .collect();
+    let content = AccountChooser {
+        action: &waiting.address(call, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        client: waiting.client_name(),
+        accounts: &accounts,
+    };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.account_chooser(chrome, &content));
+    Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
+}
+
+async fn choose(
+    call: &Call<'_>,
+    waiting: &Waiting,
+    session: &Loaded<Session>,
+    subject: Subject,
+) -> Result<Response, Failure> {
+    let mut next = session.value.clone();
+    next.choose(subject);
+    // A conflict means that the session changed in another tab; the choice still holds for this request.
+    let _ = call.sealgate.store.update_session(session, &next).await?;
+    let interaction = waiting.interaction();
+    let progress = Progress { account: Some(subject), ..Progress::default() };
+    let next = Interaction { progress, ..interaction.clone() };
+    let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    Ok(Response::see_other(&waiting.address(call, RESUME)))
+}

@@ -1,0 +1,128 @@
+//! `/oauth/consent`: a person sees what a client would learn, and allows or denies it.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::domain::redirect_uri;
+use crate::domain::scope::{Scope, ScopeValue};
+use crate::domain::user::User;
+use crate::oauth::next_step::{Interaction, Progress};
+use crate::oauth::params::Params;
+use crate::page::{Consent, Problem, Publisher, ScopeLine};
+use crate::provider::authorize::{RESUME, account};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::interaction::{Waiting, finished};
+use crate::provider::response::Response;
+use crate::store::Committed;
+
+const PAGE: &str = "consent";
+
+/// For how long a client that somebody else than an operator made is called new.
+const NEW: Duration = Duration::from_hours(30 * 24);
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(call).await?;
+    let Some(user) = account(call, &waiting).await? else {
+        // The session ended in the meantime: start over at the sign-in.
+        return Ok(Response::see_other(&waiting.address(call, RESUME)));
+    };
+    if call.request.method() != Method::POST {
+        return show(call, &waiting, &user).await;
+    }
+    let form = waiting.form(call, &form_of(&user))?;
+    match (form.has("consent-allow"), form.has("consent-deny")) {
+        (true, false) => allow(call, &waiting, &user, &form).await,
+        (false, true) => deny(call, &waiting).await,
+        _ => Err(Failure::page(Problem::InvalidRequest)),
+    }
+}
+
+/// The form's name for its token: the page showed one person's data, so it must not answer for another, whom a second
+/// tab has signed in meanwhile.
+fn form_of(user: &User) -> String {
+    format!("{PAGE} {}", user.sub)
+}
+
+async fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
+    let client = &waiting.client;
+    let vouched_for = client.is_vouched_for();
+    let owner = match client.owner.filter(|_| !vouched_for) {
+        Some(owner) => call.sealgate.store.user(owner).await?,
+        None => None,
+    };
+    let publisher = match &owner {
+        _ if vouched_for => Publisher::Operator,
+        Some(owner) if owner.name.is_empty() => Publisher::Developer(owner.email.as_str()),
+        Some(owner) => Publisher::Developer(&owner.name),
+        None if client.registration.is_some() => Publisher::Itself,
+        None => Publisher::Nobody,
+    };
+    let website = client.details.client_uri.as_deref().filter(|_| vouched_for).and_then(redirect_uri::host);
+    let scope = waiting.interaction().request.scope;
+    let shared: Vec<(ScopeValue, Vec<String>)> = scope
+        .values()
+        .filter(|value| *value != ScopeValue::OfflineAccess)
+        .map(|value| (value, values(user, value)))
+        .collect();
+    let lines: Vec<ScopeLine<'_>> =
+        shared.iter().map(|(value, values)| ScopeLine { scope: value.as_str(), values }).collect();
+    // A URI that is registered has a host; should it have none, the whole of it says where it leads.
+    let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
+    let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
+    let content = Consent {
+        action: &waiting.address(call, PAGE),
+        csrf: &waiting.csrf(&form_of(user)),
+        client: &client.name,
+        host: &host,
+        publisher,
+        is_new: !client.is_operators_own() && call.now.since(client.created_at) < NEW,
+        website: website.as_deref(),
+        account: user.email.as_str(),
+        scopes: &lines,
+        offline_access: scope.contains(ScopeValue::OfflineAccess),
+    };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.consent(chrome, &content));
+    Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
+}
+
+/// The very values that a scope shares.
+fn values(user: &User, scope: ScopeValue) -> Vec<String> {
+    let values = match scope {
+        ScopeValue::OpenId => vec![Some(user.sub.to_string())],
+        ScopeValue::OfflineAccess => vec![],
+        ScopeValue::Profile => {
+            let username = user.username.as_ref().map(ToString::to_string);
+            vec![Some(user.name.clone()), username, user.picture.clone()]
+        }
+        ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
+        ScopeValue::Phone => vec![user.phone_number.clone()],
+        ScopeValue::Groups => user.groups.iter().cloned().map(Some).collect(),
+    };
+    values.into_iter().flatten().filter(|value| !value.is_empty()).collect()
+}
+
+async fn allow(call: &Call<'_>, waiting: &Waiting, user: &User, form: &Params) -> Result<Response, Failure> {
+    let interaction = waiting.interaction();
+    let asked = interaction.request.scope;
+    let offline = form.one("offline_access")? == Some("true");
+    let allowed: Scope = if offline { asked } else { asked.without(ScopeValue::OfflineAccess) };
+    let progress = Progress { account: Some(user.sub), allowed: Some(allowed), ..interaction.progress.clone() };
+    let next = Interaction { progress, ..interaction.clone() };
+    match call.sealgate.store.update_interaction(&waiting.loaded, &next).await? {
+        Committed::Yes => Ok(Response::see_other(&waiting.address(call, RESUME))),
+        Committed::Conflict => Err(finished(call, waiting.interaction()).await?),
+    }
+}
+
+async fn deny(call: &Call<'_>, waiting: &Waiting) -> Result<Response, Failure> {
+    match call.sealgate.store.drop_interaction(&waiting.loaded).await? {
+        Committed::Yes => {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The person denied the request.");
+            Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
+        }
+        Committed::Conflict => Err(finished(call, waiting.interaction()).await?),
+    }
+}

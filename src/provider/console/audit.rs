@@ -1,0 +1,246 @@
+//! `/console/audit` and `/console/audit/export`: the audit trail, by kind, person, client and day.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use chrono::{NaiveDate, NaiveTime};
+use http::StatusCode;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+
+use super::Worker;
+use crate::admin::audit_file;
+use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
+use crate::domain::client::ClientId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
+use crate::page::{AuditField, AuditLog, Problem};
+use crate::provider::call::Call;
+use crate::provider::events::{Names, Written};
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::store::AuditPage;
+
+/// Events on a page.
+const MOST: usize = 15;
+
+/// Events in a file, which is made in memory: some 1 MiB. The page says so; the command line, which writes as it reads, has
+/// no such bound.
+const MOST_EXPORTED: usize = 2_500;
+
+/// Of them, so many are read at once.
+const STEP: usize = 500;
+
+/// Pages that the way back leads over.
+const MOST_BACK: usize = 50;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The farthest that a clock on earth is from UTC, minutes.
+const FARTHEST_ZONE: i64 = 14 * 60;
+
+pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+    let typed = Typed::read(call)?;
+    let at = Position::read(call)?;
+    let store = &call.sealgate.store;
+    let (page, faults) = match typed.filter(call).await? {
+        Ok(Some(filter)) => (store.audit_page(&filter, at.after, MOST).await?, Vec::new()),
+        // What names nobody fits nothing, and not everything.
+        Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
+        Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
+    };
+    let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
+    for record in page.records {
+        written.push(names.written(call, record.event).await?);
+    }
+    let lines: Vec<_> = written.iter().map(Written::line).collect();
+    let next = page.next.map(|next| typed.address(call, &at.then(next)));
+    let previous = at.before().map(|before| typed.address(call, &before));
+    let file =
+        |format| call.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
+    let kinds = AuditKind::ALL.map(AuditKind::as_str);
+    // A field for days holds a day or nothing.
+    let day = |text, field| if faults.contains(&field) { "" } else { text };
+    let content = AuditLog {
+        events: &lines,
+        previous: previous.as_deref(),
+        next: next.as_deref(),
+        csv: &file("csv"),
+        ndjson: &file("ndjson"),
+        most_exported: MOST_EXPORTED as u64,
+        kinds: &kinds,
+        kind: &typed.kind,
+        person: &typed.person,
+        client: &typed.client,
+        from: day(&typed.from, AuditField::From),
+        to: day(&typed.to, AuditField::To),
+        zone: typed.zone,
+        faults: &faults,
+    };
+    let pages = &call.sealgate.pages;
+    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
+}
+
+/// What the form asks for.
+struct Typed {
+    kind: String,
+    person: String,
+    client: String,
+    from: String,
+    to: String,
+    /// Minutes by which the reader's clock is behind UTC, so that a day is theirs. Without a script it is 0, and the times on
+    /// the page are in UTC too.
+    zone: i64,
+}
+
+impl Typed {
+    fn read(call: &Call<'_>) -> Result<Self, Failure> {
+        let query = call.query()?;
+        let text = |name| -> Result<String, Failure> { Ok(query.one(name)?.unwrap_or_default().trim().to_owned()) };
+        let zone = text("zone")?.parse().unwrap_or(0);
+        Ok(Self {
+            kind: text("kind")?,
+            person: text("person")?,
+            client: text("client")?,
+            from: text("from")?,
+            to: text("to")?,
+            zone: i64::clamp(zone, -FARTHEST_ZONE, FARTHEST_ZONE),
+        })
+    }
+
+    /// What is wanted; nothing where nothing can fit; or what cannot be meant.
+    async fn filter(&self, call: &Call<'_>) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
+        let mut faults = Vec::new();
+        let mut filter = AuditFilter::default();
+        if !self.person.is_empty() {
+            filter.subject = match Subject::parse(&self.person) {
+                // Somebody who is gone has left a trail too.
+                Some(subject) => Some(subject),
+                None => call.sealgate.store.user_by_sign_in_name(&self.person).await?.map(|user| user.sub),
+            };
+            if filter.subject.is_none() {
+                faults.push(AuditField::Person);
+            }
+        }
+        if !self.from.is_empty() {
+            filter.since = self.midnight(&self.from);
+            if filter.since.is_none() {
+                faults.push(AuditField::From);
+            }
+        }
+        if !self.to.is_empty() {
+            filter.until = self.midnight(&self.to).map(|to| to.plus(DAY));
+            if filter.until.is_none() {
+                faults.push(AuditField::To);
+            }
+        }
+        if !faults.is_empty() {
+            return Ok(Err(faults));
+        }
+        if !self.kind.is_empty() {
+            let Some(kind) = AuditKind::parse(&self.kind) else { return Ok(Ok(None)) };
+            filter.kinds = vec![kind];
+        }
+        if !self.client.is_empty() {
+            let Some(client) = ClientId::parse(&self.client) else { return Ok(Ok(None)) };
+            filter.client = Some(client);
+        }
+        Ok(Ok(Some(filter)))
+    }
+
+    /// When a day begins for the reader, if it is one.
+    fn midnight(&self, day: &str) -> Option<UnixTime> {
+        let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
+        let seconds = day.and_time(NaiveTime::MIN).and_utc().timestamp().checked_add(self.zone * 60)?;
+        u64::try_from(seconds).ok().map(UnixTime::from_seconds)
+    }
+
+    /// What was asked for, as a query.
+    fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let texts = [("kind", &self.kind), ("person", &self.person), ("client", &self.client), ("from", &self.from)];
+        query.extend_pairs(texts.into_iter().chain([("to", &self.to)]).filter(|(_, text)| !text.is_empty()));
+        query.append_pair("zone", &self.zone.to_string());
+        query
+    }
+
+    /// The address of a page.
+    fn address(&self, call: &Call<'_>, at: &Position) -> String {
+        let mut query = self.query();
+        if let Some(after) = at.after {
+            query.append_pair("after", &after.to_string());
+        }
+        if !at.back.is_empty() {
+            let back: Vec<String> = at.back.iter().map(AuditId::to_string).collect();
+            query.append_pair("back", &back.join("."));
+        }
+        call.path(&format!("/console/audit?{}", query.finish()))
+    }
+}
+
+/// Which page is shown, and which ones lead back from it to the first: the trail can only be read from new to old.
+struct Position {
+    after: Option<AuditId>,
+    back: Vec<AuditId>,
+}
+
+impl Position {
+    fn read(call: &Call<'_>) -> Result<Self, Failure> {
+        let query = call.query()?;
+        let back = query.one("back")?.unwrap_or_default();
+        Ok(Self {
+            after: query.one("after")?.and_then(AuditId::parse),
+            back: back.split('.').filter_map(AuditId::parse).take(MOST_BACK).collect(),
+        })
+    }
+
+    /// The page after this one.
+    fn then(&self, next: AuditId) -> Self {
+        let mut back: Vec<AuditId> = self.back.iter().copied().chain(self.after).collect();
+        back.drain(..back.len().saturating_sub(MOST_BACK));
+        Self { after: Some(next), back }
+    }
+
+    /// The page before this one; none before the first.
+    fn before(&self) -> Option<Self> {
+        self.after?;
+        let (after, back) = self.back.split_last().map_or((None, &[][..]), |(last, rest)| (Some(*last), rest));
+        Some(Self { after, back: back.to_vec() })
+    }
+}
+
+/// A file of what the form asks for.
+pub(super) async fn export(call: &Call<'_>) -> Result<Response, Failure> {
+    let typed = Typed::read(call)?;
+    let csv = match call.query()?.one("format")? {
+        Some("csv") => true,
+        Some("ndjson") => false,
+        _ => return Err(Failure::page(Problem::InvalidRequest)),
+    };
+    let Ok(filter) = typed.filter(call).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
+    let (mut file, mut after, mut count) = (Vec::new(), None, 0);
+    if csv {
+        audit_file::write_header(&mut file).map_err(|_| Failure::Internal)?;
+    }
+    while let Some(filter) = &filter
+        && count < MOST_EXPORTED
+    {
+        let page = call.sealgate.store.audit_page(filter, after, STEP.min(MOST_EXPORTED - count)).await?;
+        count += page.records.len();
+        for record in &page.records {
+            let event = audit_file::object(record);
+            let written = if csv { audit_file::write_row(&mut file, &event) } else { writeln!(file, "{event}") };
+            // Into memory, which takes everything.
+            written.map_err(|_| Failure::Internal)?;
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let (media_type, extension) =
+        if csv { ("text/csv; charset=utf-8", "csv") } else { ("application/x-ndjson", "ndjson") };
+    Ok(Response::empty(StatusCode::OK)
+        .body(file)
+        .with(CONTENT_TYPE, media_type)
+        .with(CONTENT_DISPOSITION, &format!("attachment; filename=\"audit.{extension}\"")))
+}

@@ -1,0 +1,96 @@
+//! `/console` and `/console/clients/new`: the clients that somebody may see, and a new one.
+
+use http::{Method, StatusCode};
+
+use super::Worker;
+use super::client::{self, Said};
+use super::form::{Sound, Typed};
+use crate::domain::audit::AuditKind;
+use crate::domain::client::{
+    Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, Decision,
+};
+use crate::domain::secret::Secret;
+use crate::page::console::{ClientFault, ClientLine, Clients};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::store::AddOutcome;
+
+/// Clients on a page, and records looked at for it: a developer's own may lie far apart.
+const PAGE: usize = 50;
+const MOST_STEPS: usize = 20;
+
+pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+    let mut after = call.query()?.one("after")?.and_then(ClientId::parse);
+    let mut clients = Vec::new();
+    let mut more = true;
+    for _ in 0..MOST_STEPS {
+        let step = call.sealgate.store.clients(after.as_ref(), PAGE).await?;
+        more = step.len() == PAGE;
+        after = step.last().map(|client| client.id.clone()).or(after);
+        let theirs = |client: &Client| worker.is_administrator() || client.owner == Some(worker.visitor.user.sub);
+        clients.extend(step.into_iter().filter(theirs));
+        if !more || clients.len() >= PAGE {
+            break;
+        }
+    }
+    let mut lines = Vec::with_capacity(clients.len());
+    for client in &clients {
+        let (id, name) = (client.id.as_str(), client.name.as_str());
+        let (public, enabled, vouched_for) = (client.is_public(), client.is_enabled(), client.is_vouched_for());
+        lines.push(ClientLine { id, name, public, enabled, vouched_for });
+    }
+    let next = after.filter(|_| more).map(|after| call.path(&format!("/console?after={after}")));
+    let content = Clients { clients: &lines, next: next.as_deref() };
+    let pages = &call.sealgate.pages;
+    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_clients(chrome, shell, &content)))
+}
+
+/// The form for a new client, and what it makes.
+pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+    if call.request.method() != Method::POST {
+        return Ok(show(call, worker, &Typed::empty(), &[]));
+    }
+    let typed = Typed::read(&worker.form(call)?, None)?;
+    let sound = match typed.check() {
+        Ok(sound) => sound,
+        Err(faults) => return Ok(show(call, worker, &typed, &faults)),
+    };
+    let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
+    let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: call.now, expires_at: None };
+    let client = Client {
+        id: ClientId::parse(Secret::from_random(&call.random::<16>()).expose()).ok_or(Failure::Internal)?,
+        name: sound.name,
+        client_type: sound.client_type,
+        auth_method: sound.auth_method,
+        secrets: secret.iter().map(made).collect(),
+        redirect_uris: sound.redirect_uris,
+        post_logout_redirect_uris: sound.post_logout_redirect_uris,
+        scope: sound.scope,
+        grant_types: Sound::grant_types(),
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: call.now,
+        incarnation: u32::from_be_bytes(call.random()),
+        details: ClientDetails { description: sound.description, ..ClientDetails::default() },
+        refresh_retry_seconds: None,
+        token_limit: None,
+        owner: Some(worker.visitor.user.sub),
+        registration: None,
+        // An administrator vouches for what they make.
+        approval: worker.is_administrator().then(|| Decision { by: worker.authority(), at: call.now }),
+        disabled: None,
+    };
+    if call.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
+        return Err(Failure::Internal);
+    }
+    call.sealgate.audit.note(worker.event(call, AuditKind::ClientRegistered).with_client(&client.id));
+    Ok(client::show(call, worker, &client, &Said::secret(secret.as_ref())))
+}
+
+fn show(call: &Call<'_>, worker: &Worker, typed: &Typed, faults: &[ClientFault]) -> Response {
+    let pages = &call.sealgate.pages;
+    typed.show(&worker.csrf(call), faults, |form| {
+        worker.page(call, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))
+    })
+}

@@ -1,0 +1,155 @@
+//! `/console`: where developers register clients, and administrators look after people, keys and limits.
+//!
+//! Who may do what is decided here and in [`Worker::client`], nowhere else: [`Area::least`] says which standing a page
+//! needs, and a developer's client is theirs alone. Every change is a form with a token that is bound to the person and
+//! the page's own path.
+
+mod audit;
+mod client;
+mod clients;
+mod form;
+mod operation;
+mod trial;
+mod user;
+mod users;
+
+use http::StatusCode;
+
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::client::{Authority, Client, ClientId};
+use crate::oauth::params::Params;
+use crate::page::{Chrome, Problem, Shell, Standing};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::provider::visitor::Visitor;
+use crate::tokens::clients::OWN_PAGES;
+
+/// The pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Area {
+    Clients,
+    NewClient,
+    Client,
+    Trial,
+    TrialCallback,
+    Users,
+    NewUser,
+    User,
+    Keys,
+    Apps,
+    Settings,
+    Audit,
+    AuditExport,
+}
+
+impl Area {
+    /// The least standing that opens it.
+    fn least(self) -> Standing {
+        match self {
+            Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => Standing::Developer,
+            Self::Users
+            | Self::NewUser
+            | Self::User
+            | Self::Keys
+            | Self::Apps
+            | Self::Settings
+            | Self::Audit
+            | Self::AuditExport => Standing::Administrator,
+        }
+    }
+}
+
+/// Somebody who works in the console, on a page that their standing opens.
+pub(super) struct Worker {
+    visitor: Visitor,
+    standing: Standing,
+}
+
+impl Worker {
+    async fn enter(call: &Call<'_>, area: Area) -> Result<Self, Failure> {
+        let visitor = Visitor::recent(call, way_back(call), call.sealgate.config.console.sign_in).await?;
+        match visitor.standing(call) {
+            Some(standing) if standing >= area.least() => Ok(Self { visitor, standing }),
+            _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
+        }
+    }
+
+    /// The client that the path names, if it is theirs to see. One answer for "none" and "not yours": it tells nobody
+    /// which clients exist.
+    async fn client(&self, call: &Call<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
+        let client = match id {
+            Some(id) => call.sealgate.store.client(&id).await?,
+            None => None,
+        };
+        let theirs = |client: &Client| {
+            self.is_administrator() || client.owner.is_some_and(|owner| owner == self.visitor.user.sub)
+        };
+        client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+    }
+
+    fn is_administrator(&self) -> bool {
+        self.standing == Standing::Administrator
+    }
+
+    /// The right by which they decide.
+    fn authority(&self) -> Authority {
+        let subject = self.visitor.user.sub;
+        if self.is_administrator() { Authority::Administrator(subject) } else { Authority::Owner(subject) }
+    }
+
+    /// An event of the audit trail by them, to be told more of.
+    fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
+        call.event(kind, Actor::Administrator(self.visitor.user.sub))
+    }
+
+    fn csrf(&self, call: &Call<'_>) -> String {
+        self.visitor.csrf(call, call.request.uri().path())
+    }
+
+    fn form(&self, call: &Call<'_>) -> Result<Params, Failure> {
+        self.visitor.form(call, call.request.uri().path())
+    }
+
+    fn page(
+        &self,
+        call: &Call<'_>,
+        status: StatusCode,
+        build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String,
+    ) -> Response {
+        Response::page(status, self.visitor.page(call, build), None)
+    }
+}
+
+pub(super) async fn answer(call: &Call<'_>, area: Area) -> Result<Response, Failure> {
+    let worker = Worker::enter(call, area).await?;
+    match area {
+        Area::Clients => clients::answer(call, &worker).await,
+        Area::NewClient => clients::register(call, &worker).await,
+        Area::Client => client::answer(call, &worker).await,
+        Area::Trial => trial::answer(call, &worker).await,
+        Area::TrialCallback => trial::callback(call, &worker).await,
+        Area::Users => users::answer(call, &worker).await,
+        Area::NewUser => users::add(call, &worker).await,
+        Area::User => user::answer(call, &worker).await,
+        Area::Keys => operation::keys(call, &worker).await,
+        Area::Apps => Ok(operation::apps(call, &worker)),
+        Area::Settings => Ok(operation::settings(call, &worker)),
+        Area::Audit => audit::answer(call, &worker).await,
+        Area::AuditExport => audit::export(call).await,
+    }
+}
+
+/// The page that a sign-in comes back to: this one, or the list that it hangs on.
+fn way_back(call: &Call<'_>) -> &'static str {
+    let path = call.request.uri().path();
+    let path = path.strip_prefix(call.sealgate.config.issuer.path_prefix()).unwrap_or(path);
+    let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
+    let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
+    known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console")
+}
+
+/// The last segment of the path.
+fn last_segment<'c>(call: &'c Call<'_>) -> &'c str {
+    call.request.uri().path().rsplit('/').next().unwrap_or_default()
+}

@@ -1,0 +1,163 @@
+//! `/console/try/{client_id}` and `/console/callback`: a developer runs a sign-in through a client and sees what it would
+//! receive.
+//!
+//! A trial is bound to this browser by PKCE: the verifier is derived from the session's cookie and the state, so nothing
+//! is kept, and a code that somebody else began is of no use here. The code is used up without a grant, and what is
+//! minted from it to be shown names a grant that does not exist: it opens nothing, even if it got out.
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::form::own_redirect_uri;
+use super::{Worker, last_segment};
+use crate::domain::audit::AuditKind;
+use crate::domain::client::{Client, ClientId};
+use crate::domain::code::Code;
+use crate::domain::grant::GrantId;
+use crate::domain::pkce::CodeVerifier;
+use crate::domain::redirect_uri::RedirectUri;
+use crate::domain::secret::{Secret, SecretHash, base64url};
+use crate::oauth::claims::{UserClaims, UserInfo};
+use crate::oauth::jwt::Unverified;
+use crate::oauth::token::Authorization;
+use crate::page::Problem;
+use crate::page::console::{Trial, TrialProblem};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::store::Committed;
+
+pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+    let client = worker.client(call, ClientId::parse(last_segment(call))).await?;
+    if call.request.method() != Method::POST {
+        return Ok(show(call, worker, &client, None, None));
+    }
+    let form = worker.form(call)?;
+    match form.one("action")? {
+        Some("switch-on") => switch(call, worker, &client, true).await,
+        Some("switch-off") => switch(call, worker, &client, false).await,
+        Some("start") if client.redirects_to(&own_redirect_uri(call)) => Ok(start(call, &client)),
+        _ => Err(Failure::page(Problem::InvalidRequest)),
+    }
+}
+
+/// Gives a client the console's redirect URI, or takes it away.
+async fn switch(call: &Call<'_>, worker: &Worker, client: &Client, on: bool) -> Result<Response, Failure> {
+    let own = own_redirect_uri(call);
+    let change = |client: &mut Client| {
+        client.redirect_uris.retain(|uri| uri.as_str() != own);
+        if on {
+            client.redirect_uris.push(RedirectUri::of_application(&own));
+        }
+    };
+    call.sealgate.store.change_client(&client.id, change).await?;
+    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id);
+    call.sealgate.audit.note(event.with_detail(if on { "trials on" } else { "trials off" }));
+    Ok(Response::see_other(&call.path(&format!("/console/try/{}", client.id))))
+}
+
+fn start(call: &Call<'_>, client: &Client) -> Response {
+    let state = format!("{}.{}", base64url(&call.random::<16>()), client.id);
+    let challenge = base64url(SecretHash::of(verifier(call, &state).expose().as_bytes()).as_bytes());
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("client_id", client.id.as_str());
+    query.append_pair("response_type", "code");
+    query.append_pair("scope", &client.scope.to_string());
+    query.append_pair("redirect_uri", &own_redirect_uri(call));
+    query.append_pair("state", &state);
+    query.append_pair("nonce", &base64url(&call.random::<16>()));
+    query.append_pair("code_challenge", &challenge);
+    query.append_pair("code_challenge_method", "S256");
+    Response::see_other(&call.path(&format!("/oauth/authorize?{}", query.finish())))
+}
+
+/// The verifier of a trial: nobody without this browser's cookie can know it.
+fn verifier(call: &Call<'_>, state: &str) -> Secret {
+    let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+    Secret::new(base64url(SecretHash::of(format!("trial {state} {cookie}").as_bytes()).as_bytes()))
+}
+
+/// The answer of the authorization endpoint.
+pub(super) async fn callback(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+    let query = call.query()?;
+    let state = query.one("state")?.unwrap_or_default();
+    let id = state.split_once('.').and_then(|(_, id)| ClientId::parse(id));
+    let client = worker.client(call, id).await?;
+    if let Some(error) = query.one("error")? {
+        return Ok(show(call, worker, &client, None, Some(TrialProblem::Refused(error))));
+    }
+    let code = Secret::new(query.one("code")?.unwrap_or_default());
+    match claims(call, worker, &client, &code, state).await? {
+        Some(claims) => Ok(show(call, worker, &client, Some(&claims), None)),
+        None => Ok(show(call, worker, &client, None, Some(TrialProblem::Unknown))),
+    }
+}
+
+/// What the client would have received for the code; nothing where it belongs to no trial of this browser.
+async fn claims(
+    call: &Call<'_>,
+    worker: &Worker,
+    client: &Client,
+    code: &Secret,
+    state: &str,
+) -> Result<Option<[String; 3]>, Failure> {
+    let Some(loaded) = call.sealgate.store.code(&code.hash()).await? else { return Ok(None) };
+    let code = &loaded.value;
+    let verifier = CodeVerifier::parse(verifier(call, state).expose());
+    let sound = code.redeem(&client.id, &own_redirect_uri(call), verifier.as_ref(), call.now).is_ok();
+    // Only what concerns whoever looks: the person in use may have changed in another tab.
+    let own = code.sign_in.subject == worker.visitor.user.sub && code.session == worker.visitor.session.value.id;
+    if !sound || !own || call.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
+        return Ok(None);
+    }
+    let user = &worker.visitor.user;
+    let tokens =
+        call.sealgate.issuer.mint(&unkept(call, code), user, base64url(&call.random::<16>()), call.now).await?;
+    let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::of(user, code.scope) };
+    let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
+    Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
+}
+
+/// An authorization that nothing is kept of.
+fn unkept(call: &Call<'_>, code: &Code) -> Authorization {
+    Authorization {
+        grant: GrantId::from_bytes(call.random()),
+        client: code.client.clone(),
+        subject: code.sign_in.subject,
+        scope: code.scope,
+        nonce: code.nonce.clone(),
+        auth_time: code.sign_in.at,
+        acr: code.sign_in.acr().to_owned(),
+        amr: code.sign_in.amr(),
+    }
+}
+
+fn decoded(token: &str) -> Option<String> {
+    Unverified::parse(token)?.claims::<Value>().map(|claims| pretty(&claims))
+}
+
+fn pretty(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn show(
+    call: &Call<'_>,
+    worker: &Worker,
+    client: &Client,
+    claims: Option<&[String; 3]>,
+    problem: Option<TrialProblem<'_>>,
+) -> Response {
+    let redirect_uri = own_redirect_uri(call);
+    let content = Trial {
+        // The callback shows the same forms, which go to the client's own page.
+        csrf: &worker.visitor.csrf(call, &call.path(&format!("/console/try/{}", client.id))),
+        id: client.id.as_str(),
+        name: &client.name,
+        redirect_uri: &redirect_uri,
+        on: client.redirects_to(&redirect_uri),
+        claims: claims.map(|claims| claims.each_ref().map(String::as_str)),
+        problem,
+    };
+    let pages = &call.sealgate.pages;
+    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_trial(chrome, shell, &content))
+}

@@ -1,0 +1,162 @@
+//! `/console/users/{sub}`: one person's groups, roles, sessions and access.
+
+use http::{Method, StatusCode};
+
+use super::client::execute;
+use super::users::{groups, new_password, roles, ticked, username};
+use super::{Worker, last_segment};
+use crate::admin::command::{Command, Person, SessionCommand, UserCommand};
+use crate::domain::audit::AuditKind;
+use crate::domain::secret::Secret;
+use crate::domain::session::SessionId;
+use crate::domain::user::{Subject, User};
+use crate::domain::username::Username;
+use crate::oauth::params::Params;
+use crate::page::console::{UserField, UserPage};
+use crate::page::{Done, Problem, SessionLine, Standing};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::provider::visitor;
+use crate::store::RenameOutcome;
+
+/// The most sessions that are shown.
+const MOST: usize = 50;
+
+pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+    let user = match Subject::parse(last_segment(call)) {
+        Some(subject) => call.sealgate.store.user(subject).await?,
+        None => None,
+    };
+    let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    if call.request.method() != Method::POST {
+        return show(call, worker, &user, None, &[]).await;
+    }
+    let form = worker.form(call)?;
+    let person = Person::Sub(user.sub);
+    let own = user.sub == worker.visitor.user.sub;
+    if let Some(session) = form.one("session")? {
+        return end_session(call, worker, &user, session).await;
+    }
+    match form.one("action")? {
+        Some("save") => save(call, worker, &user, &form).await,
+        Some("revoke") => run(call, worker, &user, UserCommand::Revoke(person), Done::UserRevoked).await,
+        // Nobody shuts themselves out: there may be no other administrator.
+        Some("disable") if !own => run(call, worker, &user, UserCommand::Disable(person), Done::User).await,
+        Some("enable") => run(call, worker, &user, UserCommand::Enable(person), Done::User).await,
+        Some("reset-password") if !own => reset_password(call, worker, &user).await,
+        _ => Err(Failure::page(Problem::InvalidRequest)),
+    }
+}
+
+async fn save(call: &Call<'_>, worker: &Worker, user: &User, form: &Params) -> Result<Response, Failure> {
+    let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
+    let Some(groups) = groups else { return show(call, worker, user, None, &[UserField::Groups]).await };
+    let username = match username(form.one("username")?.unwrap_or_default().trim()) {
+        Ok(username) => username,
+        Err(fault) => return show(call, worker, user, None, &[fault]).await,
+    };
+    let next = User { roles, groups, ..user.clone() };
+    let own = user.sub == worker.visitor.user.sub;
+    if own && visitor::standing(call, &next) != Some(Standing::Administrator) {
+        return show(call, worker, user, None, &[UserField::OwnRole]).await;
+    }
+    let change = |user: &mut User| {
+        user.roles.clone_from(&next.roles);
+        user.groups.clone_from(&next.groups);
+        // Applications know them by it: it is given here, and changed on the command line only.
+        if user.username.is_none() && username.is_some() {
+            user.username.clone_from(&username);
+            user.updated_at = call.now;
+        }
+    };
+    match call.sealgate.store.rename_user(user.sub, change).await? {
+        RenameOutcome::Renamed(_) => {}
+        RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
+        RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
+            return show(call, worker, user, None, &[UserField::UsernameTaken]).await;
+        }
+    }
+    let changed =
+        if username.is_some() && user.username.is_none() { "username, groups and roles" } else { "groups and roles" };
+    let event = worker.event(call, AuditKind::UserChanged).of(user.sub).with_detail(changed);
+    call.sealgate.audit.note(event);
+    Ok(back(call, user, Done::User))
+}
+
+async fn end_session(call: &Call<'_>, worker: &Worker, user: &User, id: &str) -> Result<Response, Failure> {
+    let id = SessionId::parse(id).ok_or(Failure::page(Problem::InvalidRequest))?;
+    let session = call.sealgate.store.session(id).await?;
+    // The form belongs to one person's page, so it ends that person's sessions only.
+    if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
+        execute(call, worker, Command::Session(SessionCommand::End(id))).await?;
+    }
+    Ok(back(call, user, Done::Session))
+}
+
+async fn run(
+    call: &Call<'_>,
+    worker: &Worker,
+    user: &User,
+    command: UserCommand,
+    done: Done,
+) -> Result<Response, Failure> {
+    execute(call, worker, Command::User(command)).await?;
+    Ok(back(call, user, done))
+}
+
+async fn reset_password(call: &Call<'_>, worker: &Worker, user: &User) -> Result<Response, Failure> {
+    let password = new_password(call);
+    let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone() };
+    execute(call, worker, Command::User(set)).await?;
+    show(call, worker, user, Some(&password), &[]).await
+}
+
+fn back(call: &Call<'_>, user: &User, done: Done) -> Response {
+    Response::see_other(&visitor::done(call, &format!("/console/users/{}", user.sub), done))
+}
+
+/// A person's page, with a password that was just made.
+pub(super) async fn show(
+    call: &Call<'_>,
+    worker: &Worker,
+    user: &User,
+    password: Option<&Secret>,
+    faults: &[UserField],
+) -> Result<Response, Failure> {
+    let mut sessions = call.sealgate.store.sessions_of_user(user.sub, None, MOST).await?.sessions;
+    sessions.retain(|session| session.is_live(call.now) && session.sign_in_of(user.sub).is_some());
+    let texts: Vec<(String, String)> =
+        sessions.iter().map(|session| (session.id.to_string(), session.address.to_string())).collect();
+    let mut lines = Vec::with_capacity(sessions.len());
+    for (session, (id, address)) in sessions.iter().zip(&texts) {
+        let signed_in_at = session.sign_in_of(user.sub).map_or(session.created_at, |sign_in| sign_in.at);
+        lines.push(SessionLine {
+            id,
+            current: false,
+            user_agent: &session.user_agent,
+            address,
+            signed_in_at: signed_in_at.seconds(),
+            last_seen_at: session.last_seen_at.seconds(),
+        });
+    }
+    let (subject, groups) = (user.sub.to_string(), user.groups.iter().cloned().collect::<Vec<_>>().join("\n"));
+    let content = UserPage {
+        // The page also answers the form for a new person: its forms belong to the person's own path.
+        csrf: &worker.visitor.csrf(call, &call.path(&format!("/console/users/{subject}"))),
+        subject: &subject,
+        email: user.email.as_str(),
+        username: user.username.as_ref().map(Username::as_str),
+        name: &user.name,
+        groups: &groups,
+        roles: ticked(&user.roles),
+        enabled: user.is_enabled(),
+        own: user.sub == worker.visitor.user.sub,
+        created_at: user.created_at.seconds(),
+        sessions: &lines,
+        password: password.map(Secret::expose),
+        faults,
+    };
+    let pages = &call.sealgate.pages;
+    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_user(chrome, shell, &content)))
+}

@@ -1,0 +1,183 @@
+//! What the pages of the sign-in share: the waiting request that the browser's cookie and the page's address name
+//! together, and the token that binds a form to both.
+
+use crate::domain::client::{Client, ClientId};
+use crate::domain::redirect_uri;
+use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use crate::oauth::next_step::{Interaction, Progress};
+use crate::oauth::params::Params;
+use crate::page::Problem;
+use crate::provider::authorize::RESUME;
+use crate::provider::call::{Bucket, Call};
+use crate::provider::failure::Failure;
+use crate::store::Loaded;
+use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+
+/// The parameter that names the waiting request and, behind a dot, its client: where the request is gone, the page still
+/// knows which application it was about. It opens nothing without the browser's cookie.
+pub(super) const PARAMETER: &str = "interaction";
+
+/// The two parts of the parameter.
+pub(super) fn named(parameter: &str) -> (&str, Option<ClientId>) {
+    match parameter.split_once('.') {
+        Some((id, client)) => (id, ClientId::parse(client)),
+        None => (parameter, None),
+    }
+}
+
+/// A waiting request, found.
+pub(super) struct Waiting {
+    /// Its name in addresses.
+    pub(super) id: String,
+    /// The record.
+    pub(super) loaded: Loaded<Interaction>,
+    /// Who asks.
+    pub(super) client: Client,
+    browser: String,
+}
+
+impl Waiting {
+    /// The waiting request that this page is about.
+    ///
+    /// # Errors
+    /// A page when there is none in this browser: it was finished in another tab, or is somebody else's. One that is past
+    /// its time begins anew.
+    pub(super) async fn find(call: &Call<'_>) -> Result<Self, Failure> {
+        let waiting = Self::find_at_any_time(call).await?;
+        if waiting.is_late(call) { Err(begin_anew(call, waiting.interaction()).await?) } else { Ok(waiting) }
+    }
+
+    /// The same, past its time too, as long as it is kept.
+    ///
+    /// # Errors
+    /// As [`Waiting::find`].
+    pub(super) async fn find_at_any_time(call: &Call<'_>) -> Result<Self, Failure> {
+        let query = call.query()?;
+        let (id, client) = named(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
+        if let Some(client) = &client {
+            call.concern(call.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
+        }
+        let browser =
+            call.cookie(call.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
+        let found = call
+            .sealgate
+            .store
+            .interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes()))
+            .await?;
+        let Some(loaded) = found else { return Err(over(call, client.as_ref()).await?) };
+        call.speak(loaded.value.request.ui_locales.as_deref());
+        let client = call.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
+        let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
+        // The client may have withdrawn the URI since, for instance because somebody else has got hold of it.
+        if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
+            return Err(Failure::page(Problem::RedirectUri));
+        }
+        Ok(Self { id: id.to_owned(), loaded, client, browser })
+    }
+
+    fn is_late(&self, call: &Call<'_>) -> bool {
+        self.loaded.value.expires_at <= call.now
+    }
+
+    /// The same request under a new name and with all of its time, where this one is past its own.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn in_time(self, call: &Call<'_>) -> Result<Self, Failure> {
+        if !self.is_late(call) {
+            return Ok(self);
+        }
+        let id = anew(call, self.interaction()).await?;
+        let found = call.sealgate.store.interaction(&SecretHash::of(self.browser.as_bytes()), &id.hash()).await?;
+        let loaded = found.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
+        // A conflict means that another tab has just gone on with it.
+        let _ = call.sealgate.store.drop_interaction(&self.loaded).await?;
+        Ok(Self { id: id.expose().to_owned(), loaded, ..self })
+    }
+
+    /// What was asked and done.
+    pub(super) fn interaction(&self) -> &Interaction {
+        &self.loaded.value
+    }
+
+    /// What the pages call the client; nothing where it is our own pages that ask.
+    pub(super) fn client_name(&self) -> Option<&str> {
+        (self.client.id.as_str() != OWN_CLIENT).then_some(self.client.name.as_str())
+    }
+
+    /// The address of one of the pages for this request.
+    pub(super) fn address(&self, call: &Call<'_>, page: &str) -> String {
+        address(call, page, &self.id, &self.client.id)
+    }
+
+    /// The token of the page's form. Derived from the browser's cookie, which no other site can read, and different for
+    /// each request and page.
+    pub(super) fn csrf(&self, page: &str) -> String {
+        base64url(SecretHash::of(format!("csrf {page} {} {}", self.id, self.browser).as_bytes()).as_bytes())
+    }
+
+    /// Reads the page's form.
+    ///
+    /// # Errors
+    /// A page when the form's token is not the one that the page was given.
+    pub(super) fn form(&self, call: &Call<'_>, page: &str) -> Result<Params, Failure> {
+        let form = call.form()?;
+        let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
+        if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// Where the form's answer may send the browser in the end.
+    pub(super) fn then(&self) -> Option<String> {
+        redirect_uri::form_action(self.interaction().request.return_to.redirect_uri())
+    }
+}
+
+/// What becomes of a form or a step whose request was finished in another tab, as far as it is still known: who is signed
+/// in goes on with the same request, begun anew; everybody else hears that there is nothing to do.
+pub(super) async fn finished(call: &Call<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    if call.session().await?.is_none() {
+        return Ok(Failure::page(Problem::NothingToDo));
+    }
+    begin_anew(call, interaction).await
+}
+
+/// The way to the same request, begun anew.
+async fn begin_anew(call: &Call<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    let id = anew(call, interaction).await?;
+    Ok(Failure::Elsewhere(address(call, RESUME, id.expose(), &interaction.request.client)))
+}
+
+async fn anew(call: &Call<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
+    let again = Interaction {
+        progress: Progress::default(),
+        created_at: call.now,
+        expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
+        ..interaction.clone()
+    };
+    call.charge_site(Bucket::of_request(interaction.request.client.as_str()))?;
+    let id = Secret::from_random(&call.random::<16>());
+    call.sealgate.store.begin_interaction(&id.hash(), &again).await?;
+    Ok(id)
+}
+
+/// Where a browser goes that comes back to a page whose request is not there any more, with Back for instance. Whoever is
+/// signed in goes on to the application behind the gate, or to our own pages. Another client has had its answer and has
+/// forgotten what it asked: its person is shown the way to it.
+async fn over(call: &Call<'_>, client: Option<&ClientId>) -> Result<Failure, Failure> {
+    if call.session().await?.is_none() {
+        return Ok(Failure::page(Problem::NothingToDo));
+    }
+    let id = client.map(ClientId::as_str).unwrap_or_default();
+    if id == OWN_CLIENT {
+        return Ok(Failure::Elsewhere(call.path("/account")));
+    }
+    match call.party().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
+        Some(app) => Ok(Failure::Elsewhere(app.address.clone())),
+        None => Ok(Failure::page(Problem::SignedInAlready)),
+    }
+}
+
+/// The address of one of the pages for a waiting request.
+pub(super) fn address(call: &Call<'_>, page: &str, id: &str, client: &ClientId) -> String {
+    call.path(&format!("/oauth/{page}?{PARAMETER}={id}.{client}"))
+}

@@ -1,0 +1,43 @@
+//! `GET /.well-known/sealgate/keys`: for auditors. What the token states of each published key, its times, and the
+//! vendor's attestation where the operator has laid one down. A member of its own for each, since they weigh differently:
+//! the attributes are the token's word, the times are ours, and only an attestation is evidence.
+
+use serde_json::json;
+
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+
+/// How long the document may be kept, seconds: short, for it shows states as they are now.
+const SECONDS: u32 = 60;
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    let sealgate = call.sealgate;
+    let signer = sealgate.issuer.signer();
+    let (set, found) = (signer.key_set(), signer.found());
+    let ring = sealgate.store.key_ring().await?;
+    let mut keys = Vec::new();
+    for published in set.iter() {
+        let kid = published.kid().as_str();
+        let life = ring.find(kid);
+        let attestation = match sealgate.attestations.of(kid) {
+            Some(chain) => json!({ "x5c": *chain }),
+            None => json!("not attested"),
+        };
+        keys.push(json!({
+            "kid": kid,
+            "alg": "RS256",
+            "bits": published.bits(),
+            "state": life.map(|life| ring.state(life, call.now)),
+            "created_at": life.map(|life| life.created_at),
+            "published_at": life.map(|life| life.published_at),
+            "activate_at": life.and_then(|life| life.activate_at),
+            "retire_at": life.and_then(|life| life.retire_at),
+            "remove_at": life.and_then(|life| life.remove_at),
+            "stated_by_token": found.iter().find(|key| key.kid.as_str() == kid),
+            "attestation": attestation,
+        }));
+    }
+    let document = json!({ "issuer": sealgate.config.issuer.as_str(), "keys": keys });
+    Ok(Response::public_json(&document, SECONDS))
+}

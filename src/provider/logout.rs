@@ -1,0 +1,181 @@
+//! `GET` and `POST /oauth/logout` (specification §7; OpenID Connect RP-Initiated Logout 1.0).
+//!
+//! A valid ID token as hint, of a person who is signed in here, ends the session at once. Everything else could be a
+//! link on a stranger's page, so the person is asked first. Never a redirect to a URI that was not registered for it.
+
+use http::{Method, StatusCode};
+
+use crate::config::{App, host_name};
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::client::{Client, ClientId};
+use crate::domain::redirect_uri;
+use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
+use crate::domain::session::Session;
+use crate::domain::user::{Subject, User};
+use crate::oauth::logout::{AfterLogout, LogoutRequest};
+use crate::page::{ConfirmLogout, Problem, SignedOut};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::response::Response;
+use crate::store::Loaded;
+use crate::web::cookie;
+
+pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+    if let Some(address) = call.again_with_cookies() {
+        return Ok(Response::see_other(&address));
+    }
+    let request = LogoutRequest::parse(&call.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
+    call.speak(request.ui_locales.as_deref());
+    let hint = request.id_token_hint.as_deref().and_then(|hint| call.sealgate.issuer.id_token_hint(hint));
+    let hinted_client = hint.as_ref().and_then(|claims| ClientId::parse(&claims.aud));
+    if let (Some(hinted), Some(named)) = (&hinted_client, &request.client)
+        && hinted != named
+    {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
+    let client = client(call, hinted_client.as_ref().or(request.client.as_ref())).await?;
+    let after = after(&request, client.as_ref())?;
+    let session = call.session_to_end().await?;
+    let subject = hint.as_ref().and_then(|claims| Subject::parse(&claims.sub));
+    match (session, subject) {
+        (Some(session), Some(subject)) if session.value.sign_in_of(subject).is_some() => {
+            end(call, &session, after.as_ref()).await
+        }
+        (Some(_), _) => {
+            Ok(Response::redirect(StatusCode::FOUND, &ask(call, &request, client.as_ref(), after.as_ref())))
+        }
+        // Nobody is signed in. With a hint the client is known to have had this person; without one, anybody could
+        // bounce a browser off us.
+        (None, Some(_)) => Ok(leave(call, after.as_ref(), None)),
+        (None, None) => Ok(leave(call, None, None)),
+    }
+}
+
+/// The page that asks, and its answer.
+pub(super) async fn confirm(call: &Call<'_>) -> Result<Response, Failure> {
+    let params = call.params()?;
+    let request = LogoutRequest::parse(&params).map_err(|_| Failure::page(Problem::InvalidRequest))?;
+    call.speak(request.ui_locales.as_deref());
+    let client = client(call, request.client.as_ref()).await?;
+    let after = after(&request, client.as_ref())?;
+    let Some(session) = call.session_to_end().await? else { return Ok(leave(call, None, None)) };
+    let csrf = csrf(call);
+    if call.request.method() != Method::POST {
+        return show(call, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
+    }
+    if !params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &csrf)) {
+        return Err(Failure::page(Problem::ExpiredForm));
+    }
+    end(call, &session, after.as_ref()).await
+}
+
+/// The page that says that nobody is signed in any more.
+pub(super) fn signed_out(call: &Call<'_>) -> Result<Response, Failure> {
+    let content = SignedOut { client: None, sign_in: &call.path("/account") };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.signed_out(chrome, &content));
+    call.query()?;
+    Ok(Response::page(StatusCode::OK, html, None))
+}
+
+async fn client(call: &Call<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
+    match id {
+        Some(id) => Ok(call.sealgate.client(id).await?.filter(Client::is_enabled)),
+        None => Ok(None),
+    }
+}
+
+/// Where the browser goes afterwards. A URI without a client cannot be checked and is left out.
+fn after(request: &LogoutRequest, client: Option<&Client>) -> Result<Option<AfterLogout>, Failure> {
+    match (&request.post_logout_redirect_uri, client) {
+        (Some(uri), Some(client)) => AfterLogout::resolve(uri, request.state.as_deref(), client)
+            .map(Some)
+            .ok_or_else(|| Failure::page(Problem::LogoutRedirectUri)),
+        _ => Ok(None),
+    }
+}
+
+fn ask(call: &Call<'_>, request: &LogoutRequest, client: Option<&Client>, after: Option<&AfterLogout>) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in hidden(client, after) {
+        query.append_pair(name, value);
+    }
+    if let Some(locales) = &request.ui_locales {
+        query.append_pair("ui_locales", locales);
+    }
+    call.path(&format!("/oauth/logout/confirm?{}", query.finish()))
+}
+
+/// What the page carries along; all of it is checked again when the form comes back.
+fn hidden<'a>(client: Option<&'a Client>, after: Option<&'a AfterLogout>) -> Vec<(&'static str, &'a str)> {
+    let client = client.map(|client| ("client_id", client.id.as_str()));
+    let uri = after.map(|after| ("post_logout_redirect_uri", after.uri()));
+    let state = after.and_then(AfterLogout::state).map(|state| ("state", state));
+    [client, uri, state].into_iter().flatten().collect()
+}
+
+async fn show(
+    call: &Call<'_>,
+    session: &Session,
+    client: Option<&Client>,
+    after: Option<&AfterLogout>,
+    csrf: &str,
+) -> Result<Response, Failure> {
+    let user: Option<User> = match session.current() {
+        Some(sign_in) => call.sealgate.store.user(sign_in.subject).await?,
+        None => None,
+    };
+    let content = ConfirmLogout {
+        action: &call.path("/oauth/logout/confirm"),
+        csrf,
+        client: client.map(|client| client.name.as_str()),
+        account: user.as_ref().map(|user| user.email.as_str()),
+        stay: &call.path("/account"),
+        hidden: &hidden(client, after),
+    };
+    let html = call.with_chrome(|chrome| call.sealgate.pages.confirm_logout(chrome, &content));
+    let then = after.and_then(|after| redirect_uri::form_action(after.uri()));
+    Ok(Response::page(StatusCode::OK, html, then.as_deref()))
+}
+
+async fn end(call: &Call<'_>, session: &Loaded<Session>, after: Option<&AfterLogout>) -> Result<Response, Failure> {
+    call.sealgate.store.end_session(session.value.id).await?;
+    for sign_in in &session.value.sign_ins {
+        let event = call.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
+        call.sealgate.audit.note(event.in_session(session.value.id));
+    }
+    if let Some(browser) = call.cookie(call.cookies.browser).filter(|_| keeps_forms_here(call)) {
+        // What waits to be sent is not for whoever signs in next.
+        call.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+    }
+    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(call, after, None)) };
+    Ok(leave(call, after, Some(only.subject)))
+}
+
+/// Sends the browser on, without its session cookie. `person`: who has left, where that is known.
+fn leave(call: &Call<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
+    let location = after.map_or_else(|| call.path("/oauth/signed-out"), AfterLogout::location);
+    let response = Response::redirect(StatusCode::FOUND, &location);
+    // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
+    if call.cookie(call.cookies.session).is_none() {
+        return response;
+    }
+    let response = response.with_cookie(cookie::expire(call.cookies.session, call.cookies.secure));
+    if keeps_forms_here(call) {
+        response.with_cookie(call.cookies.left_by(call.request.headers(), person))
+    } else {
+        response
+    }
+}
+
+/// Whether an application shares our host, and with it the session's cookie, and its forms are kept.
+fn keeps_forms_here(call: &Call<'_>) -> bool {
+    let config = &call.sealgate.config;
+    let shares = |app: &App| host_name(&app.host) == config.issuer.host();
+    call.sealgate.store.keeps_forms() && config.apps.iter().any(shares)
+}
+
+/// The token of the page's form, bound to the session's cookie.
+fn csrf(call: &Call<'_>) -> String {
+    let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+    base64url(SecretHash::of(format!("csrf logout {cookie}").as_bytes()).as_bytes())
+}

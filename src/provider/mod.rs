@@ -1,0 +1,355 @@
+//! The provider's endpoints: the table of routes, and the way of every request through it.
+//!
+//! An endpoint is a function of a [`Call`] that yields a response or a [`Failure`]; what a failure looks like on the wire
+//! is decided in `failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
+//! that count by client or token are charged by the endpoint once it knows who that is, with [`Call::charge`].
+
+mod account;
+mod account_chooser;
+mod asset;
+mod authorize;
+mod call;
+mod client_auth;
+mod consent;
+mod console;
+mod discovery;
+mod events;
+mod failure;
+mod guesses;
+mod home;
+mod interaction;
+mod jwks;
+mod keys;
+mod known_browser;
+mod login;
+mod logout;
+mod register;
+mod response;
+mod revoke;
+mod token;
+mod userinfo;
+mod visitor;
+mod way_back;
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+
+pub use call::{Bucket, Call};
+pub use failure::Failure;
+pub use response::Response;
+
+use crate::app::state::Sealgate;
+use crate::config::Config;
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::page::Problem;
+use crate::provider::account::Section;
+use crate::provider::console::Area;
+
+/// What the provider answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    Discovery,
+    Jwks,
+    Keys,
+    Authorize,
+    Resume,
+    Login,
+    Consent,
+    AccountChooser,
+    Token,
+    UserInfo,
+    Revoke,
+    Logout,
+    ConfirmLogout,
+    SignedOut,
+    Register,
+    Registration,
+    Stylesheet,
+    Script,
+    Logo,
+    Icon,
+    Home,
+    Account(Section),
+    ChangePassword,
+    Console(Area),
+}
+
+/// How an endpoint shows that something went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// To programs.
+    Json,
+    /// To people.
+    Page,
+}
+
+/// A row of the table.
+struct Route {
+    /// Below the issuer's own path; a trailing `*` stands for one more segment.
+    path: &'static str,
+    endpoint: Endpoint,
+    /// The name in metrics.
+    name: &'static str,
+    methods: &'static [Method],
+    style: Style,
+    /// Whether scripts of other origins may call it; never with cookies.
+    cors: bool,
+    /// Charged by address before the endpoint runs; `None` where the endpoint charges by client or token itself.
+    charged: Option<Bucket>,
+    /// Largest body, bytes.
+    body: usize,
+}
+
+const GET: &[Method] = &[Method::GET, Method::HEAD];
+const POST: &[Method] = &[Method::POST];
+const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
+const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
+const FORM: usize = 64 * 1024;
+const METADATA: usize = 8 * 1024;
+
+#[rustfmt::skip]
+const ROUTES: &[Route] = &[
+    json("/.well-known/openid-configuration",       Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
+    json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
+    json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
+    json("/.well-known/sealgate/keys",              Endpoint::Keys,         "keys",         GET,      Some(Bucket::Jwks)),
+    json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
+    json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
+    json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
+    metadata("/oauth/register",                     Endpoint::Register,     "register",     POST),
+    metadata("/oauth/register/*",                   Endpoint::Registration, "registration", MANAGE),
+    page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
+    page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
+    page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
+    page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
+    page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
+    page("/oauth/logout",                           Endpoint::Logout,       "logout",       GET_POST, Bucket::Logout),
+    page("/oauth/logout/confirm",                   Endpoint::ConfirmLogout, "confirm_logout", GET_POST, Bucket::Pages),
+    page("/oauth/signed-out",                       Endpoint::SignedOut,    "signed_out",   GET,      Bucket::Pages),
+    page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
+    page("/oauth/script.js",                        Endpoint::Script,       "script",       GET,      Bucket::Pages),
+    page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
+    page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
+    page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
+    page("/account",                Endpoint::Account(Section::Profile),      "account",    GET_POST, Bucket::Pages),
+    page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
+    page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
+    page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
+    page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
+    page("/account/app-passwords",  Endpoint::Account(Section::AppPasswords), "account",    GET_POST, Bucket::Pages),
+    page("/account/activity",       Endpoint::Account(Section::Activity),     "account",    GET,      Bucket::Pages),
+    page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
+    page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
+    page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),
+    page("/console/try/*",          Endpoint::Console(Area::Trial),           "console",    GET_POST, Bucket::Pages),
+    page("/console/callback",       Endpoint::Console(Area::TrialCallback),   "console",    GET,      Bucket::Pages),
+    page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
+    page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
+    page("/console/users/*",        Endpoint::Console(Area::User),            "console",    GET_POST, Bucket::Pages),
+    page("/console/keys",           Endpoint::Console(Area::Keys),            "console",    GET,      Bucket::Pages),
+    page("/console/applications",   Endpoint::Console(Area::Apps),            "console",    GET,      Bucket::Pages),
+    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
+    page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
+];
+
+const fn json(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    charged: Option<Bucket>,
+) -> Route {
+    Route { path, endpoint, name, methods, style: Style::Json, cors: true, charged, body: FORM }
+}
+
+/// What takes a client's metadata, of which each is kept.
+const fn metadata(path: &'static str, endpoint: Endpoint, name: &'static str, methods: &'static [Method]) -> Route {
+    Route { body: METADATA, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
+}
+
+const fn page(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+    bucket: Bucket,
+) -> Route {
+    Route { path, endpoint, name, methods, style: Style::Page, cors: false, charged: Some(bucket), body: FORM }
+}
+
+impl Route {
+    /// The row for a path below the issuer's own. Byte for byte: another spelling of a path is another path, so no
+    /// second way in exists that other rules might overlook.
+    fn find(config: &Config, path: &str) -> Option<&'static Self> {
+        let fits = |route: &&Self| match route.path.strip_suffix('*') {
+            Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
+            None => route.path == path,
+        };
+        // Without a console its paths are nobody's, and an application that shares the host may have them.
+        ROUTES
+            .iter()
+            .find(fits)
+            .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
+            .filter(|route| route.endpoint != Endpoint::Home || home::is_shown(config))
+    }
+}
+
+/// A request's path below the issuer's own; `None` when it lies elsewhere.
+fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
+    path.strip_prefix(config.issuer.path_prefix()).or_else(|| {
+        // RFC 8414 §3.1 puts its well-known path in front of the issuer's.
+        let metadata = "/.well-known/oauth-authorization-server";
+        (path.strip_prefix(metadata)? == config.issuer.path_prefix()).then_some(metadata)
+    })
+}
+
+fn route_of(config: &Config, path: &str) -> Option<&'static Route> {
+    below_issuer(config, path).and_then(|path| Route::find(config, path))
+}
+
+/// Whether a path on the issuer's host is the provider's own; everything else belongs to an application that shares the
+/// host, where there is one.
+pub fn owns(config: &Config, path: &str) -> bool {
+    below_issuer(config, path).is_some_and(|path| {
+        Route::find(config, path).is_some()
+            || ["/oauth/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
+    })
+}
+
+/// The largest body that a request for this path may have, bytes. A path that is nobody's takes one too: its sender shall
+/// hear that nothing is there, not that the body is too long.
+pub fn body_limit(config: &Config, path: &str) -> usize {
+    route_of(config, path).map_or(FORM, |route| route.body)
+}
+
+/// Whether a path is a document that is public and the same for everybody: discovery and keys, which name the configured
+/// issuer whatever the request's Host says, and what the page for a host that is nobody's looks like.
+pub fn is_public_document(config: &Config, path: &str) -> bool {
+    let route = route_of(config, path);
+    let public = [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo];
+    route.is_some_and(|route| public.contains(&route.endpoint))
+}
+
+/// The answer to a request whose body is too long (413) or came too slowly.
+pub fn refuse(
+    sealgate: &Sealgate,
+    head: &http::request::Parts,
+    status: StatusCode,
+    refusal: Refusal,
+) -> http::Response<Bytes> {
+    refused(sealgate, head, |_| Failure::json(status, refusal))
+}
+
+/// The answer to a request for a host that is nobody's (421): to a person a page, to a program JSON.
+pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Response<Bytes> {
+    refused(sealgate, head, |call| {
+        if call.is_opened_by_person() {
+            return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
+        }
+        let refusal = Refusal::invalid_request("This host is not served here.");
+        Failure::json(StatusCode::MISDIRECTED_REQUEST, refusal)
+    })
+}
+
+fn refused(
+    sealgate: &Sealgate,
+    head: &http::request::Parts,
+    failure: impl FnOnce(&Call<'_>) -> Failure,
+) -> http::Response<Bytes> {
+    let request = Request::from_parts(head.clone(), Bytes::new());
+    let call = Call::new(sealgate, &request, Style::Json);
+    let failure = match call.charge_address(Bucket::Pages) {
+        Ok(()) => failure(&call),
+        Err(limited) => limited,
+    };
+    let mut response = failure.into_response(&call);
+    response.rate_limit(call.reading().as_ref());
+    response.finish()
+}
+
+/// Answers a request for the provider.
+pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
+    let started = Instant::now();
+    let route = route_of(&sealgate.config, request.uri().path());
+    let mut call = Call::new(sealgate, &request, route.map_or(Style::Json, |route| route.style));
+    // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
+    if route.is_none() && call.is_opened_by_person() {
+        call.style = Style::Page;
+    }
+    let mut response = match answer(&call, route).await {
+        Ok(response) => response,
+        Err(failure) => failure.into_response(&call),
+    };
+    if route.is_some_and(|route| route.cors) {
+        response.allow_every_origin();
+    }
+    if call.style == Style::Page
+        && let Some(choice) = call.chosen_language()
+    {
+        response = response.with_cookie(choice);
+    }
+    response.rate_limit(call.reading().as_ref());
+    let response = response.finish();
+    let name = route.map_or("other", |route| route.name);
+    sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
+    response
+}
+
+async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Failure> {
+    let Some(route) = route else {
+        call.charge_address(Bucket::Pages)?;
+        return Err(match call.style {
+            Style::Json => {
+                Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
+            }
+            Style::Page => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
+        });
+    };
+    if route.cors && call.request.method() == Method::OPTIONS {
+        call.charge_address(Bucket::Pages)?;
+        return Ok(Response::preflight(route.methods));
+    }
+    if !route.methods.contains(call.request.method()) {
+        call.charge_address(Bucket::Pages)?;
+        return Err(Failure::Method(route.methods));
+    }
+    // Whoever carries requests here may let more through, or less.
+    if call.request.body().len() > route.body {
+        call.charge_address(Bucket::Pages)?;
+        let refusal = Refusal::invalid_request("The body is too long.");
+        return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
+    }
+    if let Some(bucket) = route.charged {
+        let bucket = if bucket == Bucket::Authorize { authorize::bucket(call) } else { bucket };
+        call.charge_address(bucket)?;
+    }
+    match route.endpoint {
+        Endpoint::Discovery => discovery::answer(call),
+        Endpoint::Jwks => jwks::answer(call),
+        Endpoint::Keys => keys::answer(call).await,
+        Endpoint::Authorize => authorize::answer(call).await,
+        Endpoint::Resume => authorize::resume(call).await,
+        Endpoint::Login => login::answer(call).await,
+        Endpoint::Consent => consent::answer(call).await,
+        Endpoint::AccountChooser => account_chooser::answer(call).await,
+        Endpoint::Token => token::answer(call).await,
+        Endpoint::UserInfo => userinfo::answer(call).await,
+        Endpoint::Revoke => revoke::answer(call).await,
+        Endpoint::Logout => logout::answer(call).await,
+        Endpoint::ConfirmLogout => logout::confirm(call).await,
+        Endpoint::SignedOut => logout::signed_out(call),
+        Endpoint::Register => register::answer(call).await,
+        Endpoint::Registration => register::manage(call).await,
+        Endpoint::Stylesheet => Ok(asset::stylesheet(call)),
+        Endpoint::Script => Ok(asset::script(call)),
+        Endpoint::Logo => asset::logo(call),
+        Endpoint::Icon => asset::icon(call),
+        Endpoint::Home => home::answer(call).await,
+        Endpoint::Account(section) => account::answer(call, section).await,
+        Endpoint::ChangePassword => Ok(account::change_password(call)),
+        Endpoint::Console(area) => console::answer(call, area).await,
+    }
+}

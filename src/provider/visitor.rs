@@ -1,0 +1,158 @@
+//! Who looks at one of our own pages: somebody who is signed in, or the browser is sent to the sign-in and back.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+
+use crate::config::App;
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
+use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
+use crate::domain::user::{Role, User};
+use crate::oauth::params::Params;
+use crate::page::{Chrome, Done, Problem, Shell, Standing};
+use crate::provider::call::Call;
+use crate::provider::failure::Failure;
+use crate::provider::home;
+use crate::store::Loaded;
+use crate::tokens::clients::OWN_CLIENT;
+use crate::web::cookie;
+
+/// Somebody who is signed in.
+pub(super) struct Visitor {
+    /// The browser's session.
+    pub(super) session: Loaded<Session>,
+    /// How they signed in.
+    pub(super) sign_in: SignIn,
+    /// They.
+    pub(super) user: User,
+}
+
+impl Visitor {
+    /// The person in use in this browser. `page` is where a sign-in comes back to.
+    ///
+    /// # Errors
+    /// [`Failure::Elsewhere`] when nobody is signed in; when the store fails.
+    pub(super) async fn find(call: &Call<'_>, page: &str) -> Result<Self, Failure> {
+        if let Some(session) = call.session().await? {
+            for sign_in in &session.value.sign_ins {
+                if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+                    call.sealgate.store.touch_session(&session, call.now).await;
+                    return Ok(Self { sign_in: sign_in.clone(), session, user });
+                }
+            }
+        }
+        Err(Failure::Elsewhere(sign_in(call, page, &[])))
+    }
+
+    /// The same, if they typed their password no longer ago than `most`.
+    ///
+    /// # Errors
+    /// As [`Visitor::find`], and when it was longer ago.
+    pub(super) async fn recent(call: &Call<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
+        let visitor = Self::find(call, page).await?;
+        if call.now.since(visitor.sign_in.at) <= most {
+            return Ok(visitor);
+        }
+        Err(Failure::Elsewhere(sign_in(call, page, &[("max_age", &most.as_secs().to_string())])))
+    }
+
+    /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may
+    /// hold the old cookie, and applications that it opened hang on the old identifier. Everybody else who is signed in here
+    /// stays so. `change` is done to the session on the way. Yields the new cookie; none where the session was changed by
+    /// another hand meanwhile, and is over then.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub(super) async fn keep_this_session_only(
+        &self,
+        call: &Call<'_>,
+        change: impl Fn(&mut Session) + Send + Sync,
+    ) -> Result<Option<HeaderValue>, Failure> {
+        let (store, id) = (&call.sealgate.store, self.session.value.id);
+        // The others first: a live one could make a new grant while the old ones are being ended.
+        store.end_other_sessions_of_user(self.user.sub, id).await?;
+        let cookie = SessionCookie::new(SessionId::from_random(call.random()), call.random());
+        let next = |session: &Session| {
+            let mut next = session.clone();
+            change(&mut next);
+            (next.id, next.cookie, next.previous) = (cookie.id, cookie.hash(), None);
+            // Whoever changed the cookie meanwhile may be the one who is to be put out.
+            (session.cookie == self.session.value.cookie).then_some(next)
+        };
+        if store.move_session(id, next).await? {
+            return Ok(Some(cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure)));
+        }
+        store.end_session(id).await?;
+        Ok(None)
+    }
+
+    /// What they may do in the console, where there is one.
+    pub(super) fn standing(&self, call: &Call<'_>) -> Option<Standing> {
+        standing(call, &self.user)
+    }
+
+    /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
+    /// site can read.
+    pub(super) fn csrf(&self, call: &Call<'_>, form: &str) -> String {
+        let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+        let text = format!("csrf own {form} {} {cookie}", self.user.sub);
+        base64url(SecretHash::of(text.as_bytes()).as_bytes())
+    }
+
+    /// Reads a form.
+    ///
+    /// # Errors
+    /// A page when its token is not the one that the page was given.
+    pub(super) fn form(&self, call: &Call<'_>, form: &str) -> Result<Params, Failure> {
+        let params = call.form()?;
+        let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(call, form)));
+        if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// An event of the audit trail that is their own doing, to be told more of.
+    pub(super) fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
+        call.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
+    }
+
+    /// Puts a page of ours together.
+    pub(super) fn page(&self, call: &Call<'_>, build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String) -> String {
+        let shell = Shell {
+            prefix: call.sealgate.config.issuer.path_prefix(),
+            account: self.user.email.as_str(),
+            console: self.standing(call),
+            home: home::is_shown(&call.sealgate.config),
+            app_passwords: call.sealgate.config.apps.iter().any(App::takes_app_passwords),
+            done: call.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
+        };
+        call.with_chrome(|chrome| build(chrome, &shell))
+    }
+}
+
+/// What a person may do in the console, where there is one: by their role, or by a group.
+pub(super) fn standing(call: &Call<'_>, user: &User) -> Option<Standing> {
+    let console = &call.sealgate.config.console;
+    let is = |role, group: &Option<String>| {
+        user.roles.contains(&role) || group.as_ref().is_some_and(|group| user.groups.contains(group))
+    };
+    match () {
+        () if !console.enabled => None,
+        () if is(Role::Admin, &console.admins) => Some(Standing::Administrator),
+        () if is(Role::Developer, &console.developers) => Some(Standing::Developer),
+        () => None,
+    }
+}
+
+/// The address that signs somebody in and comes back to one of our pages.
+pub(super) fn sign_in(call: &Call<'_>, page: &str, wishes: &[(&str, &str)]) -> String {
+    let redirect_uri = format!("{}{page}", call.sealgate.config.issuer.as_str());
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
+    query.append_pair("redirect_uri", &redirect_uri).extend_pairs(wishes);
+    call.path(&format!("/oauth/authorize?{}", query.finish()))
+}
+
+/// The address of a page that tells what has been done.
+pub(super) fn done(call: &Call<'_>, page: &str, done: Done) -> String {
+    call.path(&format!("{page}?done={}", done.as_str()))
+}

@@ -1,0 +1,26 @@
+//! How an answer of the authorization endpoint goes back to the client: by a redirect, or in a form that the browser posts
+//! (OAuth 2.0 Form Post Response Mode).
+
+use http::StatusCode;
+use url::Url;
+
+use crate::domain::redirect_uri;
+use crate::oauth::authorize::WayBack;
+use crate::page::ReturnForm;
+use crate::provider::call::Call;
+use crate::provider::response::Response;
+
+/// The answer to the browser.
+pub(super) fn respond(call: &Call<'_>, way: &WayBack) -> Response {
+    match way {
+        WayBack::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
+        WayBack::Form { action, fields } => {
+            // A registered URI: it was read as one before.
+            let to = Url::parse(action).ok();
+            let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();
+            let content = ReturnForm { action, host, fields };
+            let html = call.with_chrome(|chrome| call.sealgate.pages.return_form(chrome, &content));
+            Response::page(StatusCode::OK, html, redirect_uri::form_action(action).as_deref())
+        }
+    }
+}

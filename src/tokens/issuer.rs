@@ -1,0 +1,182 @@
+//! The issuer: turns an [`Authorization`] into tokens, and judges tokens that come back. Knows claims, keys and
+//! signatures; knows no store, so "revoked" is not its business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::time::UnixTime;
+use crate::domain::user::User;
+use crate::oauth::claims::{AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims, groups_in_token};
+use crate::oauth::jwt::{self, Unverified};
+use crate::oauth::token::Authorization;
+use crate::signer::{KeyId, SignError, Signer};
+
+/// Mints tokens and recognises its own.
+pub struct Issuer {
+    name: String,
+    access_token: Duration,
+    signer: Arc<dyn Signer>,
+}
+
+/// What a grant becomes.
+#[derive(Debug)]
+pub struct Tokens {
+    /// The access token.
+    pub access_token: String,
+    /// The ID token, where the scope has `openid`.
+    pub id_token: Option<String>,
+    /// The access token's lifetime.
+    pub lifetime: Duration,
+}
+
+impl Issuer {
+    /// The issuer of this name, whose access tokens and ID tokens live this long.
+    pub fn new(name: String, access_token: Duration, signer: Arc<dyn Signer>) -> Self {
+        Self { name, access_token, signer }
+    }
+
+    /// What signs.
+    pub fn signer(&self) -> &dyn Signer {
+        self.signer.as_ref()
+    }
+
+    /// Mints the tokens of a grant. The ID token is signed second, since it says which access token it came with. `jti` names
+    /// the access token.
+    ///
+    /// # Errors
+    /// When the token device does not sign; nothing has been used up by then.
+    pub async fn mint(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        jti: String,
+        now: UnixTime,
+    ) -> Result<Tokens, SignError> {
+        let keys = self.signer.key_set();
+        let kid = keys.active().kid();
+        let write = |error: serde_json::Error| SignError::Bug(format!("claims cannot be written: {error}"));
+        let input =
+            jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, user, jti, now))
+                .map_err(write)?;
+        let access_token = self.signed(kid, input).await?;
+        let mut id_token = None;
+        if authorization.has_id_token() {
+            let claims = self.id_claims(authorization, user, &access_token, now);
+            let input = jwt::signing_input(jwt::ID_TOKEN, kid.as_str(), &claims).map_err(write)?;
+            id_token = Some(self.signed(kid, input).await?);
+        }
+        Ok(Tokens { access_token, id_token, lifetime: self.access_token })
+    }
+
+    async fn signed(&self, kid: &KeyId, input: String) -> Result<String, SignError> {
+        let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
+        let signature = signatures.first().ok_or_else(|| SignError::Bug("no signature came back".to_owned()))?;
+        Ok(jwt::assemble(&input, signature.as_bytes()))
+    }
+
+    fn access_claims(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        jti: String,
+        now: UnixTime,
+    ) -> AccessTokenClaims {
+        AccessTokenClaims {
+            iss: self.name.clone(),
+            sub: authorization.subject.to_string(),
+            aud: Audience::One(self.name.clone()),
+            exp: now.plus(self.access_token),
+            nbf: None,
+            iat: now,
+            jti,
+            client_id: authorization.client.to_string(),
+            scope: authorization.scope.to_string(),
+            auth_time: authorization.auth_time,
+            acr: authorization.acr.clone(),
+            amr: authorization.amr.clone(),
+            grant_id: authorization.grant.to_string(),
+            groups: groups_in_token(user, authorization.scope),
+        }
+    }
+
+    fn id_claims(
+        &self,
+        authorization: &Authorization,
+        user: &User,
+        access_token: &str,
+        now: UnixTime,
+    ) -> IdTokenClaims {
+        IdTokenClaims {
+            iss: self.name.clone(),
+            sub: authorization.subject.to_string(),
+            aud: authorization.client.to_string(),
+            exp: now.plus(self.access_token),
+            iat: now,
+            auth_time: authorization.auth_time,
+            nonce: authorization.nonce.clone(),
+            acr: authorization.acr.clone(),
+            amr: authorization.amr.clone(),
+            at_hash: Some(jwt::at_hash(access_token)),
+            claims: UserClaims::in_token(user, authorization.scope),
+        }
+    }
+
+    /// Signs an assertion to an application.
+    ///
+    /// # Errors
+    /// When the token device does not sign.
+    pub async fn assert(&self, claims: &AssertionClaims) -> Result<String, SignError> {
+        let keys = self.signer.key_set();
+        let kid = keys.active().kid();
+        let input = jwt::signing_input(jwt::ASSERTION, kid.as_str(), claims)
+            .map_err(|error| SignError::Bug(format!("claims cannot be written: {error}")))?;
+        self.signed(kid, input).await
+    }
+
+    /// The claims of an access token that we signed and that has not expired (RFC 9068 §4, without the audience, which
+    /// is the resource's to check). `None` for every other text.
+    pub fn access_token(&self, token: &str, now: UnixTime) -> Option<AccessTokenClaims> {
+        let token = self.verified(token)?;
+        if !token.is(jwt::ACCESS_TOKEN) {
+            return None;
+        }
+        let claims: AccessTokenClaims = token.claims()?;
+        let begun = claims.nbf.is_none_or(|begins| begins <= now);
+        (claims.iss == self.name && begun && now < claims.exp).then_some(claims)
+    }
+
+    /// Whether a text has the shape of an access token of ours and names us, whether or not it stands: enough to keep it from
+    /// others, and no signature is looked at.
+    pub fn is_own_access_token(&self, token: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Named {
+            iss: String,
+        }
+        let Some(token) = Unverified::parse(token).filter(|token| token.is(jwt::ACCESS_TOKEN)) else { return false };
+        token.claims::<Named>().is_some_and(|claims| claims.iss == self.name)
+    }
+
+    /// The claims of an ID token that we signed, expired or not: a hint (OpenID Connect Core §3.1.2.1, RP-Initiated
+    /// Logout §2). `None` for every other text, access tokens included.
+    pub fn id_token_hint(&self, token: &str) -> Option<IdTokenClaims> {
+        let token = self.verified(token)?;
+        if !token.is(jwt::ID_TOKEN) {
+            return None;
+        }
+        let claims: IdTokenClaims = token.claims()?;
+        (claims.iss == self.name).then_some(claims)
+    }
+
+    /// Whether a token that was verified once names a key that is still published: an operator may have removed the key
+    /// because somebody else can sign with it.
+    pub fn names_a_published_key(&self, token: &str) -> bool {
+        Unverified::parse(token).is_some_and(|token| self.signer.key_set().find(&token.kid).is_some())
+    }
+
+    fn verified<'a>(&self, token: &'a str) -> Option<Unverified<'a>> {
+        let token = Unverified::parse(token)?;
+        let keys = self.signer.key_set();
+        let key = keys.find(&token.kid)?;
+        key.verify(token.signing_input.as_bytes(), &token.signature).then_some(token)
+    }
+}

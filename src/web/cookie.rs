@@ -1,0 +1,245 @@
+//! Our cookies: their names, and reading, setting and removing them (RFC 6265).
+//!
+//! All are `__Host-`: bound to one host, sent over TLS only, set by no other subdomain. On an http issuer (a loopback
+//! host, for development) browsers refuse that prefix, so the plain names are used there.
+
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
+
+use crate::config::Issuer;
+use crate::domain::secret::base64url;
+use crate::domain::user::Subject;
+
+/// The names in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names {
+    /// The session: at the provider, and on an application's host the application's.
+    pub session: &'static str,
+    /// Names the browser while it signs in, so that nobody else can go on with what it began. One, however many tabs.
+    pub browser: &'static str,
+    /// The language that the person chose.
+    pub language: &'static str,
+    /// Marks of the people who have signed in from this browser before.
+    pub known: &'static str,
+    /// Who has signed out last on this host: see [`Names::left_by`].
+    pub left: &'static str,
+    /// Whether cookies carry `Secure`.
+    pub secure: bool,
+}
+
+impl Names {
+    /// The names under this issuer.
+    pub fn of(issuer: &Issuer) -> Self {
+        if issuer.is_https() {
+            Self {
+                session: "__Host-sealgate",
+                browser: "__Host-sealgate-browser",
+                language: "__Host-sealgate-language",
+                known: "__Host-sealgate-known",
+                left: "__Host-sealgate-left",
+                secure: true,
+            }
+        } else {
+            Self {
+                session: "sealgate",
+                browser: "sealgate-browser",
+                language: "sealgate-language",
+                known: "sealgate-known",
+                left: "sealgate-left",
+                secure: false,
+            }
+        }
+    }
+}
+
+impl Names {
+    /// The browser's name for itself: the one that it has, or `fresh` with the cookie that gives it.
+    pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
+        match find(headers, self.browser) {
+            Some(known) if known.len() == 43 => (known.to_owned(), None),
+            _ => {
+                let name = base64url(&fresh);
+                let set = set(self.browser, &name, self.secure);
+                (name, Some(set))
+            }
+        }
+    }
+}
+
+/// Who was signed in on a host before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Nobody that is known of.
+    Nobody,
+    /// This person, and nobody else.
+    By(Subject),
+    /// Several, or somebody of whom nobody knows who it was.
+    Somebody,
+}
+
+impl Names {
+    /// Notes in the browser that this person, or somebody unknown, has signed out. Pages that they had open stay open: what
+    /// is sent from one of those later is theirs, and not of whoever signs in next. The cookie opens nothing.
+    pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
+        let only = match (self.left(headers), person) {
+            (Left::Nobody, person) => person,
+            (Left::By(before), Some(person)) => Some(person).filter(|person| *person == before),
+            (Left::By(_), None) | (Left::Somebody, _) => None,
+        };
+        let value = only.map_or_else(|| "somebody".to_owned(), |person| person.to_string());
+        set(self.left, &value, self.secure)
+    }
+
+    /// Who has signed out in this browser on this host.
+    pub fn left(&self, headers: &HeaderMap) -> Left {
+        match find(headers, self.left) {
+            None => Left::Nobody,
+            Some(value) => Subject::parse(value).map_or(Left::Somebody, Left::By),
+        }
+    }
+}
+
+/// Each name-value pair of every Cookie header: HTTP/2 clients may send several (RFC 9113 §8.2.3). Bytes, since old
+/// applications set cookies in the encoding of their pages (`ad=Ayşe`), and one such byte must not hide the others.
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .flat_map(|header| header.as_bytes().split(|byte| *byte == b';'))
+        .map(trimmed)
+        .filter(|pair| !pair.is_empty())
+}
+
+/// Without the blanks around it (RFC 6265 §5.2): space and tab, and nothing that another encoding takes for a letter.
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
+    bytes.get(start..end).unwrap_or_default()
+}
+
+/// The value of the first cookie with this name that is text, as the values of ours are.
+pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+    pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
+}
+
+/// The Cookie header without our cookies, under either of their names; `None` when nothing is left.
+pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
+    let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
+    (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
+}
+
+fn is_ours(pair: &[u8]) -> bool {
+    let name = trimmed(pair.split(|byte| *byte == b'=').next().unwrap_or_default());
+    let bare = name.strip_prefix(b"__Host-").unwrap_or(name);
+    OURS.contains(&bare)
+}
+
+/// Our cookies, without the prefix.
+const OURS: [&[u8]; 6] =
+    [b"sealgate", b"sealgate-browser", b"sealgate-language", b"sealgate-known", b"sealgate-left", b"sealgate-rounds"];
+
+/// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
+/// its value: `=sealgate=x` comes back as `sealgate=x`.
+pub fn sets_ours(line: &[u8]) -> bool {
+    let pair = trimmed(line.split(|byte| *byte == b';').next().unwrap_or_default());
+    is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(trimmed(value)))
+}
+
+/// A Set-Cookie that lives until the browser closes. `value` is of our own making: base64url or a plain word.
+pub fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
+    attributes(name, value, secure, "")
+}
+
+/// A Set-Cookie that lives this long.
+pub fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
+    attributes(name, value, secure, &format!("; Max-Age={seconds}"))
+}
+
+/// A Set-Cookie that removes the cookie.
+pub fn expire(name: &str, secure: bool) -> HeaderValue {
+    attributes(name, "", secure, "; Max-Age=0")
+}
+
+fn attributes(name: &str, value: &str, secure: bool, life: &str) -> HeaderValue {
+    let secure = if secure { "; Secure" } else { "" };
+    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{life}");
+    // Names and values hold letters, digits, '-', '_' and '.' only.
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        lines.iter().map(|line| (COOKIE, HeaderValue::from_str(line).unwrap())).collect()
+    }
+
+    #[test]
+    fn a_cookie_is_found_in_any_header_by_its_whole_name() {
+        let headers = headers(&["a=1; xsealgate=2", "sealgate-browser=3; sealgate=4"]);
+        assert_eq!(find(&headers, "sealgate"), Some("4"));
+        assert_eq!(find(&headers, "b"), None);
+    }
+
+    #[test]
+    fn a_byte_of_any_encoding_hides_no_cookie() {
+        for strange in [&b"ad=Ay\xc5\x9fe"[..], b"ad=Ay\xfee", b"\xff", b"ad=\xa0", b"sealgate=\xff"] {
+            let line = [strange, b"; sealgate=4; ad2=\xfe"].concat();
+            let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_bytes(&line).unwrap())]);
+            assert_eq!(find(&headers, "sealgate"), Some("4"), "{strange:?}");
+            let left = without_ours(&headers).unwrap();
+            let kept = if strange.starts_with(b"sealgate=") { b"".to_vec() } else { [strange, b"; "].concat() };
+            assert_eq!(left.as_bytes(), [&kept, &b"ad2=\xfe"[..]].concat(), "{strange:?}");
+        }
+    }
+
+    #[test]
+    fn only_space_and_tab_are_blanks() {
+        for (raw, text) in
+            [(&b" \ta b\t "[..], &b"a b"[..]), (b"\xa0a\xa0", b"\xa0a\xa0"), (b"\x0ca", b"\x0ca"), (b" ", b"")]
+        {
+            assert_eq!(trimmed(raw), text);
+        }
+    }
+
+    #[test]
+    fn who_left_is_known_until_somebody_else_leaves_too() {
+        let names = Names { session: "s", browser: "b", language: "l", known: "k", left: "left", secure: false };
+        let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
+        let after = |before: &str, person| {
+            let set = names.left_by(&headers(&[before]), person);
+            names.left(&headers(&[set.to_str().unwrap().split(';').next().unwrap()]))
+        };
+        let of = |person: Subject| format!("left={person}");
+        assert_eq!(names.left(&headers(&["a=b"])), Left::Nobody);
+        assert_eq!(after("a=b", Some(anna)), Left::By(anna));
+        assert_eq!(after(&of(anna), Some(anna)), Left::By(anna));
+        for (before, person) in
+            [("a=b", None), (&*of(anna), None), (&*of(anna), Some(ben)), ("left=somebody", Some(anna))]
+        {
+            assert_eq!(after(before, person), Left::Somebody, "{before}");
+        }
+    }
+
+    #[test]
+    fn an_application_may_set_any_cookie_but_ours() {
+        for line in
+            ["sealgate=x", " __Host-sealgate = x; Path=/", "sealgate-browser=", "=sealgate=x", "= __Host-sealgate=x"]
+        {
+            assert!(sets_ours(line.as_bytes()), "{line}");
+        }
+        for line in ["a=sealgate", "sealgate2=x", "a=b; sealgate=x", "", "=", "=a"] {
+            assert!(!sets_ours(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
+    fn ours_are_taken_out_and_theirs_stay_byte_for_byte() {
+        let headers = headers(&["a=\"x y\"; __Host-sealgate=s", "sealgate-browser=b; c=d=e"]);
+        assert_eq!(without_ours(&headers).unwrap(), "a=\"x y\"; c=d=e");
+        assert_eq!(without_ours(&self::headers(&["sealgate=1"])), None);
+    }
+}
