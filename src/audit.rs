@@ -25,7 +25,7 @@ const MOST_ANYBODYS: usize = 256;
 
 /// Where events go.
 #[derive(Debug)]
-pub struct Trail {
+pub struct AuditLog {
     keeps: bool,
     waiting: Mutex<Waiting>,
     routine: Mutex<Routine>,
@@ -41,13 +41,13 @@ struct Waiting {
     lost: u64,
 }
 
-impl Trail {
+impl AuditLog {
     /// A trail that keeps records as the configuration says.
     pub fn new(settings: &config::Audit) -> Self {
         Self { keeps: !settings.keep.is_zero(), waiting: Mutex::default(), routine: Mutex::default() }
     }
 
-    /// Writes the event's line to the log; its record follows with [`Trail::write`].
+    /// Writes the event's line to the log; its record follows with [`AuditLog::write`].
     pub fn note(&self, event: AuditEvent) {
         log(&event);
         if !self.keeps {
@@ -64,7 +64,7 @@ impl Trail {
         self.wait(records);
     }
 
-    /// Has the records wait of all that was counted: before the last [`Trail::write`].
+    /// Has the records wait of all that was counted: before the last [`AuditLog::write`].
     pub fn collect_all(&self) {
         let records = self.routine.lock().unwrap_or_else(PoisonError::into_inner).all();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

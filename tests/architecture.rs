@@ -6,7 +6,7 @@
 #[path = "architecture/named_tests.rs"]
 mod named_tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -195,6 +195,68 @@ const PURE_CRATES: &[&str] = &[
     "zeroize",
 ];
 
+/// Public names of types that stand for more than one thing. This list only gets shorter.
+const TWICE: &[&str] = &[
+    "Access",
+    "Admin",
+    "Answer",
+    "AppPasswords",
+    "Audit",
+    "Authorization",
+    "Certificate",
+    "Change",
+    "Changes",
+    "Consent",
+    "Decision",
+    "Failure",
+    "Fault",
+    "Identity",
+    "Issuer",
+    "Job",
+    "Jwk",
+    "Key",
+    "KeyState",
+    "Keys",
+    "Limits",
+    "Login",
+    "Names",
+    "NewArguments",
+    "NewUser",
+    "OpenError",
+    "Outcome",
+    "Pages",
+    "Person",
+    "Place",
+    "Presented",
+    "Progress",
+    "Queue",
+    "Reading",
+    "Record",
+    "Refusal",
+    "Replay",
+    "Section",
+    "Server",
+    "Sessions",
+    "Shown",
+    "SignedIn",
+    "Standing",
+    "Step",
+    "Store",
+    "Task",
+    "Terms",
+    "Ticket",
+    "Tls",
+    "Tokens",
+    "Trust",
+    "Turn",
+    "Uses",
+    "Verb",
+    "Verdict",
+    "Verifier",
+    "Watch",
+    "Which",
+];
+
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
@@ -296,6 +358,25 @@ fn every_part_names_only_parts_below_it_and_of_these_only_those_that_it_may() {
         );
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_public_name_of_a_type_stands_for_one_thing() {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, source) in sources() {
+        let code = without_comments(source.split("#[cfg(test)]\nmod tests").next().unwrap());
+        for rest in code.lines().filter_map(|line| line.strip_prefix("pub")) {
+            let rest = if rest.starts_with('(') { rest.split_once(')').unwrap().1 } else { rest };
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            if let ["struct" | "enum" | "trait" | "type", name, ..] = words[..] {
+                let name = name.chars().take_while(|char| char.is_alphanumeric()).collect();
+                *seen.entry(name).or_default() += 1;
+            }
+        }
+    }
+    assert!(seen.len() > 300, "the types were not found");
+    let twice: Vec<&str> = seen.iter().filter(|(_, times)| **times > 1).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(twice, TWICE);
 }
 
 #[test]

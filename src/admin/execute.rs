@@ -13,7 +13,7 @@ use super::hashing::HashPassword;
 use super::keys::KeyHolder;
 use super::{app_passwords, audit, clients, consents, grants, keys, sessions, users, view};
 use crate::app::state::Sealgate;
-use crate::audit::Trail;
+use crate::audit::AuditLog;
 use crate::clock::{Clock, Entropy};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::Authority;
@@ -40,7 +40,7 @@ pub struct Directory<'a> {
     /// How long signing keys are in their states.
     pub key_times: KeyTimes,
     /// What was done, for whoever asks later.
-    pub trail: &'a Trail,
+    pub trail: &'a AuditLog,
     /// For how long a key signs before the server replaces it by itself.
     pub rotate: Option<Duration>,
     /// Who gives the command.

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::admin::{Reload, Reloaded};
 use crate::app::server::{Stop, notify};
-use crate::app::site::House;
+use crate::app::site::Site;
 use crate::config::Config;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::edge::{Change, Changer, Front};
@@ -26,13 +26,13 @@ pub struct Reloader {
     file: PathBuf,
     changer: Arc<Changer>,
     set_filter: SetFilter,
-    /// The house under the configuration that is in effect. Locked while a reload goes on: there is one at a time.
-    house: Mutex<Arc<House>>,
+    /// The site under the configuration that is in effect. Locked while a reload goes on: there is one at a time.
+    site: Mutex<Arc<Site>>,
 }
 
 /// A reload that cannot fail any more.
 struct Prepared {
-    house: Arc<House>,
+    site: Arc<Site>,
     change: Change,
     changed: Vec<String>,
 }
@@ -47,9 +47,9 @@ pub fn outlive_hangup() -> Result<(), String> {
 }
 
 impl Reloader {
-    /// Reloads `file`, an absolute path, for the server that `changer` changes and that serves `house` now.
-    pub fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, house: Arc<House>) -> Self {
-        Self { file, changer: Arc::new(changer), set_filter, house: Mutex::new(house) }
+    /// Reloads `file`, an absolute path, for the server that `changer` changes and that serves `site` now.
+    pub fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, site: Arc<Site>) -> Self {
+        Self { file, changer: Arc::new(changer), set_filter, site: Mutex::new(site) }
     }
 
     /// Reloads at each SIGHUP, until `stop` turns true. What comes of it is in the log.
@@ -74,37 +74,37 @@ impl Reloader {
         }
     }
 
-    async fn prepare(&self, house: &Arc<House>) -> Result<Prepared, Vec<String>> {
-        let (file, changer, house) = (self.file.clone(), Arc::clone(&self.changer), Arc::clone(house));
-        let prepared = tokio::task::spawn_blocking(move || prepare(&file, &changer, &house)).await;
+    async fn prepare(&self, site: &Arc<Site>) -> Result<Prepared, Vec<String>> {
+        let (file, changer, site) = (self.file.clone(), Arc::clone(&self.changer), Arc::clone(site));
+        let prepared = tokio::task::spawn_blocking(move || prepare(&file, &changer, &site)).await;
         prepared.unwrap_or_else(|error| Err(vec![format!("the reload has failed: {error}")]))
     }
 
     /// What nothing can stop any more.
-    fn apply(&self, before: &House, prepared: Prepared) -> (Arc<House>, Vec<String>) {
-        let Prepared { house, change, changed } = prepared;
+    fn apply(&self, before: &Site, prepared: Prepared) -> (Arc<Site>, Vec<String>) {
+        let Prepared { site, change, changed } = prepared;
         self.changer.apply(change);
-        let (old, new) = (&before.sealgate().config.log.filter, &house.sealgate().config.log.filter);
+        let (old, new) = (&before.sealgate().config.log.filter, &site.sealgate().config.log.filter);
         if old != new
             && let Err(error) = (self.set_filter)(new)
         {
             tracing::error!(error, "log.filter stays as it was");
         }
-        (house, changed)
+        (site, changed)
     }
 }
 
 #[async_trait]
 impl Reload for Reloader {
     async fn reload(&self) -> Result<Reloaded, Vec<String>> {
-        let mut house = self.house.lock().await;
+        let mut site = self.site.lock().await;
         let _announced = Announced::new();
-        let metrics = Arc::clone(&house.sealgate().metrics);
-        match self.prepare(&house).await {
+        let metrics = Arc::clone(&site.sealgate().metrics);
+        match self.prepare(&site).await {
             Ok(prepared) => {
-                let (next, changed) = self.apply(&house, prepared);
-                *house = next;
-                let sealgate = house.sealgate();
+                let (next, changed) = self.apply(&site, prepared);
+                *site = next;
+                let sealgate = site.sealgate();
                 let now = sealgate.clock.now();
                 metrics.configured(now.seconds());
                 metrics.reloaded(true);
@@ -128,18 +128,18 @@ impl Reload for Reloader {
 }
 
 /// Reads the file and gets everything ready. Blocks on disk and resolver.
-fn prepare(file: &Path, changer: &Changer, house: &House) -> Result<Prepared, Vec<String>> {
+fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<String>> {
     let config = Config::load(file).map_err(|faults| lines(&faults))?;
-    let difference = house.sealgate().config.difference(&config);
+    let difference = site.sealgate().config.difference(&config);
     if !difference.restart.is_empty() {
         // All or nothing: what runs is always what one file says, and never half of it.
         return Err(difference.restart.iter().map(|key| format!("{key}: has changed and needs a restart")).collect());
     }
-    let next = Arc::new(house.with(config)?);
+    let next = Arc::new(site.with(config)?);
     let config = &next.sealgate().config;
     let front = Arc::clone(&next) as Arc<dyn Front>;
     let change = changer.prepare(&config.apps, &config.server, front)?;
-    Ok(Prepared { house: next, change, changed: difference.live })
+    Ok(Prepared { site: next, change, changed: difference.live })
 }
 
 fn lines(faults: &[impl ToString]) -> Vec<String> {

@@ -33,8 +33,8 @@ const MOST_PENDING: usize = 16_384;
 /// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
 const MOST_TRIMMED: usize = 16_384;
 
-/// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`House::with`].
-pub struct House {
+/// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`Site::with`].
+pub struct Site {
     sealgate: Arc<Sealgate>,
     gateway: Gateway,
     /// The issuer's host, as a Host header names it.
@@ -43,15 +43,15 @@ pub struct House {
     expiry: Arc<Mutex<Expiry>>,
 }
 
-impl House {
-    /// The house of these capabilities.
+impl Site {
+    /// The site of these capabilities.
     pub fn new(sealgate: Arc<Sealgate>) -> Self {
         let gateway = Gateway::new(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
         Self { sealgate, gateway, authority, store_writable: Arc::new(AtomicBool::new(true)), expiry: Arc::default() }
     }
 
-    /// The house under another configuration, which shares with this one all that lasts.
+    /// The site under another configuration, which shares with this one all that lasts.
     ///
     /// # Errors
     /// One line each.
@@ -213,7 +213,7 @@ impl House {
 }
 
 #[async_trait]
-impl Front for House {
+impl Front for Site {
     async fn decide(&self, head: &request::Parts) -> Verdict {
         let host = host(&head.headers);
         let path = head.uri.path();
@@ -347,7 +347,7 @@ impl Front for House {
     }
 }
 
-impl Health for House {
+impl Health for Site {
     fn metrics(&self) -> String {
         self.sealgate.metrics.text()
     }

@@ -10,7 +10,7 @@ use crate::app::reload::{self, Reloader};
 use crate::app::rotation;
 use crate::app::sealing::{self, NotSealing};
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
-use crate::app::site::House;
+use crate::app::site::Site;
 use crate::app::state::Parts;
 use crate::clock::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
@@ -94,10 +94,10 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
         Ok::<_, Vec<String>>(sealgate)
     })?);
     sealgate.metrics.configured(sealgate.clock.now().seconds());
-    let house = Arc::new(House::new(Arc::clone(&sealgate)));
+    let site = Arc::new(Site::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
     let (last, keeping, sweeping, beating) =
-        (Arc::clone(&house), Arc::clone(&house), Arc::clone(&house), Arc::clone(&house));
+        (Arc::clone(&site), Arc::clone(&site), Arc::clone(&site), Arc::clone(&site));
     let rotating = Arc::clone(&sealgate);
     let (trust, clock, metrics) =
         (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
@@ -109,8 +109,8 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
         sockets: inherited_sockets().map_err(line)?,
         apps: config.apps.clone(),
         resolver: Resolver::system(),
-        front: Arc::clone(&house) as Arc<dyn crate::edge::Front>,
-        health: Arc::clone(&house) as Arc<dyn crate::edge::Health>,
+        front: Arc::clone(&site) as Arc<dyn crate::edge::Front>,
+        health: Arc::clone(&site) as Arc<dyn crate::edge::Health>,
         background: vec![
             Background::new("store", |stop| keeping.keep(stop)),
             Background::new("heartbeat", |stop| beating.beat(stop)),
@@ -126,7 +126,7 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
             })
         }),
     })?;
-    let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, house));
+    let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, site));
     let commanded = Arc::clone(&reloader);
     server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);

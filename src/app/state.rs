@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::app::lateness::Lateness;
 use crate::app::status::{RotationStatus, UpstreamStates};
 use crate::attestation::Attestations;
-use crate::audit::Trail;
+use crate::audit::AuditLog;
 use crate::clock::{Clock, Entropy, random};
 use crate::config::Config;
 use crate::domain::client::{Client, ClientId};
@@ -60,7 +60,7 @@ pub struct Sealgate {
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// What happened, for whoever asks later.
-    pub audit: Arc<Trail>,
+    pub audit: Arc<AuditLog>,
     /// Answers to refreshes that came late.
     pub lateness: Arc<Lateness>,
 }
@@ -106,7 +106,7 @@ impl Parts {
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
             pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
             metrics,
-            audit: Arc::new(Trail::new(&config.audit)),
+            audit: Arc::new(AuditLog::new(&config.audit)),
             lateness: Arc::default(),
             store: Arc::new(store),
             clock,

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::failure::Failure;
 use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
-use crate::audit::Trail;
+use crate::audit::AuditLog;
 use crate::clock::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreEngine};
 use crate::domain::audit::Actor;
@@ -145,7 +145,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         passwords: &OnThisThread,
         keys: &NobodySigns,
         key_times: config.keys.times,
-        trail: &Trail::new(&config.audit),
+        trail: &AuditLog::new(&config.audit),
         rotate: config.keys.rotate,
         actor: Actor::Operator,
         authority: Authority::Operator,

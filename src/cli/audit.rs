@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Option<Verb>,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: EventFilter,
     /// Events at most
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
@@ -40,7 +40,7 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Export {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: EventFilter,
     /// How they are written
     #[arg(long, value_enum, default_value_t = Format::Ndjson)]
     format: Format,
@@ -51,7 +51,7 @@ struct Export {
 
 /// Which events are wanted.
 #[derive(Debug, Args)]
-struct Wanted {
+struct EventFilter {
     /// About this person
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
@@ -69,7 +69,7 @@ struct Wanted {
     until: Option<UnixTime>,
 }
 
-impl Wanted {
+impl EventFilter {
     /// The command for what comes after an event.
     fn page(&self, after: Option<AuditId>, limit: usize) -> Command {
         Command::Audit(Box::new(AuditCommand {

@@ -202,12 +202,12 @@ pub struct ClientCertificates {
     /// The authorities that may have signed them, a PEM file.
     pub ca: PathBuf,
     /// Whether a client may do without.
-    pub demand: Demand,
+    pub demand: Presence,
 }
 
 /// Whether something must be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand {
+pub enum Presence {
     /// It may be absent.
     Optional,
     /// It may not.

@@ -16,7 +16,7 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
-use crate::gateway::policy::Visitor;
+use crate::gateway::policy::Credential;
 use crate::gateway::visit::Visit;
 use crate::limiter::{Key, Pace};
 use crate::oauth::credentials::{self, NamedPassword};
@@ -28,7 +28,7 @@ const WRONG: Refusal = Refusal::new(
 );
 
 /// Who presents an application password; where it is none of this application's, a refusal that tells no more than that.
-pub(super) async fn visitor(visit: &Visit<'_>, noted: &Uses) -> Result<Result<Visitor, Halt>, StoreError> {
+pub(super) async fn credential(visit: &Visit<'_>, noted: &Uses) -> Result<Result<Credential, Halt>, StoreError> {
     let field = visit.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
         return Ok(Err(wrong(visit, None)));
@@ -44,7 +44,7 @@ pub(super) async fn visitor(visit: &Visit<'_>, noted: &Uses) -> Result<Result<Vi
             if !visit.is_again() {
                 noted.note(user.sub, &hash, found.last_used_at, visit.now);
             }
-            Ok(Ok(Visitor::Program(Arc::new(user))))
+            Ok(Ok(Credential::Program(Arc::new(user))))
         }
         user => Ok(Err(wrong(visit, user.as_ref()))),
     }

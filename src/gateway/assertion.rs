@@ -15,7 +15,7 @@ use crate::app::state::Sealgate;
 use crate::config::App;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
-use crate::gateway::principal::Who;
+use crate::gateway::principal::Principal;
 use crate::oauth::claims::AssertionClaims;
 
 /// How long an assertion is valid.
@@ -54,7 +54,7 @@ impl Assertions {
         &self,
         sealgate: &Sealgate,
         app: &App,
-        who: Who<'_>,
+        who: Principal<'_>,
         session: Option<SessionId>,
         now: UnixTime,
     ) -> Option<String> {
@@ -80,7 +80,13 @@ impl Assertions {
     }
 }
 
-fn claims(sealgate: &Sealgate, app: &App, who: Who<'_>, session: Option<SessionId>, now: UnixTime) -> AssertionClaims {
+fn claims(
+    sealgate: &Sealgate,
+    app: &App,
+    who: Principal<'_>,
+    session: Option<SessionId>,
+    now: UnixTime,
+) -> AssertionClaims {
     let (email, email_verified) = who.email().unzip();
     AssertionClaims {
         iss: sealgate.config.issuer.as_str().to_owned(),

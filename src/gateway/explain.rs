@@ -18,8 +18,8 @@ use crate::gateway::destination::Destination;
 use crate::gateway::headers::{self, ASSERTION, Told};
 use crate::gateway::host_app;
 use crate::gateway::path::CanonicalPath;
-use crate::gateway::policy::{self, Refused, SignedIn, Visitor, Wish};
-use crate::gateway::principal::Who;
+use crate::gateway::policy::{self, AccessRequest, Credential, Refused, SignedIn};
+use crate::gateway::principal::Principal;
 use crate::gateway::resource;
 use crate::gateway::route::{Routes, Rule};
 use crate::gateway::sign_in::return_path;
@@ -124,7 +124,7 @@ pub fn explain(
         return refused(told, "method");
     };
     told.rule = Some(in_words(rule));
-    let wish = Wish {
+    let access_request = AccessRequest {
         index,
         app,
         issuer: config.issuer.as_str(),
@@ -134,15 +134,15 @@ pub fn explain(
         cors: Cors::of(rule, &HeaderMap::new()),
         now,
     };
-    let visitor = visitor(asker, now).ok_or("the token's client_id or scope cannot be read")?;
-    match policy::decide(&wish, &visitor) {
+    let credential = credential(asker, now).ok_or("the token's client_id or scope cannot be read")?;
+    match policy::decide(&access_request, &credential) {
         Ok(_) => {
-            let who = visitor.who().filter(|_| rule.access != Access::Public);
+            let who = credential.who().filter(|_| rule.access != Access::Public);
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, ..told })
         }
         // At the gate such a token is one of an unknown issuer, which is refused before any rule is looked at.
-        Err(Refused::Unknown) if matches!(visitor, Visitor::Foreign(_)) => {
+        Err(Refused::Unknown) if matches!(credential, Credential::Foreign(_)) => {
             Ok(Explanation { reason: "invalid_token", claim: Some("iss"), ..told })
         }
         Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..told }),
@@ -158,18 +158,18 @@ fn split(url: &str) -> Option<(&str, &str)> {
     (!host.is_empty()).then_some((host, if target.is_empty() { "/" } else { target }))
 }
 
-fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
+fn credential(asker: &Asker, now: UnixTime) -> Option<Credential> {
     Some(match asker {
-        Asker::Nobody => Visitor::Nobody,
-        Asker::Token { claims, user, vouched_for } => Visitor::Bearer(Arc::new(Bearer {
+        Asker::Nobody => Credential::Nobody,
+        Asker::Token { claims, user, vouched_for } => Credential::Bearer(Arc::new(Bearer {
             scope: Scope::parse(&claims.scope).ok()?,
             client: ClientId::parse(&claims.client_id)?,
             claims: claims.as_ref().clone(),
             user: Arc::new(user.as_ref().clone()),
             vouched_for: *vouched_for,
         })),
-        Asker::Foreign(foreign) => Visitor::Foreign(Arc::new(foreign.as_ref().clone())),
-        Asker::Person(user) => Visitor::Browser(Arc::new(SignedIn {
+        Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
+        Asker::Person(user) => Credential::Browser(Arc::new(SignedIn {
             user: user.as_ref().clone(),
             session: SessionId::from_random([0; 16]),
             at: now,
@@ -178,7 +178,7 @@ fn visitor(asker: &Asker, now: UnixTime) -> Option<Visitor> {
     })
 }
 
-fn identity_headers(who: Who<'_>, format: &config::Identity) -> Vec<IdentityHeader> {
+fn identity_headers(who: Principal<'_>, format: &config::Identity) -> Vec<IdentityHeader> {
     // Whoever cannot be written is not let through, and not asked about here.
     let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().iter().map(shown).collect();
     let mut asserted = |name: &HeaderName| {

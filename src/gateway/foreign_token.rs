@@ -2,17 +2,17 @@
 
 use http::header::RETRY_AFTER;
 
-use crate::gateway::policy::Visitor;
+use crate::gateway::policy::Credential;
 use crate::gateway::visit::Visit;
 use crate::gateway::{Halt, refuse_token};
 use crate::oauth::trusted_token::ForeignFault;
 use crate::tokens::trusted::Source;
 
 /// Who sent a token of an issuer that the application takes; or the refusal, which the log explains.
-pub(super) async fn visitor(visit: &Visit<'_>, source: &Source, token: &str) -> Result<Visitor, Halt> {
+pub(super) async fn credential(visit: &Visit<'_>, source: &Source, token: &str) -> Result<Credential, Halt> {
     let sealgate = visit.sealgate;
     let fault = match sealgate.trust.verify(source, token, visit.now, &sealgate.metrics).await {
-        Ok(foreign) => return Ok(Visitor::Foreign(foreign)),
+        Ok(foreign) => return Ok(Credential::Foreign(foreign)),
         Err(fault) => fault,
     };
     let settings = source.settings();

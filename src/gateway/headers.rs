@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use crate::config::{self, Access, Authorization, Caching, IdentityValue, Route};
 use crate::gateway::cors::{AnswerRewrite, Cors};
 use crate::gateway::encoding::{written, written_group};
-use crate::gateway::principal::Who;
+use crate::gateway::principal::Principal;
 use crate::web::cookie;
 use crate::web::origin::Origin;
 use crate::web::request_fields;
@@ -73,7 +73,7 @@ impl Identity {
     /// # Errors
     /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
     /// person may do.
-    pub(super) fn of(who: Who<'_>, format: &Arc<config::Identity>) -> Result<Self, Unwritable> {
+    pub(super) fn of(who: Principal<'_>, format: &Arc<config::Identity>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
         // Room for what an assertion adds.
         let mut all = Vec::with_capacity(format.headers.len() + 2);
@@ -125,7 +125,7 @@ pub(super) struct Told {
 ///
 /// # Errors
 /// [`Unwritable`].
-pub(super) fn told(who: Who<'_>, format: &config::Identity) -> Result<Vec<Told>, Unwritable> {
+pub(super) fn told(who: Principal<'_>, format: &config::Identity) -> Result<Vec<Told>, Unwritable> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
         // No encoding leaves controls, and all else every header may have.
@@ -138,7 +138,7 @@ pub(super) fn told(who: Who<'_>, format: &config::Identity) -> Result<Vec<Told>,
 /// What a header says of somebody, and where that comes from; nothing where they do not have it, or the encoding lacks a
 /// letter of what they are known by.
 fn value_of(
-    who: Who<'_>,
+    who: Principal<'_>,
     wanted: IdentityValue,
     format: &config::Identity,
 ) -> Result<(IdentityValue, Vec<u8>), Unwritable> {
@@ -161,7 +161,7 @@ fn value_of(
     Ok((wanted, value))
 }
 
-fn groups_of(who: Who<'_>, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {
+fn groups_of(who: Principal<'_>, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {
     let delimiter = format.groups_delimiter.as_char();
     let groups: Option<Vec<Vec<u8>>> =
         who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
@@ -286,13 +286,13 @@ mod tests {
     }
 
     fn of(user: &User) -> Result<Identity, Unwritable> {
-        Identity::of(Who::Ours(user), &Arc::default())
+        Identity::of(Principal::Ours(user), &Arc::default())
     }
 
     /// The headers of this person in another encoding, as the bytes that arrive.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
         let format = config::Identity { names, groups_delimiter: delimiter, ..config::Identity::default() };
-        Ok(arrive(&[], &Identity::of(Who::Ours(user), &Arc::new(format))?))
+        Ok(arrive(&[], &Identity::of(Principal::Ours(user), &Arc::new(format))?))
     }
 
     fn anna() -> Identity {
@@ -363,9 +363,10 @@ mod tests {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
         let format = |authorization| Arc::new(config::Identity { authorization, ..config::Identity::default() });
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::of(Who::Ours(&anna), &format(Authorization::Strip)).unwrap();
+        let stripped = Identity::of(Principal::Ours(&anna), &format(Authorization::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced = Identity::of(Who::Ours(&anna), &format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
+        let replaced =
+            Identity::of(Principal::Ours(&anna), &format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);
         assert_eq!(
             (&headers["authorization"], &headers["x-sealgate-assertion"]),

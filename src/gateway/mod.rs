@@ -44,7 +44,7 @@ pub use explain::{Asker, Explanation, IdentityHeader, explain};
 pub use headers::Rewrite;
 pub use policy::Permit;
 
-use self::sign_in::login::{Demand, First};
+use self::sign_in::login::{First, SignInRequest};
 use crate::app::state::Sealgate;
 use crate::config::{Access, App, Config};
 use crate::domain::error::{ErrorCode, Refusal};
@@ -58,7 +58,7 @@ use characters::Characters;
 use cors::Cors;
 use credential::Presented;
 use path::{Ambiguous, CanonicalPath};
-use policy::{Refused, Visitor, Wish};
+use policy::{AccessRequest, Credential, Refused};
 use refusal::{
     refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
 };
@@ -236,7 +236,7 @@ impl Gateway {
             Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
         };
         let cors = Cors::of(rule, &visit.head.headers);
-        let wish = Wish {
+        let asked = AccessRequest {
             index,
             app: &gate.app,
             issuer: visit.sealgate.config.issuer.as_str(),
@@ -246,7 +246,7 @@ impl Gateway {
             cors: cors.clone(),
             now: visit.now,
         };
-        match self.judge(gate, visit, &wish).await {
+        match self.judge(gate, visit, &asked).await {
             Ok(Ok(passage)) => ("forwarded", Ok(passage)),
             Ok(Err((word, answer))) => (word, Err(cors.on(answer))),
             Err(error) => ("failed", Err(cors.on(visit.failed(&error)))),
@@ -257,35 +257,35 @@ impl Gateway {
         &self,
         gate: &Gate,
         visit: &Visit<'_>,
-        wish: &Wish<'_>,
+        asked: &AccessRequest<'_>,
     ) -> Result<Result<Passage, Halt>, StoreError> {
-        let visitor = match self.visitor(visit, wish).await? {
-            Ok(visitor) => visitor,
+        let credential = match self.credential(visit, asked).await? {
+            Ok(credential) => credential,
             Err(halt) => return Ok(Err(halt)),
         };
-        let permit = match policy::decide(wish, &visitor) {
+        let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
                 let issuer = &visit.sealgate.issuer;
                 let headers = &visit.head.headers;
                 // Programs send their application password ahead to every path of an application that takes some.
                 let holds_token = credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
-                permit.for_request(gate.routes.look_at_methods(), holds_token, wish.rule)
+                permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
-            Err(refused) if is_form_to_keep(visit, wish, &visitor, refused) => match &visit.body {
-                Body::Read(body) => return Ok(Err(keep_form(visit, wish, &visitor, refused, body).await?)),
+            Err(refused) if is_form_to_keep(visit, asked, &credential, refused) => match &visit.body {
+                Body::Read(body) => return Ok(Err(keep_form(visit, asked, &credential, refused, body).await?)),
                 _ => return Ok(Ok(Passage::ReadForm)),
             },
-            Err(refused) => return Ok(Err(refuse(visit, wish, &visitor, refused).await?)),
+            Err(refused) => return Ok(Err(refuse(visit, asked, &credential, refused).await?)),
         };
         if let Body::Read(body) = &visit.body {
-            let shown = sign_in::saved_form::keep_and_show(visit, wish.path_and_query, body, &visitor).await?;
+            let shown = sign_in::saved_form::keep_and_show(visit, asked.path_and_query, body, &credential).await?;
             return Ok(Err(("keeping_form", shown)));
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
         let asserted = gate.app.identity.assertion && !visit.is_again();
-        let Some(who) = visitor.who().filter(|_| asserted) else { return Ok(Ok(Passage::Forward(permit))) };
-        let made = self.assertions.about(visit.sealgate, &gate.app, who, visitor.session(), visit.now).await;
+        let Some(who) = credential.who().filter(|_| asserted) else { return Ok(Ok(Passage::Forward(permit))) };
+        let made = self.assertions.about(visit.sealgate, &gate.app, who, credential.session(), visit.now).await;
         Ok(match made {
             Some(assertion) => Ok(Passage::Forward(permit.with_assertion(&assertion))),
             None => Err(("unsigned", visit.overloaded())),
@@ -293,33 +293,42 @@ impl Gateway {
     }
 
     /// Who asks.
-    async fn visitor(&self, visit: &Visit<'_>, wish: &Wish<'_>) -> Result<Result<Visitor, Halt>, StoreError> {
-        let access = wish.rule.access;
+    async fn credential(
+        &self,
+        visit: &Visit<'_>,
+        asked: &AccessRequest<'_>,
+    ) -> Result<Result<Credential, Halt>, StoreError> {
+        let access = asked.rule.access;
         if access == Access::Public {
             let repeated = credential::is_repeated(&visit.head.headers);
-            return Ok(if repeated { Err(refuse_repeated(visit, &AUTHORIZATION)) } else { Ok(Visitor::Nobody) });
+            return Ok(if repeated { Err(refuse_repeated(visit, &AUTHORIZATION)) } else { Ok(Credential::Nobody) });
         }
-        if wish.rule.basic && app_password::is_presented(&visit.head.headers) {
-            return app_password::visitor(visit, &self.password_uses).await;
+        if asked.rule.basic && app_password::is_presented(&visit.head.headers) {
+            return app_password::credential(visit, &self.password_uses).await;
         }
         let token = match Presented::read(&visit.head.headers) {
-            Presented::Nothing if access == Access::Bearer => return Ok(Ok(Visitor::Nobody)),
-            Presented::Nothing => return self.browser(visit, wish.index, &wish.cors).await,
+            Presented::Nothing if access == Access::Bearer => return Ok(Ok(Credential::Nobody)),
+            Presented::Nothing => return self.browser(visit, asked.index, &asked.cors).await,
             Presented::Malformed => return Ok(Err(refuse_token(visit))),
             Presented::Bearer(token) => token,
         };
         if let Some(source) = visit.sealgate.trust.claimed(token, &visit.app.trusted_issuers) {
-            return Ok(foreign_token::visitor(visit, source, token).await);
+            return Ok(foreign_token::credential(visit, source, token).await);
         }
         match visit.sealgate.bearer(token, visit.now).await {
-            Ok(bearer) => Ok(Ok(Visitor::Bearer(bearer))),
+            Ok(bearer) => Ok(Ok(Credential::Bearer(bearer))),
             Err(BearerFault::Invalid) => Ok(Err(refuse_token(visit))),
             Err(BearerFault::Store(error)) => Err(error),
         }
     }
 
-    async fn browser(&self, visit: &Visit<'_>, app: usize, cors: &Cors) -> Result<Result<Visitor, Halt>, StoreError> {
-        let Some(known) = self.remembered.find(visit, app).await? else { return Ok(Ok(Visitor::Nobody)) };
+    async fn browser(
+        &self,
+        visit: &Visit<'_>,
+        app: usize,
+        cors: &Cors,
+    ) -> Result<Result<Credential, Halt>, StoreError> {
+        let Some(known) = self.remembered.find(visit, app).await? else { return Ok(Ok(Credential::Nobody)) };
         let own = visit.app.origin(&visit.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));
         if !listed && navigation::is_foreign_websocket(&visit.head.headers, &own) {
@@ -329,7 +338,7 @@ impl Gateway {
         if !visit.is_again() {
             self.uses.note(known.signed_in.session, known.last_seen_at, visit.now);
         }
-        Ok(Ok(Visitor::Browser(Arc::clone(&known.signed_in))))
+        Ok(Ok(Credential::Browser(Arc::clone(&known.signed_in))))
     }
 }
 
@@ -382,26 +391,31 @@ fn refused((word, answer): Halt) -> (&'static str, Result<Passage, Answer>) {
 }
 
 /// Whether this is a person's form that a sign-in would let through, and that can be kept until then.
-fn is_form_to_keep(visit: &Visit<'_>, wish: &Wish<'_>, visitor: &Visitor, refused: Refused<'_>) -> bool {
+fn is_form_to_keep(
+    visit: &Visit<'_>,
+    asked: &AccessRequest<'_>,
+    credential: &Credential,
+    refused: Refused<'_>,
+) -> bool {
     let would_help = match refused {
-        Refused::Unknown => wish.rule.access == Access::SignedIn,
+        Refused::Unknown => asked.rule.access == Access::SignedIn,
         Refused::Acr(_) | Refused::TooOld(_) => true,
         _ => false,
     };
-    would_help && !visitor.is_by_token() && sign_in::saved_form::is_keepable(visit)
+    would_help && !credential.is_by_token() && sign_in::saved_form::is_keepable(visit)
 }
 
 async fn keep_form(
     visit: &Visit<'_>,
-    wish: &Wish<'_>,
-    visitor: &Visitor,
+    asked: &AccessRequest<'_>,
+    credential: &Credential,
     refused: Refused<'_>,
     body: &Bytes,
 ) -> Result<Halt, StoreError> {
-    let demand = Demand { first: First::Needed, acr: &wish.rule.acr, max_age: wish.rule.max_age };
-    match sign_in::saved_form::keep_and_sign_in(visit, wish.path_and_query, body, visitor, demand).await? {
+    let demand = SignInRequest { first: First::Needed, acr: &asked.rule.acr, max_age: asked.rule.max_age };
+    match sign_in::saved_form::keep_and_sign_in(visit, asked.path_and_query, body, credential, demand).await? {
         Some(answer) => Ok(("keeping_form", answer)),
-        None => refuse(visit, wish, visitor, refused).await,
+        None => refuse(visit, asked, credential, refused).await,
     }
 }
 

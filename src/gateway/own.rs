@@ -11,8 +11,8 @@ use crate::gateway::answer::Answer;
 use crate::gateway::navigation;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::session;
-use crate::gateway::sign_in::login::{self, Demand, First};
-use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::login::{self, First, SignInRequest};
+use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::sign_in::saved_form;
 use crate::gateway::visit::{Sessions, Visit};
 use crate::oauth::params::Params;
@@ -51,7 +51,7 @@ pub(super) async fn answer(visit: &Visit<'_>, path: &CanonicalPath<'_>) -> Resul
     match name {
         Own::Callback => login::callback(visit).await,
         Own::Logout => logout(visit).await,
-        Own::SwitchAccount => login::begin(visit, &then(visit), Demand::any(First::Chooser)).await,
+        Own::SwitchAccount => login::begin(visit, &then(visit), SignInRequest::any(First::Chooser)).await,
         Own::Form => saved_form::show(visit).await,
         Own::Language => Ok(language(visit)),
         Own::Stylesheet => Ok(Answer::kept(visit.sealgate.pages.stylesheet())),
@@ -119,7 +119,7 @@ fn language(visit: &Visit<'_>) -> Answer {
 }
 
 /// The page of the application that the parameter `then` names, or its first one.
-fn then(visit: &Visit<'_>) -> Wanted {
+fn then(visit: &Visit<'_>) -> ReturnPath {
     let query: Params = visit.query().unwrap_or_default();
-    query.one("then").ok().flatten().and_then(Wanted::parse).unwrap_or_else(Wanted::home)
+    query.one("then").ok().flatten().and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)
 }

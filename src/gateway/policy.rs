@@ -21,14 +21,14 @@ use crate::domain::user::User;
 use crate::gateway::cors::Cors;
 use crate::gateway::destination::Destination;
 use crate::gateway::headers::{Identity, Unwritable};
-use crate::gateway::principal::Who;
+use crate::gateway::principal::Principal;
 use crate::gateway::route::Rule;
 use crate::oauth::trusted_token::Foreign;
 use crate::tokens::bearer::Bearer;
 
 /// Who asks, as far as they have proven it.
 #[derive(Debug, Clone)]
-pub(super) enum Visitor {
+pub(super) enum Credential {
     /// Anybody.
     Nobody,
     /// Who holds an access token of ours that stands.
@@ -54,15 +54,15 @@ pub(super) struct SignedIn {
     pub acr: String,
 }
 
-impl Visitor {
+impl Credential {
     /// Who it is, where that is known.
-    pub(super) fn who(&self) -> Option<Who<'_>> {
+    pub(super) fn who(&self) -> Option<Principal<'_>> {
         match self {
             Self::Nobody => None,
-            Self::Bearer(bearer) => Some(Who::Ours(&bearer.user)),
-            Self::Foreign(foreign) => Some(Who::Foreign(foreign)),
-            Self::Browser(signed_in) => Some(Who::Ours(&signed_in.user)),
-            Self::Program(user) => Some(Who::Ours(user)),
+            Self::Bearer(bearer) => Some(Principal::Ours(&bearer.user)),
+            Self::Foreign(foreign) => Some(Principal::Foreign(foreign)),
+            Self::Browser(signed_in) => Some(Principal::Ours(&signed_in.user)),
+            Self::Program(user) => Some(Principal::Ours(user)),
         }
     }
 
@@ -150,7 +150,7 @@ impl Refused<'_> {
 
 /// What is asked for.
 #[derive(Clone)]
-pub(super) struct Wish<'a> {
+pub(super) struct AccessRequest<'a> {
     /// The application, an index into the configured ones.
     pub index: usize,
     /// The application.
@@ -173,39 +173,41 @@ pub(super) struct Wish<'a> {
 ///
 /// # Errors
 /// Why not.
-pub(super) fn decide<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
-    let permit = decide_on_path(wish, visitor)?;
-    match wish.destination {
+pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
+    let permit = decide_on_path(asked, credential)?;
+    match asked.destination {
         Destination::None => Ok(permit),
         Destination::Closed => Err(Refused::Destination),
         Destination::Ruled(rule) => {
-            let there = Wish { rule, destination: Destination::None, ..wish.clone() };
-            decide_on_path(&there, visitor).map(|_| permit).map_err(|_| Refused::Destination)
+            let there = AccessRequest { rule, destination: Destination::None, ..asked.clone() };
+            decide_on_path(&there, credential).map(|_| permit).map_err(|_| Refused::Destination)
         }
     }
 }
 
-fn decide_on_path<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refused<'a>> {
-    let (rule, format) = (wish.rule, &wish.app.identity);
-    let (who, at, acr) = match (rule.access, visitor) {
+fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
+    let (rule, format) = (asked.rule, &asked.app.identity);
+    let (who, at, acr) = match (rule.access, credential) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
-        (Access::Public, _) => return Ok(permit(wish, Identity::nobody(format))),
-        (Access::Bearer | Access::SignedIn, Visitor::Bearer(bearer)) => {
-            judge_token(wish, bearer)?;
-            (Who::Ours(&bearer.user), bearer.claims.auth_time, bearer.claims.acr.as_str())
+        (Access::Public, _) => return Ok(permit(asked, Identity::nobody(format))),
+        (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer)) => {
+            judge_token(asked, bearer)?;
+            (Principal::Ours(&bearer.user), bearer.claims.auth_time, bearer.claims.acr.as_str())
         }
-        (Access::Bearer | Access::SignedIn, Visitor::Foreign(foreign)) => {
-            judge_foreign(wish, foreign)?;
+        (Access::Bearer | Access::SignedIn, Credential::Foreign(foreign)) => {
+            judge_foreign(asked, foreign)?;
             // A sign-in of which nothing is said was long ago, and reached nothing.
             let at = foreign.auth_time.unwrap_or(UnixTime::from_seconds(0));
-            (Who::Foreign(foreign), at, foreign.acr.as_deref().unwrap_or_default())
+            (Principal::Foreign(foreign), at, foreign.acr.as_deref().unwrap_or_default())
         }
-        (Access::SignedIn, Visitor::Browser(signed_in)) => {
-            (Who::Ours(&signed_in.user), signed_in.at, signed_in.acr.as_str())
+        (Access::SignedIn, Credential::Browser(signed_in)) => {
+            (Principal::Ours(&signed_in.user), signed_in.at, signed_in.acr.as_str())
         }
         // An application password is no sign-in: it reached nothing, and was long ago.
-        (Access::SignedIn, Visitor::Program(user)) if rule.basic => (Who::Ours(user), UnixTime::from_seconds(0), ""),
-        (_, Visitor::Program(_) | Visitor::Nobody) | (Access::Bearer, Visitor::Browser(_)) => {
+        (Access::SignedIn, Credential::Program(user)) if rule.basic => {
+            (Principal::Ours(user), UnixTime::from_seconds(0), "")
+        }
+        (_, Credential::Program(_) | Credential::Nobody) | (Access::Bearer, Credential::Browser(_)) => {
             return Err(Refused::Unknown);
         }
     };
@@ -219,57 +221,57 @@ fn decide_on_path<'a>(wish: &Wish<'a>, visitor: &Visitor) -> Result<Permit, Refu
         return Err(Refused::Acr(&rule.acr));
     }
     if let Some(most) = rule.max_age
-        && wish.now.since(at) > most
+        && asked.now.since(at) > most
     {
         return Err(Refused::TooOld(most));
     }
     let identity = Identity::of(who, format).map_err(Refused::Groups)?;
-    Ok(permit(wish, if visitor.is_by_token() { identity.by_token() } else { identity }))
+    Ok(permit(asked, if credential.is_by_token() { identity.by_token() } else { identity }))
 }
 
-fn judge_token<'a>(wish: &Wish<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> {
-    let audience = wish.rule.audience.as_deref().or(wish.app.audience.as_deref()).unwrap_or(wish.issuer);
+fn judge_token<'a>(asked: &AccessRequest<'a>, bearer: &Bearer) -> Result<(), Refused<'a>> {
+    let audience = asked.rule.audience.as_deref().or(asked.app.audience.as_deref()).unwrap_or(asked.issuer);
     if !bearer.claims.aud.contains(audience) {
         return Err(Refused::Audience);
     }
     // Every client's token names the issuer as its audience: without this, whoever talks a person into one consent
     // could open the applications in their name. Developers and strangers can make clients, so without a list only those
     // count that an operator made or an administrator approved.
-    let clients = wish.app.clients.as_deref();
+    let clients = asked.app.clients.as_deref();
     let taken = clients.map_or(bearer.vouched_for, |listed| listed.contains(&bearer.client));
     if !taken {
         return Err(Refused::Client);
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
-    if !wish.rule.scopes.iter().all(has) {
-        return Err(Refused::Scope(&wish.rule.scopes));
+    if !asked.rule.scopes.iter().all(has) {
+        return Err(Refused::Scope(&asked.rule.scopes));
     }
     Ok(())
 }
 
 /// What our own tokens are asked, of a token of another issuer; its clients are a matter of that issuer's terms.
-fn judge_foreign<'a>(wish: &Wish<'a>, foreign: &Foreign) -> Result<(), Refused<'a>> {
+fn judge_foreign<'a>(asked: &AccessRequest<'a>, foreign: &Foreign) -> Result<(), Refused<'a>> {
     // Nobody is let in by an issuer that the application does not name, whoever has judged the token.
-    if !wish.app.trusted_issuers.contains(&foreign.issuer) {
+    if !asked.app.trusted_issuers.contains(&foreign.issuer) {
         return Err(Refused::Unknown);
     }
-    let audience = wish.rule.audience.as_ref().or(wish.app.audience.as_ref());
+    let audience = asked.rule.audience.as_ref().or(asked.app.audience.as_ref());
     if audience.is_some_and(|audience| !foreign.audiences.contains(audience)) {
         return Err(Refused::Audience);
     }
-    if !wish.rule.scopes.iter().all(|scope| foreign.scopes.contains(scope)) {
-        return Err(Refused::Scope(&wish.rule.scopes));
+    if !asked.rule.scopes.iter().all(|scope| foreign.scopes.contains(scope)) {
+        return Err(Refused::Scope(&asked.rule.scopes));
     }
     Ok(())
 }
 
-fn permit(wish: &Wish<'_>, identity: Identity) -> Permit {
+fn permit(asked: &AccessRequest<'_>, identity: Identity) -> Permit {
     Permit {
-        app: wish.index,
-        path_and_query: wish.path_and_query.clone(),
+        app: asked.index,
+        path_and_query: asked.path_and_query.clone(),
         identity,
-        cors: wish.cors.clone(),
-        allow_get_body: wish.rule.allow_get_body,
+        cors: asked.cors.clone(),
+        allow_get_body: asked.rule.allow_get_body,
     }
 }
 
@@ -307,14 +309,14 @@ mod tests {
     }
 
     /// In a browser since an hour.
-    fn browser() -> Visitor {
+    fn browser() -> Credential {
         let at = UnixTime::from_seconds(TIME.seconds() - 3600);
         let session = SessionId::from_random([7; 16]);
-        Visitor::Browser(Arc::new(SignedIn { user: anna(), session, at, acr: "1".into() }))
+        Credential::Browser(Arc::new(SignedIn { user: anna(), session, at, acr: "1".into() }))
     }
 
-    fn bearer(aud: Audience, scope: &str) -> Visitor {
-        Visitor::Bearer(Arc::new(Bearer {
+    fn bearer(aud: Audience, scope: &str) -> Credential {
+        Credential::Bearer(Arc::new(Bearer {
             claims: AccessTokenClaims {
                 iss: "https://id.test".into(),
                 sub: anna().sub.to_string(),
@@ -373,12 +375,12 @@ mod tests {
     }
 
     /// The headers that are set, by name; or the refusal.
-    fn decided(rule: &Rule, visitor: &Visitor) -> Result<Vec<String>, String> {
+    fn decided(rule: &Rule, credential: &Credential) -> Result<Vec<String>, String> {
         let head = Request::get("/a?b").header("authorization", "Bearer x").body(()).unwrap().into_parts().0;
         let target = head.uri.path_and_query().unwrap();
         let app = app();
         let (issuer, cors) = ("https://id.test", Cors::default());
-        let wish = Wish {
+        let asked = AccessRequest {
             index: 3,
             app: &app,
             issuer,
@@ -388,7 +390,7 @@ mod tests {
             cors,
             now: TIME,
         };
-        let permit = decide(&wish, visitor).map_err(|refused| refused.as_str().to_owned())?;
+        let permit = decide(&asked, credential).map_err(|refused| refused.as_str().to_owned())?;
         assert_eq!(permit.app(), 3);
         let rewrite = permit.rewrite(&head);
         assert_eq!(rewrite.path_and_query.as_str(), "/a?b");
@@ -402,8 +404,8 @@ mod tests {
 
     #[test]
     fn on_a_public_path_nobody_is_anybody() {
-        for visitor in [Visitor::Nobody, bearer(ours(), "openid"), browser()] {
-            let headers = decided(&rule(Access::Public, &[], &[]), &visitor).unwrap();
+        for credential in [Credential::Nobody, bearer(ours(), "openid"), browser()] {
+            let headers = decided(&rule(Access::Public, &[], &[]), &credential).unwrap();
             assert!(!is_identified(&headers));
             assert!(!headers.contains(&"-authorization".to_owned()));
         }
@@ -414,8 +416,8 @@ mod tests {
         let rule = rule(Access::Bearer, &[], &[]);
         let headers = decided(&rule, &bearer(ours(), "openid")).unwrap();
         assert!(is_identified(&headers) && headers.contains(&"-authorization".to_owned()));
-        for visitor in [Visitor::Nobody, browser()] {
-            assert_eq!(decided(&rule, &visitor), Err("unauthenticated".into()));
+        for credential in [Credential::Nobody, browser()] {
+            assert_eq!(decided(&rule, &credential), Err("unauthenticated".into()));
         }
     }
 
@@ -425,7 +427,7 @@ mod tests {
         assert!(is_identified(&decided(&rule, &bearer(ours(), "openid")).unwrap()));
         let headers = decided(&rule, &browser()).unwrap();
         assert!(is_identified(&headers) && !headers.contains(&"-authorization".to_owned()));
-        assert_eq!(decided(&rule, &Visitor::Nobody), Err("unauthenticated".into()));
+        assert_eq!(decided(&rule, &Credential::Nobody), Err("unauthenticated".into()));
     }
 
     #[test]
@@ -446,7 +448,7 @@ mod tests {
             let rule = Rule { allow_get_body, ..rule(Access::Public, &[], &[]) };
             let (app, target) = (app(), PathAndQuery::from_static("/"));
             let (issuer, cors) = ("https://id.test", Cors::default());
-            let wish = Wish {
+            let asked = AccessRequest {
                 index: 0,
                 app: &app,
                 issuer,
@@ -456,7 +458,7 @@ mod tests {
                 cors,
                 now: TIME,
             };
-            decide(&wish, &Visitor::Nobody).unwrap().allows_get_body()
+            decide(&asked, &Credential::Nobody).unwrap().allows_get_body()
         };
         assert!(allowed(true) && !allowed(false));
     }
@@ -471,10 +473,10 @@ mod tests {
 
     #[test]
     fn one_of_the_groups_is_enough_and_letters_are_exact() {
-        for visitor in [bearer(ours(), "openid"), browser()] {
-            assert!(decided(&rule(Access::SignedIn, &[], &["admins", "staff"]), &visitor).is_ok());
+        for credential in [bearer(ours(), "openid"), browser()] {
+            assert!(decided(&rule(Access::SignedIn, &[], &["admins", "staff"]), &credential).is_ok());
             for groups in [["admins"], ["Staff"], ["staf"]] {
-                assert_eq!(decided(&rule(Access::SignedIn, &[], &groups), &visitor), Err("group".into()));
+                assert_eq!(decided(&rule(Access::SignedIn, &[], &groups), &credential), Err("group".into()));
             }
         }
     }
@@ -486,18 +488,18 @@ mod tests {
             ..rule(Access::SignedIn, &[], &[])
         };
         let sub = anna().sub.to_string();
-        for visitor in [bearer(ours(), "openid"), browser()] {
+        for credential in [bearer(ours(), "openid"), browser()] {
             for list in [vec!["ANNA@example.test"], vec!["ben@example.test", &sub]] {
-                assert!(decided(&people(&list), &visitor).is_ok(), "{list:?}");
+                assert!(decided(&people(&list), &credential).is_ok(), "{list:?}");
             }
             for list in ["ben@example.test", "anna@example.tést", "0191e4a2-0000-4000-8000-000000000000"] {
-                assert_eq!(decided(&people(&[list]), &visitor), Err("user".into()), "{list}");
+                assert_eq!(decided(&people(&[list]), &credential), Err("user".into()), "{list}");
             }
         }
-        let Visitor::Browser(known) = browser() else { unreachable!() };
+        let Credential::Browser(known) = browser() else { unreachable!() };
         let mut unverified = SignedIn::clone(&known);
         unverified.user.email_verified = false;
-        let unverified = Visitor::Browser(Arc::new(unverified));
+        let unverified = Credential::Browser(Arc::new(unverified));
         assert_eq!(decided(&people(&["anna@example.test"]), &unverified), Err("user".into()));
         assert!(decided(&people(&[&sub]), &unverified).is_ok());
     }
@@ -517,9 +519,9 @@ mod tests {
         // The token's own sign-in was at this very moment.
         assert!(decided(&aged(0), &bearer(ours(), "openid")).is_ok());
         let strong = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
-        for visitor in [browser(), bearer(ours(), "openid")] {
-            assert!(decided(&strong(&["2", "1"]), &visitor).is_ok());
-            assert_eq!(decided(&strong(&["2"]), &visitor), Err("acr".into()));
+        for credential in [browser(), bearer(ours(), "openid")] {
+            assert!(decided(&strong(&["2", "1"]), &credential).is_ok());
+            assert_eq!(decided(&strong(&["2"]), &credential), Err("acr".into()));
         }
         // Who may not enter is not asked to sign in again first.
         let neither = Rule { groups: owned(&["admins"]), ..strong(&["2"]) };

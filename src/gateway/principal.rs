@@ -9,14 +9,14 @@ use crate::oauth::trusted_token::Foreign;
 
 /// Somebody known.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Who<'a> {
+pub(super) enum Principal<'a> {
     /// A person of ours.
     Ours(&'a User),
     /// Who another issuer says that they are.
     Foreign(&'a Foreign),
 }
 
-impl<'a> Who<'a> {
+impl<'a> Principal<'a> {
     /// Their name, that is nobody else's: the `sub` of ours, or the other issuer's with our name for that issuer before it.
     pub(super) fn name(self) -> String {
         match self {

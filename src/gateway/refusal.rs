@@ -12,10 +12,10 @@ use crate::gateway::app_password;
 use crate::gateway::headers::Unwritable;
 use crate::gateway::navigation;
 use crate::gateway::path::Ambiguous;
-use crate::gateway::policy::{Refused, Visitor, Wish};
+use crate::gateway::policy::{AccessRequest, Credential, Refused};
 use crate::gateway::route::{Place, Rule};
-use crate::gateway::sign_in::login::{self, Demand, First};
-use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::login::{self, First, SignInRequest};
+use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::visit::Visit;
 use crate::page::Problem;
 use crate::store::StoreError;
@@ -79,11 +79,11 @@ pub(super) fn refuse_token(visit: &Visit<'_>) -> Halt {
 /// When the store fails.
 pub(super) async fn refuse(
     visit: &Visit<'_>,
-    wish: &Wish<'_>,
-    visitor: &Visitor,
+    asked: &AccessRequest<'_>,
+    credential: &Credential,
     refused: Refused<'_>,
 ) -> Result<Halt, StoreError> {
-    let (who, rule) = (visitor.who(), wish.rule);
+    let (who, rule) = (credential.who(), asked.rule);
     if let Some(who) = who {
         tracing::info!(
             request_id = visit.origin.request_id,
@@ -95,13 +95,13 @@ pub(super) async fn refuse(
             "refused"
         );
     }
-    let by_browser = !visitor.is_by_token() && navigation::is_navigation(visit.head);
+    let by_browser = !credential.is_by_token() && navigation::is_navigation(visit.head);
     let answer = match (refused, who) {
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
-            return Ok(("signing_in", sign_in(visit, wish.path_and_query, rule).await?));
+            return Ok(("signing_in", sign_in(visit, asked.path_and_query, rule).await?));
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
-            return Ok(("stepping_up", sign_in(visit, wish.path_and_query, rule).await?));
+            return Ok(("stepping_up", sign_in(visit, asked.path_and_query, rule).await?));
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) => {
             let description = "A stronger or a more recent sign-in is needed.";
@@ -149,8 +149,8 @@ pub(super) async fn refuse(
 
 /// Sends a person to sign in and back to this very page.
 async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
-    let demand = Demand { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
-    match Wanted::parse(target.as_str()) {
+    let demand = SignInRequest { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
+    match ReturnPath::parse(target.as_str()) {
         Some(wanted) => login::begin(visit, &wanted, demand).await,
         // Sending them back to another page than they wanted would be worse than saying so.
         None => Ok(visit.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),

@@ -14,10 +14,10 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::time::UnixTime;
 use crate::gateway::answer::{Answer, Challenge};
 use crate::gateway::navigation;
-use crate::gateway::principal::Who;
+use crate::gateway::principal::Principal;
 use crate::gateway::resource;
 use crate::gateway::route::Rule;
-use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::oauth::params::Params;
 use crate::page::{Chrome, ErrorPage, Forbidden, LanguageSwitch, Pages, Problem, Way, WayTo};
 use crate::store::StoreError;
@@ -141,7 +141,7 @@ impl<'a> Visit<'a> {
     }
 
     /// 403 to somebody whom we know: to a person a page that names the account and offers another one.
-    pub(super) fn forbidden(&self, who: Who<'_>) -> Answer {
+    pub(super) fn forbidden(&self, who: Principal<'_>) -> Answer {
         if !navigation::is_navigation(self.head) {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This account may not use this.");
             return Answer::error(StatusCode::FORBIDDEN, &refusal);
@@ -203,9 +203,9 @@ impl<'a> Visit<'a> {
     }
 
     /// The page that was asked for, or the first one where this is not a page of the application.
-    fn here(&self) -> Wanted {
+    fn here(&self) -> ReturnPath {
         let target = self.head.uri.path_and_query().map(http::uri::PathAndQuery::as_str);
-        target.and_then(Wanted::parse).unwrap_or_else(Wanted::home)
+        target.and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)
     }
 
     /// The language of a page: chosen before, or asked for by the browser, or the operator's.

@@ -77,7 +77,7 @@ pub struct Activity<'a> {
 
 /// The trail, and what of it is wanted. The form sends `kind`, `person`, `client`, `from`, `to` and `zone`.
 #[derive(Debug, Clone, Copy)]
-pub struct AuditLog<'a> {
+pub struct AuditEvents<'a> {
     /// The events, the newest first.
     pub events: &'a [EventLine<'a>],
     /// Address of newer ones, if there are any.
@@ -129,7 +129,7 @@ impl Pages {
     }
 
     /// The audit trail.
-    pub fn console_audit(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &AuditLog<'_>) -> String {
+    pub fn console_audit(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &AuditEvents<'_>) -> String {
         let t = self.messages(chrome);
         let inside = Inside::new(self, chrome, shell, Place::Audit, t.audit_title(), !page.faults.is_empty());
         let lines = page.events.iter().map(|line| EventWords::new(t, line)).collect();
@@ -306,7 +306,7 @@ struct ActivityPage<'a> {
 #[template(path = "console/audit.html")]
 struct AuditPage<'a> {
     inside: Inside<'a>,
-    page: &'a AuditLog<'a>,
+    page: &'a AuditEvents<'a>,
     lines: Vec<EventWords<'a>>,
     kinds: Vec<(&'a str, String)>,
 }

@@ -33,7 +33,7 @@ pub use content::{
     AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
     LoginProblem, Problem, Publisher, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo,
 };
-pub use events::{Activity, AuditActor, AuditField, AuditLog, EventLine, Named};
+pub use events::{Activity, AuditActor, AuditEvents, AuditField, EventLine, Named};
 pub use home::{Home, HomeApp};
 pub use language::{language_from_tag, language_tag};
 pub use look::{Asset, SCRIPT, STYLESHEET};

@@ -29,7 +29,7 @@ const ANYBODYS_SHARE: usize = 10;
 
 /// What the store knows of its trail without looking.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
+pub(super) struct AuditCounts {
     number: AtomicU64,
     /// Records kept: by age index, once they were counted.
     kept: [AtomicUsize; 2],

@@ -123,8 +123,8 @@ impl Counters {
     }
 
     /// All of them at this moment: for whoever does not know yet whose records they are about to look up.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
+    pub fn snapshot(&self) -> CounterReading {
+        CounterReading(self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).collect())
     }
 
     /// Grows whenever any of them has moved.
@@ -135,9 +135,9 @@ impl Counters {
 
 /// The counters at one moment.
 #[derive(Debug)]
-pub struct Snapshot(Box<[u64]>);
+pub struct CounterReading(Box<[u64]>);
 
-impl Snapshot {
+impl CounterReading {
     /// As [`Counters::sum`] at that moment.
     pub fn sum(&self, person: u8) -> u64 {
         sum(person, |slot| self.0.get(slot).copied().unwrap_or_default())

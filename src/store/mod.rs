@@ -117,7 +117,7 @@ pub enum Committed {
 
 /// Everybody's standing at one moment: see [`Store::standings`].
 #[derive(Debug)]
-pub struct Standings(engine::Snapshot);
+pub struct Standings(engine::CounterReading);
 
 impl Standings {
     /// This person's.
@@ -137,7 +137,7 @@ pub struct Store {
     sealing: Option<forms::Sealing>,
     /// Clients that registered themselves.
     registrations: AtomicUsize,
-    trail: audit::Trail,
+    trail: audit::AuditCounts,
 }
 
 impl Store {
@@ -187,7 +187,7 @@ impl Store {
             forms: AtomicUsize::new(0),
             sealing: None,
             registrations: AtomicUsize::new(0),
-            trail: audit::Trail::default(),
+            trail: audit::AuditCounts::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate::admin::{self, Directory, NobodySigns, OnThisThread, socket};
-use sealgate::audit::Trail;
+use sealgate::audit::AuditLog;
 use sealgate::clock::{Clock, OsEntropy, SystemClock};
 use sealgate::config::Audit;
 use sealgate::domain::audit::Actor;
@@ -52,7 +52,7 @@ impl Served {
                     passwords: &OnThisThread,
                     keys: &NobodySigns,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
-                    trail: &Trail::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
+                    trail: &AuditLog::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
                     rotate: None,
                     actor: Actor::Operator,
                     authority: Authority::Operator,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sealgate::config::{Access, ClientCertificates, Demand, Mechanism, RegistrationMode, Upstream};
+use sealgate::config::{Access, ClientCertificates, Mechanism, Presence, RegistrationMode, Upstream};
 use sealgate::domain::rate_limit::RateLimit;
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
@@ -365,9 +365,9 @@ fn certificates_of_clients_need_their_authorities_and_tls() {
     assert_eq!(of(""), None);
     let ca = base().join("ca");
     let expected = |demand| Some(ClientCertificates { ca: ca.clone(), demand });
-    assert_eq!(of("server.client_ca = \"ca\""), expected(Demand::Required));
+    assert_eq!(of("server.client_ca = \"ca\""), expected(Presence::Required));
     let optional = "server.client_ca = \"ca\"\nserver.client_certificates = \"optional\"";
-    assert_eq!(of(optional), expected(Demand::Optional));
+    assert_eq!(of(optional), expected(Presence::Optional));
     starts(
         &fault(&clients("server.client_certificates = \"required\"")),
         "server.client_certificates: needs to know whose; ",

@@ -14,7 +14,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use sealgate::config::{ClientCertificates, Demand, Server, Tls};
+use sealgate::config::{ClientCertificates, Presence, Server, Tls};
 use sealgate::edge::{ConnectionEvent, Front};
 use tokio_rustls::TlsConnector;
 
@@ -34,11 +34,11 @@ struct World {
 }
 
 impl World {
-    fn new(demand: Demand) -> Self {
+    fn new(demand: Presence) -> Self {
         Self::before(demand, legacy())
     }
 
-    fn before(demand: Demand, upstream: std::net::SocketAddr) -> Self {
+    fn before(demand: Presence, upstream: std::net::SocketAddr) -> Self {
         let authority = Authority::new();
         let server = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
         let edge = Edge::with(&[upstream], |parts| {
@@ -143,10 +143,10 @@ fn wait_until_after(end: u64) {
 const TOLD: &str = "CN=anna";
 
 /// Both at once: each waits for the end of a certificate.
-fn for_each_demand(check: impl Fn(Demand) + Sync) {
+fn for_each_demand(check: impl Fn(Presence) + Sync) {
     let check = &check;
     thread::scope(|scope| {
-        for demand in [Demand::Required, Demand::Optional] {
+        for demand in [Presence::Required, Presence::Optional] {
             scope.spawn(move || check(demand));
         }
     });
@@ -177,7 +177,7 @@ fn an_expired_certificate_does_not_come_in_by_a_resumed_session() {
 
 #[test]
 fn openssl_is_given_nothing_to_resume_either() {
-    let world = World::new(Demand::Required);
+    let world = World::new(Presence::Required);
     let (anna, end) = world.short_lived();
     let session = world.authority.path("session");
     let ask = |version: &str, with_session: bool| {
@@ -282,7 +282,7 @@ const UPLOAD: &[u8] = b"POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Leng
 #[test]
 fn open_exchanges_end_with_the_certificate() {
     let (address, read) = lasting_upstream();
-    let world = World::before(Demand::Required, address);
+    let world = World::before(Presence::Required, address);
     let (anna, end) = world.short_lived();
     let config = world.client(&VERSIONS, Some(&anna));
     let mut opens = [WEBSOCKET, EVENTS, UPLOAD].map(|request| {
@@ -307,7 +307,7 @@ fn open_exchanges_end_with_the_certificate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_of_http_2_end_with_the_certificate() {
     let (address, read) = lasting_upstream();
-    let world = World::before(Demand::Required, address);
+    let world = World::before(Presence::Required, address);
     let (anna, end) = world.short_lived();
     let mut config = world.client(&VERSIONS, Some(&anna));
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -349,9 +349,9 @@ fn a_kept_connection_ends_with_its_authority() {
     };
     // By the file, and by a reload of the configuration that names another one.
     for by_reload in [false, true] {
-        let world = World::new(Demand::Required);
+        let world = World::new(Presence::Required);
         let file = world.authority.path("clients.pem");
-        let clients = || Some(ClientCertificates { ca: file.clone(), demand: Demand::Required });
+        let clients = || Some(ClientCertificates { ca: file.clone(), demand: Presence::Required });
         std::fs::write(&file, both(&world)).unwrap();
         world.reload(clients());
         let (anna, ben) = (world.authority.issue("anna", "DNS:anna"), other.issue("ben", "DNS:ben"));
@@ -362,7 +362,7 @@ fn a_kept_connection_ends_with_its_authority() {
         });
         halfway.send(b"POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\nfirst half").unwrap();
         if by_reload {
-            world.reload(Some(ClientCertificates { ca: other.file(), demand: Demand::Required }));
+            world.reload(Some(ClientCertificates { ca: other.file(), demand: Presence::Required }));
         } else {
             std::fs::copy(other.file(), &file).unwrap();
         }
@@ -370,7 +370,7 @@ fn a_kept_connection_ends_with_its_authority() {
         halfway.until_closed();
         assert!(ben.ask().expect("whose authority stays goes on").contains("CN=ben"));
         // An unrelated change touches nobody.
-        world.reload(Some(ClientCertificates { ca: other.file(), demand: Demand::Optional }));
+        world.reload(Some(ClientCertificates { ca: other.file(), demand: Presence::Optional }));
         assert!(ben.ask().unwrap().contains("CN=ben"));
         // Nobody is asked any more: nobody vouches for what was shown.
         world.reload(None);
@@ -380,13 +380,13 @@ fn a_kept_connection_ends_with_its_authority() {
 
 #[test]
 fn who_has_shown_nothing_does_not_stay_once_a_certificate_is_required() {
-    let world = World::new(Demand::Optional);
+    let world = World::new(Presence::Optional);
     let anna = world.authority.issue("anna", "DNS:anna");
     let mut nobody = world.connect(&world.client(&VERSIONS, None));
     let mut anna = world.connect(&world.client(&VERSIONS, Some(&anna)));
     assert!(!nobody.ask().expect("an answer").contains("X-Sealgate-Client"));
     assert!(anna.ask().unwrap().contains(TOLD));
-    world.reload(Some(ClientCertificates { ca: world.authority.file(), demand: Demand::Required }));
+    world.reload(Some(ClientCertificates { ca: world.authority.file(), demand: Presence::Required }));
     nobody.until_closed();
     assert!(anna.ask().unwrap().contains(TOLD));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sealgate::config::{ClientCertificates, Demand, Tls};
+use sealgate::config::{ClientCertificates, Presence, Tls};
 
 use crate::authority::Authority;
 use crate::harness::{Edge, curl, legacy, nobody, soon, upstream};
@@ -68,7 +68,7 @@ struct Asking {
 }
 
 impl Asking {
-    fn with(demand: Demand) -> Self {
+    fn with(demand: Presence) -> Self {
         let authority = Authority::new();
         let server = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
         let edge = Edge::with(&[legacy()], |parts| {
@@ -110,7 +110,7 @@ const FORGED: [&str; 4] = ["-H", "X-Sealgate-Client-Subject: CN=root", "-H", "X-
 
 #[test]
 fn a_certificate_that_a_client_has_shown_is_told_to_the_application() {
-    let asking = Asking::with(Demand::Optional);
+    let asking = Asking::with(Presence::Optional);
     let anna = asking.authority.issue_to("anna", "/O=A,CN=admin/OU=B\\+C/CN=Anna Şahin", "email:anna@example.com");
     let told = [
         ("x-sealgate-client-fingerprint".to_owned(), fingerprint(&anna.certificate)),
@@ -132,7 +132,7 @@ fn a_certificate_that_a_client_has_shown_is_told_to_the_application() {
 fn a_certificate_of_another_authority_is_no_way_in() {
     let stranger = Authority::new();
     let forged = stranger.issue("anna", "DNS:anna");
-    for demand in [Demand::Optional, Demand::Required] {
+    for demand in [Presence::Optional, Presence::Required] {
         let asking = Asking::with(demand);
         for tls in ["1.2", "1.3"] {
             let options = [&["--tls-max", tls][..], &showing(&forged)].concat();
@@ -143,7 +143,7 @@ fn a_certificate_of_another_authority_is_no_way_in() {
 
 #[test]
 fn where_a_certificate_is_required_nobody_comes_in_without_one() {
-    let asking = Asking::with(Demand::Required);
+    let asking = Asking::with(Presence::Required);
     let anna = asking.authority.issue("anna", "DNS:anna");
     assert!(asking.received(&[]).is_none() && asking.received(&["--http2"]).is_none());
     assert_eq!(asking.received(&showing(&anna)).unwrap().len(), 2);
@@ -151,7 +151,7 @@ fn where_a_certificate_is_required_nobody_comes_in_without_one() {
 
 #[test]
 fn authorities_of_clients_change_without_a_restart() {
-    let asking = Asking::with(Demand::Required);
+    let asking = Asking::with(Presence::Required);
     let anna = asking.authority.issue("anna", "DNS:anna");
     let next = Authority::new();
     let bert = next.issue("bert", "DNS:bert");
@@ -170,7 +170,8 @@ fn what_a_load_balancer_shows_is_not_told_as_its_clients() {
     let files = authority.issue("server", "DNS:localhost,IP:127.0.0.1");
     let edge = Edge::with(&[legacy()], |parts| {
         parts.server.tls = vec![files.clone()];
-        parts.server.client_certificates = Some(ClientCertificates { ca: authority.file(), demand: Demand::Required });
+        parts.server.client_certificates =
+            Some(ClientCertificates { ca: authority.file(), demand: Presence::Required });
         parts.server.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
     });
     let asking = Asking { edge, authority };
@@ -183,7 +184,7 @@ fn authorities_of_clients_that_cannot_be_read_are_one_clear_line() {
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
     parts.server.tls = vec![authority.issue("server", "DNS:localhost")];
     let ca = authority.path("nowhere.pem");
-    parts.server.client_certificates = Some(ClientCertificates { ca, demand: Demand::Required });
+    parts.server.client_certificates = Some(ClientCertificates { ca, demand: Presence::Required });
     let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].contains("nowhere.pem"), "{faults:?}");
 }

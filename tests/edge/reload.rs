@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sealgate::config::{ClientCertificates, Demand, Server as ServerConfig, Tls};
+use sealgate::config::{ClientCertificates, Presence, Server as ServerConfig, Tls};
 use sealgate::edge::Front;
 
 use crate::harness::{Client, Edge, HANDSHAKE, TestFront, app, curl, legacy, parts, soon, upstream};
@@ -134,7 +134,7 @@ fn clients_are_asked_for_certificates_from_then_on() {
     let url = format!("https://{}/local/a", edge.address);
     assert!(curl(&["-k", &url]).contains("\"secure\":true"));
 
-    let client_certificates = Some(ClientCertificates { ca: files.certificate.clone(), demand: Demand::Required });
+    let client_certificates = Some(ClientCertificates { ca: files.certificate.clone(), demand: Presence::Required });
     let server = ServerConfig { tls: vec![files], client_certificates, ..parts(Arc::default(), &[]).server };
     let front = Arc::clone(&edge.front) as Arc<dyn Front>;
     edge.changer.apply(edge.changer.prepare(&[app(&[legacy()])], &server, front).unwrap());

@@ -6,7 +6,8 @@ use sealgate::page::console::{
     UserLine, UserPage, Users,
 };
 use sealgate::page::{
-    AuditActor, AuditField, AuditLog, Chrome, Done, EventLine, Named, Pages, SessionLine, Shell, Standing, language_tag,
+    AuditActor, AuditEvents, AuditField, Chrome, Done, EventLine, Named, Pages, SessionLine, Shell, Standing,
+    language_tag,
 };
 
 use crate::sample::Sample;
@@ -275,7 +276,7 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         AuditActor::Server,
     ];
     let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
-    let page = AuditLog {
+    let page = AuditEvents {
         events: &events,
         previous: Some("/console/audit?zone=0"),
         next: Some("/console/audit?after=x"),
@@ -294,9 +295,9 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
     add("console-audit", pages.console_audit(chrome, &shell, &page));
     add(
         "console-audit-none",
-        pages.console_audit(chrome, &shell, &AuditLog { events: &[], previous: None, next: None, ..page }),
+        pages.console_audit(chrome, &shell, &AuditEvents { events: &[], previous: None, next: None, ..page }),
     );
     let faults = [AuditField::Person, AuditField::From, AuditField::To];
-    add("console-audit-wrong", pages.console_audit(chrome, &shell, &AuditLog { faults: &faults, ..page }));
+    add("console-audit-wrong", pages.console_audit(chrome, &shell, &AuditEvents { faults: &faults, ..page }));
     all
 }

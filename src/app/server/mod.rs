@@ -23,8 +23,9 @@ use tokio::time::timeout;
 use crate::clock::{OsEntropy, random};
 use crate::config::{App, Server as ServerConfig};
 use crate::edge::{
-    Changer, Doorway, Front, Health, Lasting, Limits, Listener, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
-    Resolver, Stage, Stages, Tls, TransportSecurity, Watch, admin_service, watch_lasting, watch_tls, watch_upstreams,
+    Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
+    Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls,
+    watch_upstreams,
 };
 
 use self::process::{allow_descriptors, start_timer};
@@ -112,7 +113,7 @@ pub struct Server {
     public: Vec<Listener>,
     redirecting: Vec<Listener>,
     admin: Option<Listener>,
-    stages: Arc<Stages>,
+    snapshots: Arc<Snapshots>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -125,7 +126,7 @@ impl Server {
         let mut faults = Vec::new();
         let mut noted = |fault| faults.push(fault);
         let tls = Tls::load(&parts.server).map_err(&mut noted).ok().flatten().map(Arc::new);
-        let stage = Stage::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
+        let snapshot = Snapshot::prepare(&parts.apps, &parts.resolver, Arc::clone(&parts.front), None)
             .map_err(|lines| lines.into_iter().for_each(&mut noted))
             .ok();
         let mut sockets = std::mem::take(&mut parts.sockets);
@@ -139,14 +140,14 @@ impl Server {
                 "systemd passed a socket on {address}, which is none of server.listen, server.redirect_listen and admin.listen"
             ));
         }
-        let Some(stage) = stage.filter(|_| faults.is_empty()) else { return Err(faults) };
-        stage.find_names(None);
-        Ok(Self { parts, public, redirecting, admin, stages: Stages::new(stage), tls })
+        let Some(snapshot) = snapshot.filter(|_| faults.is_empty()) else { return Err(faults) };
+        snapshot.find_names(None);
+        Ok(Self { parts, public, redirecting, admin, snapshots: Snapshots::new(snapshot), tls })
     }
 
     /// What changes the applications, the front and the certificates while the server runs.
     pub fn changer(&self) -> Changer {
-        Changer::new(Arc::clone(&self.stages), self.parts.resolver.clone(), self.tls.clone())
+        Changer::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
     }
 
     /// Adds a further task.
@@ -175,7 +176,7 @@ impl Server {
     /// # Errors
     /// One line: why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
-        let Self { parts, public, redirecting, admin, stages, tls } = self;
+        let Self { parts, public, redirecting, admin, snapshots, tls } = self;
         allow_descriptors(parts.server.max_connections);
         let config = ServerConf {
             threads: parts.server.threads,
@@ -195,36 +196,36 @@ impl Server {
             &parts.server;
         let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
-        let lasting = Arc::new(Lasting::default());
-        let mut doorway = Doorway::new(
+        let lasting = Arc::new(LongLived::default());
+        let mut http_service = HttpService::new(
             "public",
             parts.server.threads,
-            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&stages), Arc::clone(&lasting))),
+            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&snapshots), Arc::clone(&lasting))),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
-            watch_of(&stages),
+            watch_of(&snapshots),
             stopping.clone(),
             ready.clone(),
             request_ids(),
         );
-        let probe = Probe::new(doorway.doors(), Arc::clone(&parts.health));
-        server.add_service(doorway);
+        let probe = Probe::new(http_service.doors(), Arc::clone(&parts.health));
+        server.add_service(http_service);
         if !redirecting.is_empty() {
-            let front = Arc::new(Redirect(Arc::clone(&stages)));
+            let front = Arc::new(Redirect(Arc::clone(&snapshots)));
             let redirect = Proxy {
                 // Browsers may not heed it over plain HTTP.
                 transport_security: None,
-                ..proxy(&parts, Stages::new(Stage { front, upstreams: Arc::new([]) }), Arc::default())
+                ..proxy(&parts, Snapshots::new(Snapshot { front, upstreams: Arc::new([]) }), Arc::default())
             };
-            server.add_service(Doorway::new(
+            server.add_service(HttpService::new(
                 "redirect",
                 1,
                 app(&server.configuration, &parts.server, redirect),
                 redirecting,
                 limits(&parts.server),
                 Arc::clone(&quota),
-                watch_of(&stages),
+                watch_of(&snapshots),
                 stopping.clone(),
                 ready.clone(),
                 request_ids(),
@@ -233,7 +234,7 @@ impl Server {
         // The admin listener is never told to stop: whoever watches the stop can read the metrics to the end.
         let (_never, running) = watch::channel(false);
         if let Some(listener) = admin {
-            server.add_service(Doorway::new(
+            server.add_service(HttpService::new(
                 "admin",
                 1,
                 admin_service(Arc::clone(&parts.health), phases, probe),
@@ -248,25 +249,25 @@ impl Server {
         }
         drop(ready);
         let mut tasks = parts.background;
-        let set = Arc::clone(&stages);
-        tasks.push(Background::new("open exchanges", |stop| watch_lasting(lasting, set, stop)));
+        let set = Arc::clone(&snapshots);
+        tasks.push(Background::new("open exchanges", |stop| watch_long_lived(lasting, set, stop)));
         if let Some(tls) = tls {
-            let set = Arc::clone(&stages);
+            let set = Arc::clone(&snapshots);
             tasks.push(Background::new("certificates", |stop| watch_tls(tls, set, stop)));
         }
-        tasks.push(Background::new("upstreams", |stop| watch_upstreams(stages, stop)));
+        tasks.push(Background::new("upstreams", |stop| watch_upstreams(snapshots, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
 
         let failure = Arc::new(Mutex::new(None));
-        let conductor = Conductor {
-            score: Mutex::new(Some(Score { signal, readiness, background, stopped: parts.stopped, listening })),
+        let lifecycle = Lifecycle {
+            startup: Mutex::new(Some(Startup { signal, readiness, background, stopped: parts.stopped, listening })),
             stop,
             phase,
             quota,
             patience: parts.server.shutdown_timeout,
             failure: Arc::clone(&failure),
         };
-        server.run(RunArgs { shutdown_signal: Box::new(conductor) });
+        server.run(RunArgs { shutdown_signal: Box::new(lifecycle) });
         let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
@@ -276,9 +277,9 @@ fn request_ids() -> RequestIds {
     RequestIds::new([0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy))))
 }
 
-fn proxy(parts: &ServerParts, stages: Arc<Stages>, lasting: Arc<Lasting>) -> Proxy {
+fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, lasting: Arc<LongLived>) -> Proxy {
     Proxy {
-        stages,
+        snapshots,
         trusted_proxies: parts.server.trusted_proxies.clone(),
         header_bytes: parts.server.header_bytes,
         body_timeout: parts.server.body_timeout,
@@ -293,7 +294,7 @@ fn app(config: &Arc<ServerConf>, server: &ServerConfig, proxy: Proxy) -> pingora
     let mut app = pingora::proxy::http_proxy(config, proxy);
     let mut options = pingora::apps::HttpServerOptions::default();
     options.h2_idle_timeout = Some(server.idle_timeout);
-    // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the doorway has.
+    // Over HTTP/2 the proxy refuses tunnels itself, in words; over HTTP/1.1 the service has.
     options.allow_connect_method_proxying = true;
     app.server_options = Some(options);
     app.h2_options = Some(h2_options(server));
@@ -330,9 +331,9 @@ const fn limits(server: &ServerConfig) -> Limits {
     }
 }
 
-fn watch_of(stages: &Arc<Stages>) -> Watch {
-    let stages = Arc::clone(stages);
-    Arc::new(move |event| stages.current().front.connection(event))
+fn watch_of(snapshots: &Arc<Snapshots>) -> Watch {
+    let snapshots = Arc::clone(snapshots);
+    Arc::new(move |event| snapshots.current().front.connection(event))
 }
 
 /// Runs the tasks beside the requests, in one runtime of their own.
@@ -376,7 +377,7 @@ impl Service for BackgroundTasks {
 }
 
 /// What is needed once, from the start to the stop.
-struct Score {
+struct Startup {
     signal: StopSignal,
     readiness: mpsc::Receiver<String>,
     background: oneshot::Receiver<()>,
@@ -389,8 +390,8 @@ struct Score {
 /// Pingora's own graceful stop sleeps through its whole grace period, however little there is to wait for. So the
 /// services listen to a signal of ours, the waiting is done here, and Pingora is only told to end, fast, when all is
 /// over.
-struct Conductor {
-    score: Mutex<Option<Score>>,
+struct Lifecycle {
+    startup: Mutex<Option<Startup>>,
     stop: watch::Sender<bool>,
     phase: watch::Sender<Phase>,
     quota: Arc<Quota>,
@@ -399,12 +400,12 @@ struct Conductor {
 }
 
 #[async_trait]
-impl ShutdownSignalWatch for Conductor {
+impl ShutdownSignalWatch for Lifecycle {
     async fn recv(&self) -> ShutdownSignal {
-        let score = self.score.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let startup = self.startup.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Pingora asks once.
-        let Some(score) = score else { return std::future::pending().await };
-        if let Err(why) = self.conduct(score).await {
+        let Some(startup) = startup else { return std::future::pending().await };
+        if let Err(why) = self.run(startup).await {
             tracing::error!(error = why, "cannot serve");
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         }
@@ -412,17 +413,17 @@ impl ShutdownSignalWatch for Conductor {
     }
 }
 
-impl Conductor {
-    async fn conduct(&self, mut score: Score) -> Result<(), String> {
-        let mut signals = Signals::new(score.signal)?;
+impl Lifecycle {
+    async fn run(&self, mut startup: Startup) -> Result<(), String> {
+        let mut signals = Signals::new(startup.signal)?;
         start_timer().await?;
         let outcome = tokio::select! {
-            // Each doorway lets go of its end when it accepts; a message is a failure.
-            fault = score.readiness.recv() => fault.map_or(Ok(()), Err),
+            // Each service lets go of its end when it accepts; a message is a failure.
+            fault = startup.readiness.recv() => fault.map_or(Ok(()), Err),
             () = signals.next() => Ok(()),
         };
         if outcome.is_ok() {
-            tracing::info!(addresses = ?score.listening, "serving");
+            tracing::info!(addresses = ?startup.listening, "serving");
             self.phase.send_replace(Phase::Serving);
             notify(&[NotifyState::Ready]);
             if !signals.spent() {
@@ -442,10 +443,10 @@ impl Conductor {
                 tracing::warn!(connections = self.quota.open(), "told again: cutting off what is still in flight");
             }
         }
-        if timeout(BACKGROUND_STOP, score.background).await.is_err() {
+        if timeout(BACKGROUND_STOP, startup.background).await.is_err() {
             tracing::warn!("a background task does not end; going on without it");
         }
-        if timeout(HOOK_STOP, (score.stopped)()).await.is_err() {
+        if timeout(HOOK_STOP, (startup.stopped)()).await.is_err() {
             tracing::error!("the last work of the stop did not end in time");
         }
         tracing::info!("stopped");

@@ -5,7 +5,7 @@ use std::iter;
 use crate::config::disk::{self, Files, Mismatch};
 use crate::config::fault::Fault;
 use crate::config::file::Section;
-use crate::config::{App, CertificateEnd, ClientCertificates, Demand, Issuer, Tls, Upstream, UpstreamTls, host_name};
+use crate::config::{App, CertificateEnd, ClientCertificates, Issuer, Presence, Tls, Upstream, UpstreamTls, host_name};
 
 use super::address;
 
@@ -37,7 +37,7 @@ pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<C
 /// Which clients must show a certificate, and whose.
 pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<ClientCertificates> {
     let ca = server.text("client_ca", AUTHORITIES, |text| files.authorities(text));
-    let demands = [("optional", Demand::Optional), ("required", Demand::Required)];
+    let demands = [("optional", Presence::Optional), ("required", Presence::Required)];
     let demand = server.choice("client_certificates", &demands);
     if server.has("client_certificates") && !server.has("client_ca") {
         server.fault("client_certificates", "needs to know whose; write client_ca too, or leave it out");
@@ -45,7 +45,7 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<Cli
     if server.has("client_ca") && !server.has("tls") {
         server.fault("client_ca", "clients show certificates over TLS only; write tls too, or leave it out");
     }
-    Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Demand::Required) })
+    Some(ClientCertificates { ca: ca?, demand: demand.unwrap_or(Presence::Required) })
 }
 
 /// What browsers will refuse: hosts that no certificate is for. And certificates that are for none. Where no file was

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
 use super::certificate::authorities;
-use crate::config::{ClientCertificates, Demand, not_after};
+use crate::config::{ClientCertificates, Presence, not_after};
 
 /// Whose certificate it is (RFC 4514), ASCII.
 const SUBJECT: HeaderName = HeaderName::from_static("x-sealgate-client-subject");
@@ -102,8 +102,8 @@ impl Verifier {
         let provider = Arc::new(ring::default_provider());
         let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         let builder = match clients.demand {
-            Demand::Optional => builder.allow_unauthenticated(),
-            Demand::Required => builder,
+            Presence::Optional => builder.allow_unauthenticated(),
+            Presence::Required => builder,
         };
         builder.build().map(Self).map_err(|error| format!("{}: {error}", clients.ca.display()))
     }

@@ -1,5 +1,5 @@
 //! Whether requests are answered: one of our own, asked through the loops that accept the public connections and answered
-//! on their threads, by the same doorway, the same front and the same decision as everybody's. Only TCP and TLS are left out:
+//! on their threads, by the same service, the same front and the same decision as everybody's. Only TCP and TLS are left out:
 //! it comes on a pair of sockets of this process. Neither the access log nor the metrics of connections tell of it.
 
 use std::net::SocketAddr;

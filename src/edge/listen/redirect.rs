@@ -9,11 +9,11 @@ use http::header::{CACHE_CONTROL, HOST, LOCATION};
 use http::{HeaderValue, Request, Response, StatusCode, request};
 
 use crate::edge::proxy::refusal::refusal;
-use crate::edge::proxy::snapshot::Stages;
+use crate::edge::proxy::snapshot::Snapshots;
 use crate::edge::{ConnectionEvent, Finished, Front, Origin, Verdict};
 
 /// Redirects to what the front that is set has behind https, and tells it of what it did.
-pub(crate) struct Redirect(pub(crate) Arc<Stages>);
+pub(crate) struct Redirect(pub(crate) Arc<Snapshots>);
 
 impl Redirect {
     fn redirected(&self, head: &request::Parts) -> Option<Response<Bytes>> {

@@ -1,4 +1,4 @@
-//! The doorway: accepts connections as long as there is room, and stands between them and an HTTP application. A peer
+//! The HTTP service of a listener: accepts connections as long as there is room, and stands between them and an HTTP application. A peer
 //! has a deadline for the TLS handshake, for each whole request head and for the pause between requests; a head has a
 //! size and one reading. What comes after the head (bodies, answers) is bounded by the application and by
 //! [`Connection`]. Memory a connection: one head and fixed buffers.
@@ -62,7 +62,7 @@ pub(crate) struct Limits {
 pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 
 /// A service that serves an HTTP application on prebound listeners.
-pub(crate) struct Doorway<A> {
+pub(crate) struct HttpService<A> {
     name: &'static str,
     threads: usize,
     listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
@@ -73,8 +73,8 @@ pub(crate) struct Doorway<A> {
     ready: Option<mpsc::Sender<String>>,
 }
 
-impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
-    /// A doorway to `app`. It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends why it
+impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
+    /// A service in front of `app`. It stops accepting when `stop` turns true. It drops `ready` once it accepts, or sends why it
     /// cannot.
     #[expect(clippy::too_many_arguments, reason = "called twice, from the composition root, each argument named there")]
     pub(crate) fn new(
@@ -107,7 +107,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Doorway<A> {
 }
 
 #[async_trait]
-impl<A: HttpServerApp + Send + Sync + 'static> Service for Doorway<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
     async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
         let mut loops = JoinSet::new();
         for (listener, knocks) in self.listeners.drain(..) {

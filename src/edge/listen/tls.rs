@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use super::certificate::{Certificate, Shown, Stamp, stamp};
 use super::client_certificate::{Shown as Client, Verifier, Witness};
 use crate::config::{ClientCertificates, Server};
-use crate::edge::proxy::snapshot::Stages;
+use crate::edge::proxy::snapshot::Snapshots;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -167,11 +167,11 @@ impl Spoken {
 }
 
 /// Looks at the files, and tells the front until when the certificates are good, over and over, until `stop` turns true.
-pub(crate) async fn watch_tls(tls: Arc<Tls>, stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn watch_tls(tls: Arc<Tls>, snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.spoken.load_full();
         let shown: Vec<_> = spoken.certificates.0.iter().map(Certificate::end).collect();
-        stages.current().front.certificates(&shown);
+        snapshots.current().front.certificates(&shown);
         drop(shown);
         if timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_ok() {
             return;

@@ -9,9 +9,9 @@ use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
 use tokio::time::timeout;
 
-use super::long_lived::{Admitted, LONG_BODY, Lasting, PATIENCE, Switch, Ticket};
+use super::long_lived::{Admitted, LONG_BODY, LongLived, PATIENCE, Switch, Ticket};
 use super::shown_path::shown_path;
-use super::snapshot::{Stage, Stages};
+use super::snapshot::{Snapshot, Snapshots};
 use crate::edge::upstream::{Handle, Server, Turn};
 use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing};
 
@@ -22,7 +22,7 @@ use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin,
 )]
 pub(crate) struct Exchange {
     /// From the decision to the log line, whatever is set meanwhile.
-    pub(in crate::edge) stage: Arc<Stage>,
+    pub(in crate::edge) snapshot: Arc<Snapshot>,
     pub(in crate::edge) started: Instant,
     pub(in crate::edge) origin: Origin,
     /// Whether it is a probe of ours: nobody is told of it.
@@ -51,8 +51,8 @@ pub(crate) struct Exchange {
 
 /// When something was still so.
 struct Judged {
-    /// None: the exchange's own stage.
-    stage: Option<Arc<Stage>>,
+    /// None: the exchange's own snapshot.
+    snapshot: Option<Arc<Snapshot>>,
     epoch: u64,
     at: Instant,
 }
@@ -66,12 +66,12 @@ struct Last {
 
 impl Exchange {
     /// One that begins now.
-    pub(in crate::edge) fn new(stage: Arc<Stage>) -> Self {
+    pub(in crate::edge) fn new(snapshot: Arc<Snapshot>) -> Self {
         let started = Instant::now();
         // Before the front decides: what changes meanwhile moves the epoch past this.
-        let judged = Judged { stage: None, epoch: stage.front.epoch(), at: started };
+        let judged = Judged { snapshot: None, epoch: snapshot.front.epoch(), at: started };
         Self {
-            stage,
+            snapshot,
             started,
             judged,
             origin: Origin::unknown(),
@@ -94,12 +94,12 @@ impl Exchange {
     /// The name of the application that the request was let through to.
     pub(in crate::edge) fn app(&self) -> Option<&str> {
         let forward = self.forward.as_ref()?;
-        self.stage.upstreams.get(forward.app).map(|upstreams| upstreams.app())
+        self.snapshot.upstreams.get(forward.app).map(|upstreams| upstreams.app())
     }
 
     /// Whether the connection to the upstream may carry another request after this one's body.
     pub(in crate::edge) fn keeps_connection(&self) -> bool {
-        let upstreams = self.forward.as_ref().and_then(|forward| self.stage.upstreams.get(forward.app));
+        let upstreams = self.forward.as_ref().and_then(|forward| self.snapshot.upstreams.get(forward.app));
         upstreams.is_some_and(|upstreams| upstreams.read_bodies_whole())
     }
 
@@ -123,19 +123,24 @@ impl Exchange {
 
     /// Whether the request would be let through now, by the front that is set now. It is asked when something has changed
     /// since it was asked last, or when that is `long` ago: some things end by the clock alone.
-    pub(in crate::edge) async fn stands(&mut self, session: &Session, stages: &Stages, long: Duration) -> Standing {
-        let stage = stages.current();
+    pub(in crate::edge) async fn stands(
+        &mut self,
+        session: &Session,
+        snapshots: &Snapshots,
+        long: Duration,
+    ) -> Standing {
+        let snapshot = snapshots.current();
         // Before it is asked: what changes meanwhile moves the epoch past this.
-        let epoch = stage.front.epoch();
-        let same = Arc::ptr_eq(self.judged.stage.as_ref().unwrap_or(&self.stage), &stage);
+        let epoch = snapshot.front.epoch();
+        let same = Arc::ptr_eq(self.judged.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
         if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
             return Standing::Holds;
         }
         let head = self.head_again(session);
-        let asked = stage.front.stands(&head, self.app().unwrap_or_default());
+        let asked = snapshot.front.stands(&head, self.app().unwrap_or_default());
         let standing = timeout(PATIENCE, asked).await.unwrap_or(Standing::Unknown);
         if standing == Standing::Holds {
-            self.judged = Judged { stage: Some(stage), epoch, at: Instant::now() };
+            self.judged = Judged { snapshot: Some(snapshot), epoch, at: Instant::now() };
         }
         standing
     }
@@ -148,7 +153,7 @@ impl Exchange {
     /// Takes it down among those that last: with the head of its answer, where there is one, in place of what was known before.
     pub(in crate::edge) fn begin_to_last(
         &mut self,
-        lasting: &Arc<Lasting>,
+        lasting: &Arc<LongLived>,
         session: &Session,
         answer: Option<&ResponseHeader>,
     ) {
@@ -194,7 +199,7 @@ impl Exchange {
             return;
         }
         let refused = status == Some(StatusCode::BAD_REQUEST) && answered_by != AnsweredBy::Upstream;
-        self.stage.front.finished(&Finished {
+        self.snapshot.front.finished(&Finished {
             origin: &self.origin,
             method: &head.method,
             host: head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default(),
@@ -223,7 +228,7 @@ impl Drop for Exchange {
         let Some(last) = self.lasting.take() else { return };
         if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
             tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
-            self.stage.front.connection(ConnectionEvent::AccessEnded);
+            self.snapshot.front.connection(ConnectionEvent::AccessEnded);
         }
         let lengths = Lengths { request: self.uploaded, response: self.downloaded };
         self.tell(&last.admitted.head, last.status, AnsweredBy::Upstream, lengths);

@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fields::head_length;
 use super::service::peer;
-use super::snapshot::{Stage, Stages};
+use super::snapshot::{Snapshot, Snapshots};
 use crate::config::Upstream;
 use crate::edge::listen::quota::Quota;
 use crate::edge::listen::service::Watch;
@@ -146,15 +146,15 @@ pub(in crate::edge) struct Admitted {
 
 impl Admitted {
     /// Whether it goes on for ever with a server that the configuration does not name any more.
-    fn is_stranded(&self, stage: &Stage) -> bool {
+    fn is_stranded(&self, snapshot: &Snapshot) -> bool {
         let Some(upstream) = &self.upstream else { return false };
-        !stage.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.name(upstream))
+        !snapshot.upstreams.iter().any(|upstreams| upstreams.app() == self.app && upstreams.name(upstream))
     }
 }
 
 /// The exchanges that last. As many as there are connections and streams, and no more.
 #[derive(Default)]
-pub(crate) struct Lasting(Mutex<Open>);
+pub(crate) struct LongLived(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
@@ -166,7 +166,7 @@ struct Open {
     asked: u64,
 }
 
-impl Lasting {
+impl LongLived {
     /// Takes down an exchange; it is asked about at once, and stays until the ticket is dropped.
     pub(in crate::edge) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> Ticket {
         let mut open = self.open();
@@ -207,7 +207,7 @@ impl Lasting {
 
 /// An exchange that was taken down.
 pub(in crate::edge) struct Ticket {
-    lasting: Arc<Lasting>,
+    lasting: Arc<LongLived>,
     id: u64,
 }
 
@@ -218,8 +218,12 @@ impl Drop for Ticket {
 }
 
 /// Asks the front about the exchanges that last and cuts off those whose access has ended, until `stop` turns true.
-pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
-    let mut known = stages.current();
+pub(crate) async fn watch_long_lived(
+    lasting: Arc<LongLived>,
+    snapshots: Arc<Snapshots>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut known = snapshots.current();
     let mut known_epoch = known.front.epoch();
     let mut rest = TICK;
     loop {
@@ -228,22 +232,22 @@ pub(crate) async fn watch_lasting(lasting: Arc<Lasting>, stages: Arc<Stages>, mu
             () = sleep(rest) => {}
         }
         // Before the front is asked: what changes meanwhile moves the epoch past this.
-        let stage = stages.current();
-        let epoch = stage.front.epoch();
-        let moved = epoch != known_epoch || !Arc::ptr_eq(&stage, &known);
+        let snapshot = snapshots.current();
+        let epoch = snapshot.front.epoch();
+        let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
         let begun = Instant::now();
         for (id, admitted) in lasting.due(moved) {
-            if admitted.is_stranded(&stage) {
+            if admitted.is_stranded(&snapshot) {
                 lasting.cut(id);
                 continue;
             }
-            match timeout(PATIENCE, stage.front.stands(&admitted.head, &admitted.app)).await {
+            match timeout(PATIENCE, snapshot.front.stands(&admitted.head, &admitted.app)).await {
                 Ok(Standing::Ended) => lasting.cut(id),
                 // Nobody knows: it is asked again in its turn.
                 Ok(Standing::Holds | Standing::Unknown) | Err(_) => {}
             }
         }
-        (known, known_epoch) = (stage, epoch);
+        (known, known_epoch) = (snapshot, epoch);
         rest = begun.elapsed().clamp(TICK, LONGEST_REST);
     }
 }
@@ -262,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_new_one_is_asked_about_at_once_and_then_in_its_turn() {
-        let lasting = Arc::new(Lasting::default());
+        let lasting = Arc::new(LongLived::default());
         assert!(lasting.due(false).is_empty());
         let tickets: Vec<_> = (0..95).map(|_| lasting.begin(admitted(), Arc::default())).collect();
         assert_eq!(lasting.due(false).len(), 95);
@@ -279,7 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_is_over_is_not_cut() {
-        let lasting = Arc::new(Lasting::default());
+        let lasting = Arc::new(LongLived::default());
         let switch = Arc::new(Switch::default());
         drop(lasting.begin(admitted(), Arc::clone(&switch)));
         lasting.cut(1);

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use pingora::{Error, ErrorSource, ErrorType, ImmutStr};
 use sha2::{Digest, Sha256};
 
-/// The doorway's answer with this status, on the wire: there is no request yet to speak of.
+/// The answer of the service with this status, on the wire: there is no request yet to speak of.
 pub(in crate::edge) fn raw_refusal(status: StatusCode, request_id: &str) -> String {
     let (error, sentence) = wording(status);
     let body = format!(r#"{{"error":"{error}","error_description":"{sentence}","request_id":"{request_id}"}}"#);

@@ -25,11 +25,11 @@ use super::client_address::client_address;
 use super::exchange::{Exchange, Lengths, answer_length, may_last};
 use super::fields::{check_head, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
-use super::long_lived::{LONG, Lasting, Switch};
+use super::long_lived::{LONG, LongLived, Switch};
 use super::refusal::{refusal, status_of, why};
 use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use super::shown_path::shown_path;
-use super::snapshot::Stages;
+use super::snapshot::Snapshots;
 use super::transport_security::TransportSecurity;
 use super::websocket::is_handshake;
 use crate::edge::listen::{client_certificate, head};
@@ -48,7 +48,7 @@ const FURTHER_FIELDS: usize = 6;
 
 /// The public service.
 pub(crate) struct Proxy {
-    pub(crate) stages: Arc<Stages>,
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// The longest request head, bytes.
     pub(crate) header_bytes: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Proxy {
     /// The longest that a client may take to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
-    pub(crate) lasting: Arc<Lasting>,
+    pub(crate) lasting: Arc<LongLived>,
     /// What browsers are told of https, where it is spoken.
     pub(crate) transport_security: Option<TransportSecurity>,
 }
@@ -93,7 +93,7 @@ impl Proxy {
         };
         let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
         request.extensions_mut().insert(exchange.origin.clone());
-        let response = exchange.stage.front.answer(request).await;
+        let response = exchange.snapshot.front.answer(request).await;
         self.answer(session, response, exchange).await
     }
 
@@ -104,7 +104,7 @@ impl Proxy {
         if session.was_upgraded() {
             return Ok(());
         }
-        match exchange.stands(session, &self.stages, LONG).await {
+        match exchange.stands(session, &self.snapshots, LONG).await {
             Standing::Holds => Ok(()),
             Standing::Ended => Err(refused(401, ACCESS_ENDED)),
             Standing::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
@@ -146,7 +146,7 @@ impl Proxy {
         session.set_keepalive(None);
         let mut head = session.req_header().as_owned_parts();
         head.extensions.insert(exchange.origin.clone());
-        let response = exchange.stage.front.body_refused(&head, status);
+        let response = exchange.snapshot.front.body_refused(&head, status);
         self.answer(session, response, exchange).await
     }
 }
@@ -164,7 +164,7 @@ fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Opt
     }
     let mut head = session.req_header().as_owned_parts();
     head.extensions.insert(exchange.origin.clone());
-    exchange.stage.front.unanswered(&head, status)
+    exchange.snapshot.front.unanswered(&head, status)
 }
 
 #[async_trait]
@@ -172,10 +172,10 @@ impl ProxyHttp for Proxy {
     type CTX = Exchange;
 
     fn new_ctx(&self) -> Exchange {
-        Exchange::new(self.stages.current())
+        Exchange::new(self.snapshots.current())
     }
 
-    /// The doorway's word for the exchange to come; over HTTP/2 it stands among the request's extensions.
+    /// What the service says for the exchange to come; over HTTP/2 it stands among the request's extensions.
     fn on_connection_reuse(
         &self,
         _session: &mut Session,
@@ -200,7 +200,7 @@ impl ProxyHttp for Proxy {
         if let Some(switch) = session.req_header_mut().extensions_mut().remove::<Arc<Switch>>() {
             exchange.switch = Some(switch);
         }
-        // Over HTTP/1.1 the doorway has counted, and counts otherwise.
+        // Over HTTP/1.1 the service has counted, and counts otherwise.
         check_head(session.req_header(), session.is_http2().then_some(self.header_bytes))?;
         let request = session.req_header_mut();
         if !request.raw_path_is_utf8() || !head::is_target(request.raw_path()) {
@@ -215,7 +215,7 @@ impl ProxyHttp for Proxy {
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         session.req_header_mut().extensions_mut().insert(exchange.origin.clone());
-        let verdict = exchange.stage.front.decide(session.req_header()).await;
+        let verdict = exchange.snapshot.front.decide(session.req_header()).await;
         // Nothing else stands there by now; an empty map would be copied with the head.
         *session.req_header_mut().extensions_mut() = Extensions::new();
         exchange.answered_by = AnsweredBy::Front;
@@ -251,7 +251,7 @@ impl ProxyHttp for Proxy {
         exchange.answered_by = AnsweredBy::Edge;
         // Without the front's word there is no upstream, whatever happened before.
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
-        let upstreams = exchange.stage.upstreams.get(forward.app);
+        let upstreams = exchange.snapshot.upstreams.get(forward.app);
         let upstreams = upstreams.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if exchange.turn.is_none() {
             // A load balancer that does not say who its client is stands for many.
@@ -364,7 +364,7 @@ impl ProxyHttp for Proxy {
             return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
         }
         // An answer that was long in coming, to a question that may not be asked any more.
-        if exchange.stands(session, &self.stages, LONG).await == Standing::Ended {
+        if exchange.stands(session, &self.snapshots, LONG).await == Standing::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
         if may_last(session, response) {
@@ -373,7 +373,7 @@ impl ProxyHttp for Proxy {
         let is_last = switches || !response.status.is_informational();
         change_fields(response, |fields| {
             // Also on a 101: browsers take cookies from a WebSocket's handshake.
-            sift_cookies(fields, |line| exchange.stage.front.may_set_cookie(line));
+            sift_cookies(fields, |line| exchange.snapshot.front.may_set_cookie(line));
             if !switches {
                 strip_hop_by_hop(fields);
             }
@@ -423,7 +423,7 @@ impl ProxyHttp for Proxy {
         mut error: Box<Error>,
     ) -> Box<Error> {
         // Nothing was sent yet, so that another server may be asked whatever the method is.
-        let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.stage.upstreams.get(forward.app));
+        let upstreams = exchange.forward.as_ref().and_then(|forward| exchange.snapshot.upstreams.get(forward.app));
         error.set_retry(upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
     }

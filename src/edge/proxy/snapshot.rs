@@ -1,4 +1,4 @@
-//! What a request meets under one configuration: the front and the applications' upstreams. A request takes the stage that
+//! What a request meets under one configuration: the front and the applications' upstreams. A request takes the snapshot that
 //! is set when it begins, and keeps it to its end; a reload sets another one for those that come after.
 
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::edge::upstream::{Resolver, Upstreams};
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
 
 /// A configuration's front and upstreams, which belong together.
-pub(crate) struct Stage {
+pub(crate) struct Snapshot {
     pub(crate) front: Arc<dyn Front>,
     /// One for each application, in the configuration's order.
     pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
 }
 
-impl Stage {
-    /// The stage for these applications. The upstreams of one that has not changed since the stage `before` go on; others
+impl Snapshot {
+    /// The snapshot for these applications. The upstreams of one that has not changed since the snapshot `before` go on; others
     /// begin with what is known there of the same names and addresses. Reads certificates, looks nothing up.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Stage {
         front: Arc<dyn Front>,
         before: Option<&Self>,
     ) -> Result<Self, Vec<String>> {
-        let known = before.map_or(&[][..], |stage| &stage.upstreams);
+        let known = before.map_or(&[][..], |snapshot| &snapshot.upstreams);
         let (mut faults, mut upstreams) = (Vec::new(), Vec::with_capacity(apps.len()));
         for app in apps {
             if let Some(same) = known.iter().find(|upstreams| upstreams.are_those_of(app)) {
@@ -57,50 +57,50 @@ impl Stage {
     /// Looks up the names of the upstreams that were not there `before`, and waits a moment for the answers. Blocks.
     pub(crate) fn find_names(&self, before: Option<&Self>) {
         let is_new = |upstreams: &&Arc<Upstreams>| {
-            before.is_none_or(|stage| stage.upstreams.iter().all(|known| !Arc::ptr_eq(known, upstreams)))
+            before.is_none_or(|snapshot| snapshot.upstreams.iter().all(|known| !Arc::ptr_eq(known, upstreams)))
         };
         Upstreams::find_names(&self.upstreams.iter().filter(is_new).map(Arc::clone).collect::<Vec<_>>());
     }
 }
 
-/// The stage that is set.
-pub(crate) struct Stages {
-    current: ArcSwap<Stage>,
+/// The snapshot that is set.
+pub(crate) struct Snapshots {
+    current: ArcSwap<Snapshot>,
     changed: watch::Sender<()>,
 }
 
-impl Stages {
-    pub(crate) fn new(stage: Stage) -> Arc<Self> {
-        Arc::new(Self { current: ArcSwap::from_pointee(stage), changed: watch::Sender::new(()) })
+impl Snapshots {
+    pub(crate) fn new(snapshot: Snapshot) -> Arc<Self> {
+        Arc::new(Self { current: ArcSwap::from_pointee(snapshot), changed: watch::Sender::new(()) })
     }
 
-    /// The stage for a request that begins now.
-    pub(crate) fn current(&self) -> Arc<Stage> {
+    /// The snapshot for a request that begins now.
+    pub(crate) fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    fn set(&self, stage: Stage) {
-        self.current.store(Arc::new(stage));
+    fn set(&self, snapshot: Snapshot) {
+        self.current.store(Arc::new(snapshot));
         self.changed.send_replace(());
     }
 }
 
 /// Changes what a running server serves, and how it proves who it is.
 pub struct Changer {
-    stages: Arc<Stages>,
+    snapshots: Arc<Snapshots>,
     resolver: Resolver,
     tls: Option<Arc<Tls>>,
 }
 
 /// A change that is ready: nothing about it can fail any more.
 pub struct Change {
-    stage: Stage,
+    snapshot: Snapshot,
     spoken: Option<Spoken>,
 }
 
 impl Changer {
-    pub(crate) fn new(stages: Arc<Stages>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
-        Self { stages, resolver, tls }
+    pub(crate) fn new(snapshots: Arc<Snapshots>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
+        Self { snapshots, resolver, tls }
     }
 
     /// Gets ready to serve these applications by this front, with the certificates of these settings, of which nothing else
@@ -109,15 +109,15 @@ impl Changer {
     /// # Errors
     /// Every fault found, one clear line each.
     pub fn prepare(&self, apps: &[App], server: &Server, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
-        let before = self.stages.current();
-        let stage = Stage::prepare(apps, &self.resolver, front, Some(&before));
+        let before = self.snapshots.current();
+        let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
         let spoken = if self.tls.is_some() { Spoken::load(server) } else { Ok(None) };
-        match (stage, spoken) {
-            (Ok(stage), Ok(spoken)) => {
-                stage.find_names(Some(&before));
-                Ok(Change { stage, spoken })
+        match (snapshot, spoken) {
+            (Ok(snapshot), Ok(spoken)) => {
+                snapshot.find_names(Some(&before));
+                Ok(Change { snapshot, spoken })
             }
-            (stage, spoken) => Err(stage.err().into_iter().flatten().chain(spoken.err()).collect()),
+            (snapshot, spoken) => Err(snapshot.err().into_iter().flatten().chain(spoken.err()).collect()),
         }
     }
 
@@ -126,7 +126,7 @@ impl Changer {
         if let (Some(tls), Some(spoken)) = (&self.tls, change.spoken) {
             tls.replace(spoken);
         }
-        self.stages.set(change.stage);
+        self.snapshots.set(change.snapshot);
     }
 }
 
@@ -144,24 +144,24 @@ async fn watch_for_good(upstreams: Arc<Upstreams>, mut stop: watch::Receiver<boo
     }
 }
 
-/// Watches over the upstreams of the stage that is set, until `stop` turns true: those that a change brings from then on,
+/// Watches over the upstreams of the snapshot that is set, until `stop` turns true: those that a change brings from then on,
 /// those that it takes away no more.
-pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiver<bool>) {
-    let mut changed = stages.changed.subscribe();
+pub(crate) async fn watch_upstreams(snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
+    let mut changed = snapshots.changed.subscribe();
     let mut running: Vec<(Arc<Upstreams>, watch::Sender<bool>)> = Vec::new();
     let mut tasks = JoinSet::new();
     loop {
-        let stage = stages.current();
+        let snapshot = snapshots.current();
         // Dropping the sender ends the watch.
-        running.retain(|(upstreams, _)| stage.upstreams.iter().any(|other| Arc::ptr_eq(other, upstreams)));
-        for upstreams in stage.upstreams.iter() {
+        running.retain(|(upstreams, _)| snapshot.upstreams.iter().any(|other| Arc::ptr_eq(other, upstreams)));
+        for upstreams in snapshot.upstreams.iter() {
             if !running.iter().any(|(other, _)| Arc::ptr_eq(other, upstreams)) {
                 let (end, ending) = watch::channel(false);
                 tasks.spawn(watch_for_good(Arc::clone(upstreams), ending));
                 running.push((Arc::clone(upstreams), end));
             }
         }
-        drop(stage);
+        drop(snapshot);
         loop {
             tokio::select! {
                 () = async { drop(stop.wait_for(|stop| *stop).await) } => {
@@ -169,11 +169,11 @@ pub(crate) async fn watch_upstreams(stages: Arc<Stages>, mut stop: watch::Receiv
                     while tasks.join_next().await.is_some() {}
                     return;
                 }
-                // The sender lives as long as `stages`.
+                // The sender lives as long as `snapshots`.
                 _ = changed.changed() => break,
                 () = tokio::time::sleep(TELL) => {
-                    let stage = stages.current();
-                    stage.front.upstreams(stage.upstreams.iter().flat_map(|upstreams| upstreams.states()).collect());
+                    let snapshot = snapshots.current();
+                    snapshot.front.upstreams(snapshot.upstreams.iter().flat_map(|upstreams| upstreams.states()).collect());
                 }
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             }

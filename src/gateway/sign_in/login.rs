@@ -18,10 +18,10 @@ use crate::domain::pkce::CodeVerifier;
 use crate::domain::secret::{Secret, SecretHash, base64url};
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::gateway::answer::Answer;
-use crate::gateway::principal::Who;
+use crate::gateway::principal::Principal;
 use crate::gateway::session;
-use crate::gateway::sign_in::redirect_loop::{self, Rounds};
-use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::redirect_loop::{self, RedirectLoop};
+use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::sign_in::saved_form;
 use crate::gateway::visit::{Sessions, Visit};
 use crate::limiter::{Key, Rule};
@@ -55,7 +55,7 @@ pub(in crate::gateway) enum First {
 
 /// What a sign-in must be like.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::gateway) struct Demand<'a> {
+pub(in crate::gateway) struct SignInRequest<'a> {
     /// Which page comes first.
     pub first: First,
     /// Context classes of which it must reach one; any when empty.
@@ -64,17 +64,17 @@ pub(in crate::gateway) struct Demand<'a> {
     pub max_age: Option<Duration>,
 }
 
-impl Demand<'_> {
+impl SignInRequest<'_> {
     /// Any sign-in, with this page first.
     pub(in crate::gateway) const fn any(first: First) -> Self {
-        Demand { first, acr: &[], max_age: None }
+        SignInRequest { first, acr: &[], max_age: None }
     }
 }
 
 /// What a person came for.
-pub(in crate::gateway) enum Errand<'a> {
+pub(in crate::gateway) enum Purpose<'a> {
     /// A page of the application.
-    Page(&'a Wanted),
+    Page(&'a ReturnPath),
     /// To send a form, which is to be kept until then.
     NewForm(Form),
     /// To send the form that is kept under this id.
@@ -87,10 +87,10 @@ pub(in crate::gateway) enum Errand<'a> {
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn begin(
     visit: &Visit<'_>,
-    wanted: &Wanted,
-    demand: Demand<'_>,
+    wanted: &ReturnPath,
+    demand: SignInRequest<'_>,
 ) -> Result<Answer, StoreError> {
-    begin_for(visit, Errand::Page(wanted), demand).await
+    begin_for(visit, Purpose::Page(wanted), demand).await
 }
 
 /// Sends the browser to sign in and then back for what it came for.
@@ -99,19 +99,24 @@ pub(in crate::gateway) async fn begin(
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn begin_for(
     visit: &Visit<'_>,
-    errand: Errand<'_>,
-    demand: Demand<'_>,
+    purpose: Purpose<'_>,
+    demand: SignInRequest<'_>,
 ) -> Result<Answer, StoreError> {
-    go(visit, errand, demand, rounds(visit)).await
+    go(visit, purpose, demand, rounds(visit)).await
 }
 
-async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: Rounds) -> Result<Answer, StoreError> {
+async fn go(
+    visit: &Visit<'_>,
+    purpose: Purpose<'_>,
+    demand: SignInRequest<'_>,
+    rounds: RedirectLoop,
+) -> Result<Answer, StoreError> {
     if rounds.is_loop() {
         tracing::warn!(request_id = visit.origin.request_id, app = visit.app.name, "a browser goes in circles");
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = visit.sealgate;
-    let form = if matches!(errand, Errand::NewForm(_)) { charge(visit, &WITH_FORM) } else { Ok(()) };
+    let form = if matches!(purpose, Purpose::NewForm(_)) { charge(visit, &WITH_FORM) } else { Ok(()) };
     if let Err(seconds) = form.and_then(|()| charge(visit, &BEGUN)) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
@@ -119,16 +124,16 @@ async fn go(visit: &Visit<'_>, errand: Errand<'_>, demand: Demand<'_>, rounds: R
         return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
     }
     let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
-    let form = match &errand {
-        Errand::Page(_) => None,
-        Errand::KeptForm(id) => Some((*id).to_owned()),
-        Errand::NewForm(form) => match saved_form::keep(visit, &browser, form).await? {
+    let form = match &purpose {
+        Purpose::Page(_) => None,
+        Purpose::KeptForm(id) => Some((*id).to_owned()),
+        Purpose::NewForm(form) => match saved_form::keep(visit, &browser, form).await? {
             Some(id) => Some(id.expose().to_owned()),
             None => return Ok(visit.challenge(None, None)),
         },
     };
-    let home = Wanted::home();
-    let wanted = if let Errand::Page(wanted) = &errand { wanted } else { &home };
+    let home = ReturnPath::home();
+    let wanted = if let Purpose::Page(wanted) = &purpose { wanted } else { &home };
     let (state, verifier) = (Secret::from_random(&visit.random::<32>()), Secret::from_random(&visit.random::<32>()));
     let attempt = SignInAttempt {
         browser: SecretHash::of(browser.as_bytes()),
@@ -170,7 +175,7 @@ fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
 }
 
 /// The authorization request (OpenID Connect Core §3.1.2.1).
-fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, demand: Demand<'_>) -> String {
+fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, demand: SignInRequest<'_>) -> String {
     let issuer = visit.sealgate.config.issuer.as_str();
     let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -209,20 +214,20 @@ fn redirect_uri(visit: &Visit<'_>) -> String {
 
 /// Where a person goes who has signed in.
 enum Back {
-    Page(Wanted),
+    Page(ReturnPath),
     /// To the form that is kept under this id.
     Form(String),
 }
 
 impl Back {
     fn home() -> Self {
-        Self::Page(Wanted::home())
+        Self::Page(ReturnPath::home())
     }
 
     fn of(attempt: &SignInAttempt) -> Self {
         match &attempt.form {
             Some(id) => Self::Form(id.clone()),
-            None => Self::Page(Wanted::parse(&attempt.wanted).unwrap_or_else(Wanted::home)),
+            None => Self::Page(ReturnPath::parse(&attempt.wanted).unwrap_or_else(ReturnPath::home)),
         }
     }
 
@@ -233,10 +238,10 @@ impl Back {
         }
     }
 
-    fn errand(&self) -> Errand<'_> {
+    fn purpose(&self) -> Purpose<'_> {
         match self {
-            Self::Page(wanted) => Errand::Page(wanted),
-            Self::Form(id) => Errand::KeptForm(id),
+            Self::Page(wanted) => Purpose::Page(wanted),
+            Self::Form(id) => Purpose::KeptForm(id),
         }
     }
 }
@@ -293,7 +298,7 @@ pub(in crate::gateway) async fn callback(visit: &Visit<'_>) -> Result<Answer, St
     let user = session::enabled(visit, code.value.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
         // Another round would end as this one did.
-        Some(user) => visit.forbidden(Who::Ours(&user)),
+        Some(user) => visit.forbidden(Principal::Ours(&user)),
         None => Answer::redirect(StatusCode::FOUND, &back.location()),
     };
     let answer = match visit.sessions {
@@ -333,7 +338,7 @@ async fn stale(visit: &Visit<'_>, back: &Back, refused: bool) -> Result<Answer, 
         return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
     let rounds = rounds(visit).and_one();
-    let answer = go(visit, back.errand(), Demand::any(First::Needed), rounds).await?;
+    let answer = go(visit, back.purpose(), SignInRequest::any(First::Needed), rounds).await?;
     Ok(with_rounds(visit, answer, Some(rounds)))
 }
 
@@ -414,8 +419,8 @@ async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Opt
     Ok(Some(cookie::set(visit.cookies.session, cookie.value().expose(), visit.cookies.secure)))
 }
 
-fn rounds(visit: &Visit<'_>) -> Rounds {
-    Rounds::read(visit.cookie(rounds_cookie(visit)), visit.now)
+fn rounds(visit: &Visit<'_>) -> RedirectLoop {
+    RedirectLoop::read(visit.cookie(rounds_cookie(visit)), visit.now)
 }
 
 fn rounds_cookie(visit: &Visit<'_>) -> &'static str {
@@ -423,7 +428,7 @@ fn rounds_cookie(visit: &Visit<'_>) -> &'static str {
 }
 
 /// The answer with the count of rounds; none when a person has typed their password, which no loop does.
-fn with_rounds(visit: &Visit<'_>, answer: Answer, rounds: Option<Rounds>) -> Answer {
+fn with_rounds(visit: &Visit<'_>, answer: Answer, rounds: Option<RedirectLoop>) -> Answer {
     let (name, secure) = (rounds_cookie(visit), visit.cookies.secure);
     match rounds {
         Some(rounds) => {

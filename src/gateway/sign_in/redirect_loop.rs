@@ -17,12 +17,12 @@ const MOST: u32 = 3;
 
 /// Rounds of one browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::gateway) struct Rounds {
+pub(in crate::gateway) struct RedirectLoop {
     since: UnixTime,
     count: u32,
 }
 
-impl Rounds {
+impl RedirectLoop {
     /// Reads the cookie; anything but a fresh count is none.
     pub(in crate::gateway) fn read(cookie: Option<&str>, now: UnixTime) -> Self {
         let parsed = || {
@@ -62,21 +62,21 @@ mod tests {
 
     #[test]
     fn the_third_round_in_ten_seconds_is_a_loop() {
-        let mut rounds = Rounds::read(None, NOW);
+        let mut rounds = RedirectLoop::read(None, NOW);
         for second in 1..=2 {
-            rounds = Rounds::read(Some(&rounds.and_one().value()), after(second));
+            rounds = RedirectLoop::read(Some(&rounds.and_one().value()), after(second));
             assert!(!rounds.is_loop());
         }
-        rounds = Rounds::read(Some(&rounds.and_one().value()), after(9));
+        rounds = RedirectLoop::read(Some(&rounds.and_one().value()), after(9));
         assert!(rounds.is_loop());
-        assert!(!Rounds::read(Some(&rounds.value()), after(10)).is_loop());
+        assert!(!RedirectLoop::read(Some(&rounds.value()), after(10)).is_loop());
     }
 
     #[test]
     fn what_is_not_a_count_is_none() {
         for cookie in ["", "-", "x-3", "3", "1800000000-", "1800000000--3", "99999999999-3", "1799999990-9", "-1-3"] {
-            assert_eq!(Rounds::read(Some(cookie), NOW), Rounds::read(None, NOW), "{cookie}");
+            assert_eq!(RedirectLoop::read(Some(cookie), NOW), RedirectLoop::read(None, NOW), "{cookie}");
         }
-        assert!(Rounds::read(Some("1800000000-4294967295"), NOW).and_one().is_loop());
+        assert!(RedirectLoop::read(Some("1800000000-4294967295"), NOW).and_one().is_loop());
     }
 }

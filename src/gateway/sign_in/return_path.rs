@@ -15,9 +15,9 @@ const OWN: &[u8] = b"/.sealgate";
 /// so that no browser can take it for another host, and it is none of our own paths, so that nobody can be sent through
 /// them by a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gateway) struct Wanted(String);
+pub(in crate::gateway) struct ReturnPath(String);
 
-impl Wanted {
+impl ReturnPath {
     /// Reads a path and query; none when it is too long, or no path that the gate would let through.
     pub(in crate::gateway) fn parse(text: &str) -> Option<Self> {
         let target = PathAndQuery::try_from(text).ok()?;
@@ -62,7 +62,7 @@ mod tests {
             "/a?ş=1",
             "/a;b%2Fc%5C",
         ] {
-            assert_eq!(Wanted::parse(text).unwrap().as_str(), text);
+            assert_eq!(ReturnPath::parse(text).unwrap().as_str(), text);
         }
     }
 
@@ -85,15 +85,15 @@ mod tests {
             "/a b",
             "*",
         ] {
-            assert_eq!(Wanted::parse(text), None, "{text:?}");
+            assert_eq!(ReturnPath::parse(text), None, "{text:?}");
         }
-        assert_eq!(Wanted::parse(&format!("/{}", "a".repeat(8192))), None);
+        assert_eq!(ReturnPath::parse(&format!("/{}", "a".repeat(8192))), None);
     }
 
     proptest! {
         #[test]
         fn no_text_leads_to_another_host(text in "[/\\\\?#@:.%a-f0-9 \t]{0,30}") {
-            if let Some(wanted) = Wanted::parse(&text) {
+            if let Some(wanted) = ReturnPath::parse(&text) {
                 let base = url::Url::parse("https://wiki.test/deep/page?q").unwrap();
                 let there = base.join(wanted.as_str()).unwrap();
                 prop_assert_eq!(there.origin(), base.origin());

@@ -14,11 +14,11 @@ use crate::domain::session::SessionCookie;
 use crate::domain::user::Subject;
 use crate::gateway::answer::Answer;
 use crate::gateway::navigation;
-use crate::gateway::policy::Visitor;
+use crate::gateway::policy::Credential;
 use crate::gateway::session;
-use crate::gateway::sign_in::login::{self, Demand, Errand};
+use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
 use crate::gateway::sign_in::replay::Replay;
-use crate::gateway::sign_in::return_path::Wanted;
+use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::visit::{Body, Sessions, Visit, own_path};
 use crate::page::{Problem, SendAgain};
 use crate::store::{Form, MAX_FORM_BYTES, StoreError};
@@ -59,10 +59,10 @@ pub(in crate::gateway) async fn keep_and_sign_in(
     visit: &Visit<'_>,
     target: &PathAndQuery,
     body: &[u8],
-    visitor: &Visitor,
-    demand: Demand<'_>,
+    credential: &Credential,
+    demand: SignInRequest<'_>,
 ) -> Result<Option<Answer>, StoreError> {
-    let whose = match visitor.user() {
+    let whose = match credential.user() {
         Some(user) => Some(user.sub),
         None => match whose(visit).await? {
             Whose::Of(subject) => Some(subject),
@@ -71,7 +71,7 @@ pub(in crate::gateway) async fn keep_and_sign_in(
         },
     };
     match form(visit, target, body, whose) {
-        Some(form) => login::begin_for(visit, Errand::NewForm(form), demand).await.map(Some),
+        Some(form) => login::begin_for(visit, Purpose::NewForm(form), demand).await.map(Some),
         None => Ok(None),
     }
 }
@@ -85,10 +85,10 @@ pub(in crate::gateway) async fn keep_and_show(
     visit: &Visit<'_>,
     target: &PathAndQuery,
     body: &[u8],
-    visitor: &Visitor,
+    credential: &Credential,
 ) -> Result<Answer, StoreError> {
     let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
-    let form = form(visit, target, body, visitor.user().map(|user| user.sub));
+    let form = form(visit, target, body, credential.user().map(|user| user.sub));
     let kept = match form {
         Some(form) => keep(visit, &browser, &form).await?,
         None => None,
@@ -143,7 +143,7 @@ pub(in crate::gateway) async fn show(visit: &Visit<'_>) -> Result<Answer, StoreE
         return Ok(gone());
     };
     let Some(signed_in) = session::find(visit).await? else {
-        return login::begin_for(visit, Errand::KeptForm(id), Demand::any(login::First::Needed)).await;
+        return login::begin_for(visit, Purpose::KeptForm(id), SignInRequest::any(login::First::Needed)).await;
     };
     let (browser, id) = (SecretHash::of(browser.as_bytes()), SecretHash::of(id.as_bytes()));
     let taken = match visit.sealgate.store.take_form(&browser, &id, visit.now).await {
@@ -158,7 +158,7 @@ pub(in crate::gateway) async fn show(visit: &Visit<'_>) -> Result<Answer, StoreE
         return Ok(visit.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
     }
     let Some(replay) = Replay::of(&form.body) else { return Ok(gone()) };
-    let home = Wanted::home();
+    let home = ReturnPath::home();
     let content = SendAgain {
         app: &form.app,
         account: signed_in.user.email.as_str(),
@@ -172,7 +172,7 @@ pub(in crate::gateway) async fn show(visit: &Visit<'_>) -> Result<Answer, StoreE
 
 /// The form, if a browser will send the very same one again.
 fn form(visit: &Visit<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
-    let wanted = Wanted::parse(target.as_str())?;
+    let wanted = ReturnPath::parse(target.as_str())?;
     // A page's link to it must mean the same bytes.
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;

@@ -7,13 +7,13 @@ use chrono::{NaiveDate, NaiveTime};
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
-use super::Worker;
+use super::ConsoleUser;
 use crate::admin::audit_file;
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
 use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
-use crate::page::{AuditField, AuditLog, Problem};
+use crate::page::{AuditEvents, AuditField, Problem};
 use crate::provider::call::Call;
 use crate::provider::events::{Names, Written};
 use crate::provider::failure::Failure;
@@ -38,7 +38,7 @@ const DAY: Duration = Duration::from_hours(24);
 /// The farthest that a clock on earth is from UTC, minutes.
 const FARTHEST_ZONE: i64 = 14 * 60;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let typed = Typed::read(call)?;
     let at = Position::read(call)?;
     let store = &call.sealgate.store;
@@ -60,7 +60,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
     let kinds = AuditKind::ALL.map(AuditKind::as_str);
     // A field for days holds a day or nothing.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
-    let content = AuditLog {
+    let content = AuditEvents {
         events: &lines,
         previous: previous.as_deref(),
         next: next.as_deref(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::{Method, StatusCode};
 
 use super::form::{Typed, own_redirect_uri};
-use super::{Worker, last_segment};
+use super::{ConsoleUser, last_segment};
 use crate::admin::command::{ClientCommand, Command};
 use crate::admin::{self, CommandError, Directory};
 use crate::domain::audit::AuditKind;
@@ -23,7 +23,7 @@ use crate::provider::visitor;
 /// The ways in which two secrets may overlap, seconds: those of the form.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
-pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let client = worker.client(call, ClientId::parse(last_segment(call))).await?;
     if call.request.method() != Method::POST {
         return Ok(show(call, worker, &client, &Said::default()));
@@ -47,7 +47,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
     }
 }
 
-async fn save(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params) -> Result<Response, Failure> {
+async fn save(call: &Call<'_>, worker: &ConsoleUser, client: &Client, form: &Params) -> Result<Response, Failure> {
     let typed = Typed::read(form, Some(client.client_type))?;
     let sound = match typed.check() {
         Ok(sound) => sound,
@@ -69,7 +69,7 @@ async fn save(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params) 
     Ok(Response::see_other(&visitor::done(call, &format!("/console/clients/{}", client.id), Done::Client)))
 }
 
-async fn rotate(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params) -> Result<Response, Failure> {
+async fn rotate(call: &Call<'_>, worker: &ConsoleUser, client: &Client, form: &Params) -> Result<Response, Failure> {
     let asked = form.one("overlap_seconds")?.and_then(|text| text.parse().ok());
     let overlap_seconds =
         asked.filter(|seconds| OVERLAPS.contains(seconds)).ok_or(Failure::page(Problem::InvalidRequest))?;
@@ -86,7 +86,12 @@ async fn rotate(call: &Call<'_>, worker: &Worker, client: &Client, form: &Params
     Ok(show(call, worker, &client, &Said::secret(Some(&secret))))
 }
 
-async fn command(call: &Call<'_>, worker: &Worker, command: ClientCommand, done: Done) -> Result<Response, Failure> {
+async fn command(
+    call: &Call<'_>,
+    worker: &ConsoleUser,
+    command: ClientCommand,
+    done: Done,
+) -> Result<Response, Failure> {
     execute(call, worker, Command::Client(command)).await?;
     let page = match done {
         Done::ClientDeleted => "/console".to_owned(),
@@ -96,7 +101,7 @@ async fn command(call: &Call<'_>, worker: &Worker, command: ClientCommand, done:
 }
 
 /// Carries out what the command line could ask for too, so that there is one way to do it.
-pub(super) async fn execute(call: &Call<'_>, worker: &Worker, command: Command) -> Result<admin::Answer, Failure> {
+pub(super) async fn execute(call: &Call<'_>, worker: &ConsoleUser, command: Command) -> Result<admin::Answer, Failure> {
     let origin = &call.origin;
     let directory = Directory::of(call.sealgate).by(worker.authority(), origin.address, &origin.request_id);
     admin::execute(&directory, command).await.map_err(|error| match error {
@@ -127,12 +132,12 @@ impl<'a> Said<'a> {
 }
 
 /// A client's page.
-pub(super) fn show(call: &Call<'_>, worker: &Worker, client: &Client, said: &Said<'_>) -> Response {
+pub(super) fn show(call: &Call<'_>, worker: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
     let typed = Typed::of(client, &own_redirect_uri(call));
     page(call, worker, client, &typed, said)
 }
 
-fn page(call: &Call<'_>, worker: &Worker, client: &Client, typed: &Typed, said: &Said<'_>) -> Response {
+fn page(call: &Call<'_>, worker: &ConsoleUser, client: &Client, typed: &Typed, said: &Said<'_>) -> Response {
     let live = client.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|end| call.now < end));
     let secrets: Vec<ClientSecretLine> = live
         .map(|secret| ClientSecretLine {

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use super::Worker;
+use super::ConsoleUser;
 use super::client::{self, Said};
 use super::form::{Sound, Typed};
 use crate::domain::audit::AuditKind;
@@ -20,7 +20,7 @@ use crate::store::AddOutcome;
 const PAGE: usize = 50;
 const MOST_STEPS: usize = 20;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = call.query()?.one("after")?.and_then(ClientId::parse);
     let mut clients = Vec::new();
     let mut more = true;
@@ -47,7 +47,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
 }
 
 /// The form for a new client, and what it makes.
-pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn register(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     if call.request.method() != Method::POST {
         return Ok(show(call, worker, &Typed::empty(), &[]));
     }
@@ -88,7 +88,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &Worker) -> Result<Respons
     Ok(client::show(call, worker, &client, &Said::secret(secret.as_ref())))
 }
 
-fn show(call: &Call<'_>, worker: &Worker, typed: &Typed, faults: &[ClientFault]) -> Response {
+fn show(call: &Call<'_>, worker: &ConsoleUser, typed: &Typed, faults: &[ClientFault]) -> Response {
     let pages = &call.sealgate.pages;
     typed.show(&worker.csrf(call), faults, |form| {
         worker.page(call, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))

@@ -1,6 +1,6 @@
 //! `/console`: where developers register clients, and administrators look after people, keys and limits.
 //!
-//! Who may do what is decided here and in [`Worker::client`], nowhere else: [`Area::least`] says which standing a page
+//! Who may do what is decided here and in [`ConsoleUser::client`], nowhere else: [`Area::least`] says which standing a page
 //! needs, and a developer's client is theirs alone. Every change is a form with a token that is bound to the person and
 //! the page's own path.
 
@@ -61,12 +61,12 @@ impl Area {
 }
 
 /// Somebody who works in the console, on a page that their standing opens.
-pub(super) struct Worker {
+pub(super) struct ConsoleUser {
     visitor: Visitor,
     standing: Standing,
 }
 
-impl Worker {
+impl ConsoleUser {
     async fn enter(call: &Call<'_>, area: Area) -> Result<Self, Failure> {
         let visitor = Visitor::recent(call, way_back(call), call.sealgate.config.console.sign_in).await?;
         match visitor.standing(call) {
@@ -122,7 +122,7 @@ impl Worker {
 }
 
 pub(super) async fn answer(call: &Call<'_>, area: Area) -> Result<Response, Failure> {
-    let worker = Worker::enter(call, area).await?;
+    let worker = ConsoleUser::enter(call, area).await?;
     match area {
         Area::Clients => clients::answer(call, &worker).await,
         Area::NewClient => clients::register(call, &worker).await,

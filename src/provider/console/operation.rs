@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::Worker;
+use super::ConsoleUser;
 use crate::config::Upstream;
 use crate::domain::key_ring;
 use crate::domain::rate_limit::RateLimit;
@@ -12,7 +12,7 @@ use crate::provider::call::Call;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
-pub(super) async fn keys(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn keys(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let ring = call.sealgate.store.key_ring().await?;
     let line = |key: &'_ key_ring::KeyLife| {
         let state = match ring.state(key, call.now) {
@@ -35,7 +35,7 @@ pub(super) async fn keys(call: &Call<'_>, worker: &Worker) -> Result<Response, F
 }
 
 /// The applications behind the gate, and whether their servers take connections.
-pub(super) fn apps(call: &Call<'_>, worker: &Worker) -> Response {
+pub(super) fn apps(call: &Call<'_>, worker: &ConsoleUser) -> Response {
     let config = &call.sealgate.config;
     let texts: Vec<(String, Vec<ServerLine>)> = config
         .apps
@@ -66,7 +66,7 @@ fn configured(upstream: &Upstream) -> String {
     }
 }
 
-pub(super) fn settings(call: &Call<'_>, worker: &Worker) -> Response {
+pub(super) fn settings(call: &Call<'_>, worker: &ConsoleUser) -> Response {
     let config = &call.sealgate.config;
     let limits = &config.rate_limits;
     let requests = |limit: RateLimit| limit.requests().map(u64::from);

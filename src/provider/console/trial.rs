@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::form::own_redirect_uri;
-use super::{Worker, last_segment};
+use super::{ConsoleUser, last_segment};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::Code;
@@ -27,7 +27,7 @@ use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::Committed;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let client = worker.client(call, ClientId::parse(last_segment(call))).await?;
     if call.request.method() != Method::POST {
         return Ok(show(call, worker, &client, None, None));
@@ -42,7 +42,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
 }
 
 /// Gives a client the console's redirect URI, or takes it away.
-async fn switch(call: &Call<'_>, worker: &Worker, client: &Client, on: bool) -> Result<Response, Failure> {
+async fn switch(call: &Call<'_>, worker: &ConsoleUser, client: &Client, on: bool) -> Result<Response, Failure> {
     let own = own_redirect_uri(call);
     let change = |client: &mut Client| {
         client.redirect_uris.retain(|uri| uri.as_str() != own);
@@ -78,7 +78,7 @@ fn verifier(call: &Call<'_>, state: &str) -> Secret {
 }
 
 /// The answer of the authorization endpoint.
-pub(super) async fn callback(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn callback(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let query = call.query()?;
     let state = query.one("state")?.unwrap_or_default();
     let id = state.split_once('.').and_then(|(_, id)| ClientId::parse(id));
@@ -96,7 +96,7 @@ pub(super) async fn callback(call: &Call<'_>, worker: &Worker) -> Result<Respons
 /// What the client would have received for the code; nothing where it belongs to no trial of this browser.
 async fn claims(
     call: &Call<'_>,
-    worker: &Worker,
+    worker: &ConsoleUser,
     client: &Client,
     code: &Secret,
     state: &str,
@@ -142,7 +142,7 @@ fn pretty(value: &impl serde::Serialize) -> String {
 
 fn show(
     call: &Call<'_>,
-    worker: &Worker,
+    worker: &ConsoleUser,
     client: &Client,
     claims: Option<&[String; 3]>,
     problem: Option<TrialProblem<'_>>,

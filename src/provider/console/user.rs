@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::users::{groups, new_password, roles, ticked, username};
-use super::{Worker, last_segment};
+use super::{ConsoleUser, last_segment};
 use crate::admin::command::{Command, Person, SessionCommand, UserCommand};
 use crate::domain::audit::AuditKind;
 use crate::domain::secret::Secret;
@@ -23,7 +23,7 @@ use crate::store::RenameOutcome;
 /// The most sessions that are shown.
 const MOST: usize = 50;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let user = match Subject::parse(last_segment(call)) {
         Some(subject) => call.sealgate.store.user(subject).await?,
         None => None,
@@ -49,7 +49,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response,
     }
 }
 
-async fn save(call: &Call<'_>, worker: &Worker, user: &User, form: &Params) -> Result<Response, Failure> {
+async fn save(call: &Call<'_>, worker: &ConsoleUser, user: &User, form: &Params) -> Result<Response, Failure> {
     let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
     let Some(groups) = groups else { return show(call, worker, user, None, &[UserField::Groups]).await };
     let username = match username(form.one("username")?.unwrap_or_default().trim()) {
@@ -84,7 +84,7 @@ async fn save(call: &Call<'_>, worker: &Worker, user: &User, form: &Params) -> R
     Ok(back(call, user, Done::User))
 }
 
-async fn end_session(call: &Call<'_>, worker: &Worker, user: &User, id: &str) -> Result<Response, Failure> {
+async fn end_session(call: &Call<'_>, worker: &ConsoleUser, user: &User, id: &str) -> Result<Response, Failure> {
     let id = SessionId::parse(id).ok_or(Failure::page(Problem::InvalidRequest))?;
     let session = call.sealgate.store.session(id).await?;
     // The form belongs to one person's page, so it ends that person's sessions only.
@@ -96,7 +96,7 @@ async fn end_session(call: &Call<'_>, worker: &Worker, user: &User, id: &str) ->
 
 async fn run(
     call: &Call<'_>,
-    worker: &Worker,
+    worker: &ConsoleUser,
     user: &User,
     command: UserCommand,
     done: Done,
@@ -105,7 +105,7 @@ async fn run(
     Ok(back(call, user, done))
 }
 
-async fn reset_password(call: &Call<'_>, worker: &Worker, user: &User) -> Result<Response, Failure> {
+async fn reset_password(call: &Call<'_>, worker: &ConsoleUser, user: &User) -> Result<Response, Failure> {
     let password = new_password(call);
     let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone() };
     execute(call, worker, Command::User(set)).await?;
@@ -119,7 +119,7 @@ fn back(call: &Call<'_>, user: &User, done: Done) -> Response {
 /// A person's page, with a password that was just made.
 pub(super) async fn show(
     call: &Call<'_>,
-    worker: &Worker,
+    worker: &ConsoleUser,
     user: &User,
     password: Option<&Secret>,
     faults: &[UserField],

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 
 use super::client::execute;
-use super::{Worker, user};
+use super::{ConsoleUser, user};
 use crate::admin::command::{Command, NewUser as NewUserCommand, UserCommand};
 use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_seen};
 use crate::domain::secret::Secret;
@@ -24,7 +24,7 @@ const PAGE: usize = 50;
 /// Groups that a person may be in, as on the command line.
 const MOST_GROUPS: usize = 100;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     let query = call.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &call.sealgate.store;
@@ -75,7 +75,7 @@ struct Typed {
 }
 
 /// The form for a new person, and what it makes.
-pub(super) async fn add(call: &Call<'_>, worker: &Worker) -> Result<Response, Failure> {
+pub(super) async fn add(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
     if call.request.method() != Method::POST {
         return Ok(show(call, worker, &Typed::default(), &[]));
     }
@@ -168,7 +168,7 @@ pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     (groups.len() <= MOST_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
 }
 
-fn show(call: &Call<'_>, worker: &Worker, typed: &Typed, faults: &[UserField]) -> Response {
+fn show(call: &Call<'_>, worker: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
     let content = NewUser {
         csrf: &worker.csrf(call),
         email: &typed.email,
