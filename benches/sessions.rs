@@ -32,7 +32,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let store = config::Store {
+        let store = config::StoreConfig {
             engine: config::StoreEngine::Sled,
             path: directory.path().join("store"),
             cache_bytes: 64 << 20,

@@ -43,7 +43,7 @@ struct Waiting {
 
 impl AuditLog {
     /// A trail that keeps records as the configuration says.
-    pub fn new(settings: &config::Audit) -> Self {
+    pub fn new(settings: &config::AuditConfig) -> Self {
         Self { keeps: !settings.keep.is_zero(), waiting: Mutex::default(), routine: Mutex::default() }
     }
 

@@ -163,7 +163,7 @@ impl Passwords {
     ///
     /// # Errors
     /// The kernel's, when it gives no thread.
-    pub fn new(login: &config::Login) -> io::Result<Self> {
+    pub fn new(login: &config::LoginConfig) -> io::Result<Self> {
         let queue = Arc::new(Queue::new(login.password_queue.max(1)));
         let mut passwords = Self { queue, threads: Vec::new() };
         for number in 0..login.password_threads.max(1) {
@@ -337,8 +337,8 @@ mod tests {
     const HERE: Line = Line::Stranger([1; 16]);
     const SALT: [u8; 16] = *b"0123456789abcdef";
 
-    fn login(password_threads: usize, password_queue: usize) -> config::Login {
-        config::Login {
+    fn login(password_threads: usize, password_queue: usize) -> config::LoginConfig {
+        config::LoginConfig {
             failures_per_account: 10,
             failures_per_address: 100,
             window: Duration::from_mins(15),

@@ -20,7 +20,7 @@ mod records;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealgate::config::{Store, StoreEngine};
+use sealgate::config::{StoreConfig, StoreEngine};
 use sealgate::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
 use sealgate::store::sled::{OpenError, Options, SledEngine};
 use tempfile::TempDir;
@@ -57,8 +57,14 @@ impl Place {
     }
 }
 
-fn store(path: &Path, queue: usize) -> Store {
-    Store { engine: StoreEngine::Sled, path: path.to_owned(), cache_bytes: 32 << 20, reserve_bytes: 64 << 20, queue }
+fn store(path: &Path, queue: usize) -> StoreConfig {
+    StoreConfig {
+        engine: StoreEngine::Sled,
+        path: path.to_owned(),
+        cache_bytes: 32 << 20,
+        reserve_bytes: 64 << 20,
+        queue,
+    }
 }
 
 fn put(key: &[u8], value: &[u8]) -> Changes {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::chain::{self, End};
 use super::statement::{self, Attested};
-use crate::config::Issuer;
+use crate::config::IssuerUrl;
 use crate::domain::time::UnixTime;
 use crate::fetch::Web;
 
@@ -75,7 +75,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// One line, where the documents cannot be read at all.
-pub fn audit(web: &Web, issuer: &Issuer, roots: &[CertificateDer<'_>], now: UnixTime) -> Result<Audit, String> {
+pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: UnixTime) -> Result<Audit, String> {
     let name = issuer.as_str();
     let metadata = web.json(&format!("{name}{METADATA}"))?;
     if metadata["issuer"].as_str() != Some(name) {

@@ -12,7 +12,7 @@ use super::output::Output;
 use super::restored_keys;
 use crate::admin::command::Command;
 use crate::clock::{Clock, SystemClock};
-use crate::config::Store as Settings;
+use crate::config::StoreConfig;
 use crate::store::sled::{self, NewStore, OpenError, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
@@ -95,7 +95,7 @@ fn check(from: &Path, access: &Access, output: &Output) -> Result<(), Failure> {
     let store = &access.config().store;
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
     name.push(".check");
-    let trial = Settings { path: store.path.with_file_name(name), ..store.clone() };
+    let trial = StoreConfig { path: store.path.with_file_name(name), ..store.clone() };
     let new = NewStore::copy_of(from, &trial).map_err(Failure::line)?;
     let engine = open_copy(from, &new, Options { discard: true, ..Options::default() })?;
     let records = engine.count().map_err(|error| Failure::line(format_args!("{}: {error}", from.display())))?;

@@ -16,7 +16,7 @@ use super::output::Output;
 use super::restored_keys;
 use crate::admin::{self, ExportError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Store as Settings;
+use crate::config::StoreConfig;
 use crate::store::sled::{NewStore, Options, SledEngine};
 use crate::store::{Store, StoreError};
 
@@ -53,7 +53,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Outp
         access.refuse_beside_server().map_err(|failure| served(failure, access))?;
     }
     let store = &access.config().store;
-    let settings = Settings { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
+    let settings = StoreConfig { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
     if arguments.to == Path::new("-") {
         write(access, &settings, &mut BufWriter::new(io::stdout())).map_err(Failure::line)?;
         return Ok(());
@@ -96,7 +96,7 @@ fn served(failure: Failure, access: &Access) -> Failure {
     }
 }
 
-fn write(access: &Access, settings: &Settings, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
+fn write(access: &Access, settings: &StoreConfig, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
     // A backup may lie anywhere, and is only read.
     let options = Options { allow_volatile: true, ..Options::default() };
     let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use http::HeaderName;
 use url::Url;
 
-use super::Tls;
-use super::issuer::{Issuer, authority};
+use super::TlsConfig;
+use super::issuer::{IssuerUrl, authority};
 use super::look::Logo;
 use crate::domain::client::ClientId;
 use crate::domain::user::{Email, Subject, User};
@@ -100,7 +100,7 @@ impl App {
     /// Scheme, host and port under which browsers reach the application, as an `Origin` header says it: the configured
     /// `url`, otherwise the scheme and the port of the issuer with the application's host. A port in the host wins over
     /// the issuer's.
-    pub fn origin(&self, issuer: &Issuer) -> String {
+    pub fn origin(&self, issuer: &IssuerUrl) -> String {
         if let Some(url) = &self.url {
             return format!("{}://{}", url.scheme(), authority(url));
         }
@@ -139,7 +139,7 @@ pub struct UpstreamTls {
     /// The authorities that may have signed their certificates, a PEM file; the machine's own when absent.
     pub ca: Option<PathBuf>,
     /// What we show to a server that asks for a certificate.
-    pub client: Option<Tls>,
+    pub client: Option<TlsConfig>,
     /// The name that their certificates have and that they are asked for (SNI); the upstream's host when absent.
     pub server_name: Option<String>,
 }

@@ -22,8 +22,9 @@ use super::fault::Fault;
 use super::file::{Reading, Section};
 use super::look;
 use super::{
-    Accent, Admin, Audit, Config, Console, Hsm, Issuer, Keys, Language, Log, LogFormat, Login, Mechanism, Pages,
-    RateLimits, Reach, Registration, RegistrationMode, Server, Sessions, Store, StoreEngine, Tokens,
+    Accent, AdminConfig, AuditConfig, Config, Console, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
+    LoginConfig, Mechanism, PagesConfig, RateLimits, Reach, Registration, RegistrationMode, ServerConfig,
+    SessionsConfig, StoreConfig, StoreEngine, TokensConfig,
 };
 use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::domain::key_ring::KeyTimes;
@@ -139,9 +140,9 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     })
 }
 
-fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) -> (Server, Vec<Certificate>) {
+fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> (ServerConfig, Vec<Certificate>) {
     // What is wrong with the issuer is told elsewhere.
-    let https = issuer.is_none_or(Issuer::is_https);
+    let https = issuer.is_none_or(IssuerUrl::is_https);
     let mut listen: Vec<SocketAddr> = Vec::new();
     section.required_texts("listen", "write a list such as [\"0.0.0.0:443\"]", |text| {
         listen.push(address::listener(text, &listen)?);
@@ -165,7 +166,7 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
     let trusted_proxies = section.texts("trusted_proxies", "write a list such as [\"10.0.0.0/8\"]", address::network);
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let max_connections = section.number("max_connections", 8192, 1..=1_000_000);
-    let server = Server {
+    let server = ServerConfig {
         listen,
         tls: certificates.iter().map(|certificate| certificate.files.clone()).collect(),
         client_certificates,
@@ -188,15 +189,20 @@ fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&Issuer>) 
     (server, certificates)
 }
 
-fn admin(mut section: Section<'_, '_>, files: &Files, taken: &[SocketAddr], store: Option<&Store>) -> Option<Admin> {
+fn admin(
+    mut section: Section<'_, '_>,
+    files: &Files,
+    taken: &[SocketAddr],
+    store: Option<&StoreConfig>,
+) -> Option<AdminConfig> {
     let listen =
         section.text("listen", "write an address such as \"127.0.0.1:9100\"", |text| address::listener(text, taken));
     let socket = section.text("socket", "write a path", |text| files.path(text).and_then(|path| files.socket(path)));
     if socket.is_some() || section.has("socket") {
-        return Some(Admin { listen, socket: socket? });
+        return Some(AdminConfig { listen, socket: socket? });
     }
     match files.socket(store?.path.join("admin.sock")) {
-        Ok(socket) => Some(Admin { listen, socket }),
+        Ok(socket) => Some(AdminConfig { listen, socket }),
         Err(problem) => {
             section.fault("socket", &format!("is missing, and the default will not do: {problem}"));
             None
@@ -244,17 +250,17 @@ fn one_call_at_a_time(hsm: &Hsm) -> Option<Fault> {
     })
 }
 
-fn store(mut section: Section<'_, '_>, files: &Files) -> Option<Store> {
+fn store(mut section: Section<'_, '_>, files: &Files) -> Option<StoreConfig> {
     let engine = section.choice("engine", &[("sled", StoreEngine::Sled)]).unwrap_or(StoreEngine::Sled);
     let path = section.required_text("path", "write the store's directory", |text| files.store(text));
     let cache_bytes = section.number("cache_bytes", 64 << 20, 1 << 20..=64 << 30);
     let reserve_bytes = section.number("reserve_bytes", 64 << 20, 16 << 20..=64 << 40);
     let queue = section.number("queue", 4096, 1..=65_536);
-    Some(Store { engine, path: path?, cache_bytes, reserve_bytes, queue })
+    Some(StoreConfig { engine, path: path?, cache_bytes, reserve_bytes, queue })
 }
 
-fn tokens(mut section: Section<'_, '_>) -> Tokens {
-    Tokens {
+fn tokens(mut section: Section<'_, '_>) -> TokensConfig {
+    TokensConfig {
         access_token: section.seconds("access_token_seconds", 15 * MINUTE, 1..=DAY),
         // RFC 6749 §4.1.2 recommends ten minutes at most.
         authorization_code: section.seconds("authorization_code_seconds", 5 * MINUTE, 1..=10 * MINUTE),
@@ -264,7 +270,7 @@ fn tokens(mut section: Section<'_, '_>) -> Tokens {
     }
 }
 
-fn keys(mut section: Section<'_, '_>, tokens: &Tokens) -> Keys {
+fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
     let publish = section.seconds("publish_seconds", 25 * HOUR, 1..=30 * DAY);
     let shortest = tokens.access_token.as_secs();
     let keep = section.seconds("keep_seconds", shortest + CLOCKS_DIFFER, 1..=30 * DAY);
@@ -284,11 +290,11 @@ fn keys(mut section: Section<'_, '_>, tokens: &Tokens) -> Keys {
     }
     // The rest is for a copy that was on its way when the key came, and for clocks that differ.
     let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
-    Keys { times: KeyTimes { publish, keep }, cache, rotate }
+    KeysConfig { times: KeyTimes { publish, keep }, cache, rotate }
 }
 
-fn sessions(mut section: Section<'_, '_>) -> Sessions {
-    let sessions = Sessions {
+fn sessions(mut section: Section<'_, '_>) -> SessionsConfig {
+    let sessions = SessionsConfig {
         idle: section.seconds("idle_seconds", 8 * HOUR, 1..=366 * DAY),
         absolute: section.seconds("absolute_seconds", 7 * DAY, 1..=366 * DAY),
         interaction: section.seconds("interaction_seconds", 15 * MINUTE, 1..=DAY),
@@ -321,8 +327,8 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
     }
 }
 
-fn login(mut section: Section<'_, '_>) -> Login {
-    Login {
+fn login(mut section: Section<'_, '_>) -> LoginConfig {
+    LoginConfig {
         failures_per_account: section.number("failures_per_account", 10, 1..=1_000_000),
         failures_per_address: section.number("failures_per_address", 100, 1..=1_000_000),
         window: section.seconds("window_seconds", 15 * MINUTE, 1..=DAY),
@@ -340,7 +346,7 @@ fn registration(mut section: Section<'_, '_>) -> Registration {
     }
 }
 
-fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
+fn pages(mut section: Section<'_, '_>, files: &Files) -> PagesConfig {
     let languages = [("en", Language::English), ("tr", Language::Turkish)];
     let operator = section.text("operator", "write the name that people know you by", address::name);
     let default_language = section.choice("default_language", &languages);
@@ -350,7 +356,7 @@ fn pages(mut section: Section<'_, '_>, files: &Files) -> Pages {
     if section.has("accent_dark") && !section.has("accent") {
         section.fault("accent_dark", "stands alone; write accent too, the colour for light pages");
     }
-    Pages {
+    PagesConfig {
         operator: operator.unwrap_or_else(|| "Sealgate".to_owned()),
         default_language: default_language.unwrap_or(Language::English),
         logo: logo.flatten(),
@@ -397,8 +403,8 @@ fn log(mut section: Section<'_, '_>) -> Log {
     }
 }
 
-fn audit(mut section: Section<'_, '_>) -> Audit {
-    Audit {
+fn audit(mut section: Section<'_, '_>) -> AuditConfig {
+    AuditConfig {
         keep: Duration::from_secs(DAY * section.number("keep_days", 90, 0..=3660)),
         max_records: section.number("max_records", 200_000, 1000..=100_000_000),
     }

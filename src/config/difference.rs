@@ -2,8 +2,9 @@
 //! section has its name here: one that is added does not compile before somebody has decided.
 
 use super::{
-    Admin, App, Audit, ClientCertificates, Config, Console, FormPost, ForwardAuth, Hsm, Identity, Keys, Log, Login,
-    Pages, RateLimits, Registration, Server, Sessions, Store, Tokens,
+    AdminConfig, App, AuditConfig, ClientCertificates, Config, Console, FormPost, ForwardAuth, Hsm, Identity,
+    KeysConfig, Log, LoginConfig, PagesConfig, RateLimits, Registration, ServerConfig, SessionsConfig, StoreConfig,
+    TokensConfig,
 };
 use crate::domain::key_ring::KeyTimes;
 
@@ -71,17 +72,17 @@ impl Config {
             found.note("issuer", Restart);
         }
         found.server(&self.server, server);
-        compare!(found, "admin", self.admin, admin, Admin { listen: "listen" Restart, socket: "socket" Restart });
+        compare!(found, "admin", self.admin, admin, AdminConfig { listen: "listen" Restart, socket: "socket" Restart });
         found.hsm(&self.hsm, hsm);
         found.store(&self.store, store);
-        compare!(found, "tokens", self.tokens, tokens, Tokens {
+        compare!(found, "tokens", self.tokens, tokens, TokensConfig {
             access_token: "access_token_seconds" Restart,
             authorization_code: "authorization_code_seconds" Live,
             refresh_token: "refresh_token_seconds" Live,
             refresh_retry: "refresh_retry_seconds" Live,
             groups_scope: "groups_scope" Live,
         });
-        compare!(found, "keys", self.keys, keys, Keys {
+        compare!(found, "keys", self.keys, keys, KeysConfig {
             rotate: "rotate_seconds" Restart,
             times: "" ByParts,
             // It follows from publish_seconds.
@@ -91,7 +92,7 @@ impl Config {
             publish: "publish_seconds" Restart,
             keep: "keep_seconds" Restart,
         });
-        compare!(found, "sessions", self.sessions, sessions, Sessions {
+        compare!(found, "sessions", self.sessions, sessions, SessionsConfig {
             idle: "idle_seconds" Live,
             absolute: "absolute_seconds" Live,
             interaction: "interaction_seconds" Live,
@@ -110,7 +111,7 @@ impl Config {
             register: "register" Live,
             pages: "pages" Live,
         });
-        compare!(found, "login", self.login, login, Login {
+        compare!(found, "login", self.login, login, LoginConfig {
             failures_per_account: "failures_per_account" Live,
             failures_per_address: "failures_per_address" Live,
             window: "window_seconds" Live,
@@ -122,7 +123,7 @@ impl Config {
             max_clients: "max_clients" Live,
             unused: "unused_seconds" Live,
         });
-        compare!(found, "pages", self.pages, pages, Pages {
+        compare!(found, "pages", self.pages, pages, PagesConfig {
             operator: "operator" Live,
             default_language: "default_language" Live,
             logo: "logo" Live,
@@ -130,7 +131,7 @@ impl Config {
         });
         found.console(&self.console, console);
         compare!(found, "log", self.log, log, Log { format: "format" Restart, filter: "filter" Live });
-        compare!(found, "audit", self.audit, audit, Audit {
+        compare!(found, "audit", self.audit, audit, AuditConfig {
             keep: "keep_days" Restart,
             max_records: "max_records" Restart,
         });
@@ -157,10 +158,10 @@ impl Difference {
         }
     }
 
-    fn server(&mut self, old: &Server, new: &Server) {
+    fn server(&mut self, old: &ServerConfig, new: &ServerConfig) {
         // The files can be others; whether TLS is spoken is settled when a listener is bound.
         let tls = if old.tls.is_empty() == new.tls.is_empty() { Live } else { Restart };
-        compare!(self, "server", old, new, Server {
+        compare!(self, "server", old, new, ServerConfig {
             listen: "listen" Restart,
             tls: "tls" tls,
             client_certificates: "" ByParts,
@@ -176,7 +177,7 @@ impl Difference {
             max_connections_per_peer: "max_connections_per_peer" Restart,
             shutdown_timeout: "shutdown_timeout_seconds" Restart,
         });
-        let parts = |server: &Server| {
+        let parts = |server: &ServerConfig| {
             server.client_certificates.clone().map(|ClientCertificates { ca, demand }| (ca, demand)).unzip()
         };
         let ((old_ca, old_demand), (ca, demand)) = (parts(old), parts(new));
@@ -218,8 +219,8 @@ impl Difference {
         compare!(self, "form_post", old.1, new.1, FormPost { enabled: "enabled" Live, clients: "clients" Live });
     }
 
-    fn store(&mut self, old: &Store, new: &Store) {
-        compare!(self, "store", old, new, Store {
+    fn store(&mut self, old: &StoreConfig, new: &StoreConfig) {
+        compare!(self, "store", old, new, StoreConfig {
             engine: "engine" Restart,
             path: "path" Restart,
             cache_bytes: "cache_bytes" Restart,

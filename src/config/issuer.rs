@@ -5,12 +5,12 @@ use url::Url;
 /// The issuer identifier (OpenID Connect Discovery §3): https, or http on a loopback host; no query, no fragment,
 /// no trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Issuer {
+pub struct IssuerUrl {
     text: String,
     url: Url,
 }
 
-impl Issuer {
+impl IssuerUrl {
     /// Reads an issuer from configuration.
     ///
     /// # Errors

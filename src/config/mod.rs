@@ -32,7 +32,7 @@ pub use app::{
 pub use difference::Difference;
 pub use disk::not_after;
 pub use fault::Fault;
-pub use issuer::{Issuer, authority, is_loopback_host};
+pub use issuer::{IssuerUrl, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
 pub use trusted_issuer::{KeySource, TrustedIssuer};
 
@@ -40,35 +40,35 @@ pub use trusted_issuer::{KeySource, TrustedIssuer};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The provider's base address, as it stands in tokens and discovery.
-    pub issuer: Issuer,
+    pub issuer: IssuerUrl,
     /// The public listeners.
-    pub server: Server,
+    pub server: ServerConfig,
     /// Metrics, health and the command line's socket.
-    pub admin: Admin,
+    pub admin: AdminConfig,
     /// The PKCS#11 token that holds the signing keys.
     pub hsm: Hsm,
     /// Where state is kept.
-    pub store: Store,
+    pub store: StoreConfig,
     /// Lifetimes of what the provider issues.
-    pub tokens: Tokens,
+    pub tokens: TokensConfig,
     /// How signing keys follow one another.
-    pub keys: Keys,
+    pub keys: KeysConfig,
     /// Lifetimes of sign-ins.
-    pub sessions: Sessions,
+    pub sessions: SessionsConfig,
     /// Requests a minute, by endpoint.
     pub rate_limits: RateLimits,
     /// Guesses of passwords.
-    pub login: Login,
+    pub login: LoginConfig,
     /// Dynamic client registration.
     pub registration: Registration,
     /// What people see on the pages.
-    pub pages: Pages,
+    pub pages: PagesConfig,
     /// The developer console.
     pub console: Console,
     /// How the program logs.
     pub log: Log,
     /// What is kept of the audit trail.
-    pub audit: Audit,
+    pub audit: AuditConfig,
     /// Who may ask for decisions on behalf of their clients.
     pub forward_auth: ForwardAuth,
     /// Which clients may have the answers of their sign-ins in forms.
@@ -139,11 +139,11 @@ pub fn known_keys() -> BTreeSet<String> {
 
 /// `[server]`: the public listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerConfig {
     /// Addresses to listen on; at least one.
     pub listen: Vec<SocketAddr>,
     /// Certificates and keys; the first is shown to whom no other is for. Plain HTTP when there is none.
-    pub tls: Vec<Tls>,
+    pub tls: Vec<TlsConfig>,
     /// Who must show a certificate to us, and whose; nobody is asked when absent.
     pub client_certificates: Option<ClientCertificates>,
     /// Addresses that answer plain HTTP with a redirect to https, and with nothing else.
@@ -189,7 +189,7 @@ pub struct CertificateEnd {
 
 /// Certificate chain and private key, PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsConfig {
     /// The chain, leaf first.
     pub certificate: PathBuf,
     /// The leaf's private key.
@@ -216,7 +216,7 @@ pub enum Presence {
 
 /// `[admin]`: what operators and monitoring talk to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admin {
+pub struct AdminConfig {
     /// `/metrics`, `/healthz` and `/readyz`; none when absent.
     pub listen: Option<SocketAddr>,
     /// The command line talks to a running server here; `admin.sock` in the store's directory unless configured.
@@ -270,7 +270,7 @@ pub enum Mechanism {
 
 /// `[store]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Store {
+pub struct StoreConfig {
     /// What keeps the bytes.
     pub engine: StoreEngine,
     /// The database's directory.
@@ -292,7 +292,7 @@ pub enum StoreEngine {
 
 /// `[tokens]`: lifetimes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokensConfig {
     /// Of an access token and an ID token.
     pub access_token: Duration,
     /// Of an authorization code.
@@ -307,7 +307,7 @@ pub struct Tokens {
 
 /// `[keys]`: how signing keys follow one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keys {
+pub struct KeysConfig {
     /// For how long a key signs before the server replaces it by itself; for ever when absent.
     pub rotate: Option<Duration>,
     /// How long a key is published before it signs, and kept after it has signed for the last time.
@@ -318,7 +318,7 @@ pub struct Keys {
 
 /// `[sessions]`: lifetimes of a browser's sign-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sessions {
+pub struct SessionsConfig {
     /// Without any request.
     pub idle: Duration,
     /// From the sign-in.
@@ -358,7 +358,7 @@ pub struct RateLimits {
 
 /// `[login]`: guesses of passwords. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct LoginConfig {
     /// Failed attempts an account at once, and in each further `window`.
     pub failures_per_account: u32,
     /// Failed attempts an address at once, and in each further `window`.
@@ -395,7 +395,7 @@ pub enum RegistrationMode {
 
 /// `[pages]`: what people see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pages {
+pub struct PagesConfig {
     /// The operator's name, shown on each page.
     pub operator: String,
     /// The language of a page when neither the request nor the browser names one we have.
@@ -430,7 +430,7 @@ pub enum Language {
 
 /// `[audit]`: the trail's records in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audit {
+pub struct AuditConfig {
     /// How long a record is kept; zero keeps none.
     pub keep: Duration,
     /// Records that are kept at once; the oldest give way.

@@ -97,7 +97,7 @@ impl Pages {
     ///
     /// # Errors
     /// [`PagesError`] when a message file is malformed or incomplete.
-    pub fn new(settings: &config::Pages) -> Result<Self, PagesError> {
+    pub fn new(settings: &config::PagesConfig) -> Result<Self, PagesError> {
         Ok(Self {
             operator: settings.operator.clone(),
             default_language: settings.default_language,

@@ -90,7 +90,7 @@ impl SledEngine {
     ///
     /// # Errors
     /// One line each that says what to do: see [`OpenError`].
-    pub fn open(store: &config::Store, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
+    pub fn open(store: &config::StoreConfig, observer: Arc<dyn CommitObserver>) -> Result<Self, OpenError> {
         Self::open_with(store, Options::default(), observer)
     }
 
@@ -99,7 +99,7 @@ impl SledEngine {
     /// # Errors
     /// As [`SledEngine::open`].
     pub fn open_with(
-        store: &config::Store,
+        store: &config::StoreConfig,
         options: Options,
         observer: Arc<dyn CommitObserver>,
     ) -> Result<Self, OpenError> {

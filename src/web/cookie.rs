@@ -6,7 +6,7 @@
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::Issuer;
+use crate::config::IssuerUrl;
 use crate::domain::secret::base64url;
 use crate::domain::user::Subject;
 
@@ -29,7 +29,7 @@ pub struct Names {
 
 impl Names {
     /// The names under this issuer.
-    pub fn of(issuer: &Issuer) -> Self {
+    pub fn of(issuer: &IssuerUrl) -> Self {
         if issuer.is_https() {
             Self {
                 session: "__Host-sealgate",

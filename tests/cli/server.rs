@@ -8,7 +8,7 @@ use std::time::Duration;
 use sealgate::admin::{self, Directory, NobodySigns, OnThisThread, socket};
 use sealgate::audit::AuditLog;
 use sealgate::clock::{Clock, OsEntropy, SystemClock};
-use sealgate::config::Audit;
+use sealgate::config::AuditConfig;
 use sealgate::domain::audit::Actor;
 use sealgate::domain::client::Authority;
 use sealgate::domain::client::ClientId;
@@ -52,7 +52,7 @@ impl Served {
                     passwords: &OnThisThread,
                     keys: &NobodySigns,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
-                    trail: &AuditLog::new(&Audit { keep: Duration::from_hours(24), max_records: 1000 }),
+                    trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
                     rotate: None,
                     actor: Actor::Operator,
                     authority: Authority::Operator,

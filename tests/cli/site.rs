@@ -88,7 +88,7 @@ cache_bytes = 4194304
 
     pub(crate) fn engine(&self) -> SledEngine {
         let path = self.store_directory();
-        let store = config::Store {
+        let store = config::StoreConfig {
             engine: config::StoreEngine::Sled,
             path,
             cache_bytes: 4 << 20,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sealgate::config::Login;
+use sealgate::config::LoginConfig;
 use sealgate::domain::app_password::AppPassword;
 use sealgate::domain::time::UnixTime;
 use sealgate::domain::user::{Email, Subject};
@@ -15,7 +15,7 @@ use crate::site::{OTHER_PASSWORD, PASSWORD, Site, names, stderr};
 const SUB_LENGTH: usize = 36;
 
 async fn knows(site: &Site, email: &str, password: &str) -> bool {
-    let login = Login {
+    let login = LoginConfig {
         failures_per_account: 10,
         failures_per_address: 10,
         window: Duration::from_mins(1),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use sealgate::config::Tls;
+use sealgate::config::TlsConfig;
 use tempfile::TempDir;
 
 /// An authority; the directory holds its files and those of all that it issued.
@@ -30,31 +30,31 @@ impl Authority {
     }
 
     /// A certificate in `NAME.pem`, for these names such as `DNS:localhost,IP:127.0.0.1`, and its key.
-    pub(crate) fn issue(&self, name: &str, names: &str) -> Tls {
+    pub(crate) fn issue(&self, name: &str, names: &str) -> TlsConfig {
         self.issue_to(name, &format!("/O=Tests/CN={name}"), names)
     }
 
     /// The same, to this subject.
-    pub(crate) fn issue_to(&self, name: &str, subject: &str, names: &str) -> Tls {
+    pub(crate) fn issue_to(&self, name: &str, subject: &str, names: &str) -> TlsConfig {
         self.issued(name, subject, names, &EC)
     }
 
     /// The same, with a key of the older kind.
-    pub(crate) fn issue_rsa(&self, name: &str, names: &str) -> Tls {
+    pub(crate) fn issue_rsa(&self, name: &str, names: &str) -> TlsConfig {
         self.issued(name, &format!("/O=Tests/CN={name}"), names, &["-newkey", "rsa:2048"])
     }
 
-    fn issued(&self, name: &str, subject: &str, names: &str, key: &[&str]) -> Tls {
+    fn issued(&self, name: &str, subject: &str, names: &str, key: &[&str]) -> TlsConfig {
         let (ca, ca_key) = (self.file(), self.path("ca.key"));
         let by = ["-CA", ca.to_str().unwrap(), "-CAkey", ca_key.to_str().unwrap()];
         let names = format!("subjectAltName={names}");
         let own = ["-utf8", "-subj", subject, "-addext", &names, "-addext", "basicConstraints=critical,CA:FALSE"];
         self.openssl(name, &[&by[..], &own, key].concat());
-        Tls { certificate: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
+        TlsConfig { certificate: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
     }
 
     /// The same, good until the end of this second since 1970.
-    pub(crate) fn issue_until(&self, name: &str, end: u64) -> Tls {
+    pub(crate) fn issue_until(&self, name: &str, end: u64) -> TlsConfig {
         let end = chrono::DateTime::from_timestamp(end.cast_signed(), 0).unwrap().format("%Y%m%d%H%M%SZ").to_string();
         let settings = "[ca]\ndefault_ca = own\n[own]\ndatabase = index\nrand_serial = yes\nnew_certs_dir = .\n\
                         default_md = sha256\npolicy = any\nunique_subject = no\nx509_extensions = leaf\n[any]\n\
@@ -90,7 +90,7 @@ impl Authority {
             "-out",
             certificate,
         ]);
-        Tls { certificate: self.path(certificate), key: self.path(key) }
+        TlsConfig { certificate: self.path(certificate), key: self.path(key) }
     }
 
     fn openssl(&self, name: &str, arguments: &[&str]) {

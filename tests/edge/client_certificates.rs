@@ -14,7 +14,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion};
-use sealgate::config::{ClientCertificates, Presence, Server, Tls};
+use sealgate::config::{ClientCertificates, Presence, ServerConfig, TlsConfig};
 use sealgate::edge::{ConnectionEvent, Front};
 use tokio_rustls::TlsConnector;
 
@@ -30,7 +30,7 @@ static VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rus
 struct World {
     edge: Edge,
     authority: Authority,
-    server: Tls,
+    server: TlsConfig,
 }
 
 impl World {
@@ -51,13 +51,13 @@ impl World {
     }
 
     /// A certificate that is good for a short time, and its last second.
-    fn short_lived(&self) -> (Tls, u64) {
+    fn short_lived(&self) -> (TlsConfig, u64) {
         let end = UnixTime::now().as_secs() + LIFE;
         (self.authority.issue_until("anna", end), end)
     }
 
     /// A client of these versions of TLS that shows this certificate, or none, and resumes sessions.
-    fn client(&self, versions: &[&'static SupportedProtocolVersion], shown: Option<&Tls>) -> ClientConfig {
+    fn client(&self, versions: &[&'static SupportedProtocolVersion], shown: Option<&TlsConfig>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.authority.file()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -85,7 +85,7 @@ impl World {
     /// Other authorities, or another demand, by a reload of the configuration.
     fn reload(&self, clients: Option<ClientCertificates>) {
         let own = parts(Arc::default(), &[]).server;
-        let server = Server { tls: vec![self.server.clone()], client_certificates: clients, ..own };
+        let server = ServerConfig { tls: vec![self.server.clone()], client_certificates: clients, ..own };
         let front: Arc<dyn Front> = Arc::new(TestFront::default());
         let change = self.edge.changer.prepare(&[app(&[legacy()])], &server, front);
         self.edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());

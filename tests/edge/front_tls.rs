@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sealgate::config::{ClientCertificates, Presence, Tls};
+use sealgate::config::{ClientCertificates, Presence, TlsConfig};
 
 use crate::authority::Authority;
 use crate::harness::{Edge, curl, legacy, nobody, soon, upstream};
 use crate::tls::shown_for;
 
-fn serial(tls: &Tls) -> String {
+fn serial(tls: &TlsConfig) -> String {
     let file = tls.certificate.to_str().unwrap();
     let output = Command::new("openssl").args(["x509", "-noout", "-serial", "-in", file]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -95,7 +95,7 @@ impl Asking {
     }
 }
 
-fn showing(tls: &Tls) -> [&str; 4] {
+fn showing(tls: &TlsConfig) -> [&str; 4] {
     ["--cert", tls.certificate.to_str().unwrap(), "--key", tls.key.to_str().unwrap()]
 }
 

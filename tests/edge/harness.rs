@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
-use sealgate::config::{App, Server as ServerConfig, Upstream, UpstreamTls};
+use sealgate::config::{App, ServerConfig, Upstream, UpstreamTls};
 use sealgate::edge::{
     Again, AnswerFields, AnsweredBy, Changer, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver,
     Standing, Verdict,

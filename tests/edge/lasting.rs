@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::config::Tls;
+use sealgate::config::TlsConfig;
 use sealgate::edge::{AnsweredBy, ConnectionEvent};
 
 use crate::harness::{Client, Edge, GRACE, HANDSHAKE, curl, legacy, soon, upstream};
@@ -155,7 +155,7 @@ fn short_requests_are_never_asked_about_again() {
 #[test]
 fn a_stream_of_http_2_is_cut_off_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let files: Tls = certificate(dir.path());
+    let files: TlsConfig = certificate(dir.path());
     let events = silent_after("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
     let edge = Edge::with(&[legacy(), events], |parts| {
         parts.server.tls = vec![files];

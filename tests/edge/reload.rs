@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sealgate::config::{ClientCertificates, Presence, Server as ServerConfig, Tls};
+use sealgate::config::{ClientCertificates, Presence, ServerConfig, TlsConfig};
 use sealgate::edge::Front;
 
 use crate::harness::{Client, Edge, HANDSHAKE, TestFront, app, curl, legacy, parts, soon, upstream};
@@ -107,7 +107,7 @@ fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_c
     assert!(curl(&["--cacert", &trusting(&first), &url]).contains("\"secure\":true"));
 
     let front = || Arc::clone(&edge.front) as Arc<dyn Front>;
-    let showing = |files: Tls| ServerConfig { tls: vec![files], ..parts(Arc::default(), &[]).server };
+    let showing = |files: TlsConfig| ServerConfig { tls: vec![files], ..parts(Arc::default(), &[]).server };
     let mut mixed = certificate(broken.path());
     mixed.key = first.path().join("key.pem");
     let faults = edge.changer.prepare(&[app(&[legacy()])], &showing(mixed), front()).err().unwrap();

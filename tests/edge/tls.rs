@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sealgate::config::Tls;
+use sealgate::config::TlsConfig;
 use sealgate::edge::ConnectionEvent;
 use tempfile::TempDir;
 
@@ -17,8 +17,8 @@ fn edge() -> (Edge, TempDir) {
     (Edge::with(&[legacy()], |parts| parts.server.tls = vec![files]), dir)
 }
 
-pub(crate) fn certificate(dir: &Path) -> Tls {
-    let files = Tls { certificate: dir.join("chain.pem"), key: dir.join("key.pem") };
+pub(crate) fn certificate(dir: &Path) -> TlsConfig {
+    let files = TlsConfig { certificate: dir.join("chain.pem"), key: dir.join("key.pem") };
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
         .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
@@ -161,7 +161,7 @@ fn an_idle_http_2_connection_is_closed() {
 #[test]
 fn a_key_that_does_not_fit_is_one_clear_line() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let files = Tls { key: certificate(second.path()).key, ..certificate(first.path()) };
+    let files = TlsConfig { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
     parts.server.tls = vec![files];
     let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();

@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoClientAuth, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use sealgate::app::server::ServerParts;
-use sealgate::config::{Tls, Upstream, UpstreamTls};
+use sealgate::config::{TlsConfig, Upstream, UpstreamTls};
 use sealgate::edge::Resolver;
 
 use crate::authority::Authority;
@@ -67,7 +67,7 @@ fn length(head: &str) -> usize {
 
 /// A server that speaks TLS and notes the name that it was asked for and whether it was shown a certificate. With `clients`
 /// it talks to nobody who has none of theirs.
-fn tls_server(files: &Tls, clients: Option<&Authority>) -> SocketAddr {
+fn tls_server(files: &TlsConfig, clients: Option<&Authority>) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let certificates = CertificateDer::pem_file_iter(&files.certificate).unwrap().map(Result::unwrap).collect();
     let verifier = match clients {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sealgate::admin;
 use sealgate::admin::command::{Command, Person, UserCommand};
-use sealgate::config::{Store, StoreEngine};
+use sealgate::config::{StoreConfig, StoreEngine};
 use sealgate::domain::secret::Secret;
 use sealgate::store::engine::Engine;
 use sealgate::store::sled::SledEngine;
@@ -193,8 +193,13 @@ async fn change_passwords(
 async fn reopening(store: &Path, copy: &Path) -> Duration {
     let copied = std::process::Command::new("cp").args(["-a"]).arg(store).arg(copy).status().unwrap();
     assert!(copied.success());
-    let settings =
-        Store { engine: StoreEngine::Sled, path: copy.to_owned(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 16 };
+    let settings = StoreConfig {
+        engine: StoreEngine::Sled,
+        path: copy.to_owned(),
+        cache_bytes: 64 << 20,
+        reserve_bytes: 0,
+        queue: 16,
+    };
     let started = Instant::now();
     let engine = SledEngine::open(&settings, Arc::new(())).unwrap();
     engine.get(b"m").await.unwrap();

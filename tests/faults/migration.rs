@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
-use sealgate::config::{Store, StoreEngine};
+use sealgate::config::{StoreConfig, StoreEngine};
 use sealgate::domain::secret::SecretHash;
 use sealgate::store::engine::{Changes, Engine, Key, Outcome, Value};
 use sealgate::store::sled::SledEngine;
@@ -22,8 +22,13 @@ const RECORDS: usize = 20_000;
 const WRITING: &str = "migrating the store";
 
 fn engine(instance: &Instance) -> SledEngine {
-    let store =
-        Store { engine: StoreEngine::Sled, path: instance.store(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 64 };
+    let store = StoreConfig {
+        engine: StoreEngine::Sled,
+        path: instance.store(),
+        cache_bytes: 64 << 20,
+        reserve_bytes: 0,
+        queue: 64,
+    };
     SledEngine::open(&store, Arc::new(())).unwrap()
 }
 

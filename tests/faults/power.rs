@@ -34,8 +34,8 @@ enum Model {
     Scattered,
 }
 
-fn store(path: &Path) -> config::Store {
-    config::Store {
+fn store(path: &Path) -> config::StoreConfig {
+    config::StoreConfig {
         engine: config::StoreEngine::Sled,
         path: path.to_owned(),
         cache_bytes: 16 << 20,

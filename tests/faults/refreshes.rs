@@ -177,7 +177,7 @@ fn shared_flushes() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
     let settings =
-        config::Store { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
+        config::StoreConfig { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
     refreshes(Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap()))
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::config::{Store, StoreEngine};
+use sealgate::config::{StoreConfig, StoreEngine};
 use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
 use sealgate::store::sled::SledEngine;
 
@@ -58,7 +58,8 @@ fn one_flush_a_request() -> f64 {
 async fn shared() -> f64 {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
-    let settings = Store { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
+    let settings =
+        StoreConfig { engine: StoreEngine::Sled, path, cache_bytes: 64 << 20, reserve_bytes: 0, queue: 1024 };
     let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
     let (stop, commits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let started = Instant::now();

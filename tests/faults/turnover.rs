@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sealgate::config::{Store, StoreEngine};
+use sealgate::config::{StoreConfig, StoreEngine};
 use sealgate::store::engine::{Changes, Engine, Outcome};
 use sealgate::store::sled::SledEngine;
 use sha2::{Digest, Sha256};
@@ -47,8 +47,13 @@ async fn the_store_stays_as_large_as_what_is_alive_needs() {
     let alive = std::env::var("TURNOVER_RECORDS").map_or(20_000, |text| text.parse().expect("a number"));
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
-    let settings =
-        Store { engine: StoreEngine::Sled, path: path.clone(), cache_bytes: 64 << 20, reserve_bytes: 0, queue: 64 };
+    let settings = StoreConfig {
+        engine: StoreEngine::Sled,
+        path: path.clone(),
+        cache_bytes: 64 << 20,
+        reserve_bytes: 0,
+        queue: 64,
+    };
     let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
     let mut sizes = Vec::new();
     for turnover in 0..=TURNOVERS {

@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use sealgate::config::{Config, Pages};
+use sealgate::config::{Config, PagesConfig};
 
 use crate::support::{Provider, settings};
 
 const LOGO: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"><script>alert(1)</script></svg>";
 
 /// The `[pages]` of a file that was read with all that it names.
-fn pages(section: &str) -> Pages {
+fn pages(section: &str) -> PagesConfig {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     fs::write(path("pin"), "123456").unwrap();

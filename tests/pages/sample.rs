@@ -80,7 +80,7 @@ impl Sample {
 }
 
 pub(crate) fn pages(operator: &str, default_language: Language) -> Pages {
-    let settings = config::Pages { operator: operator.into(), default_language, logo: None, accent: None };
+    let settings = config::PagesConfig { operator: operator.into(), default_language, logo: None, accent: None };
     Pages::new(&settings).expect("the message files are whole")
 }
 

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::clock::{OsEntropy, random};
-use crate::config::{App, Server as ServerConfig};
+use crate::config::{App, ServerConfig};
 use crate::edge::{
     Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
     Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls,

@@ -11,7 +11,7 @@ use crate::attestation::{self, Audit, Outcome, Verdict};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, printable};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Issuer;
+use crate::config::IssuerUrl;
 use crate::fetch::Web;
 
 /// The longest that one document may take.
@@ -27,8 +27,8 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Attestation {
     /// The provider, as it stands in its tokens
-    #[arg(long, value_name = "URL", value_parser = Issuer::parse)]
-    issuer: Issuer,
+    #[arg(long, value_name = "URL", value_parser = IssuerUrl::parse)]
+    issuer: IssuerUrl,
     /// Certificates that you trust: the vendor's root, PEM or DER, read where the vendor publishes it. May be repeated
     #[arg(long, value_name = "FILE")]
     root: Vec<PathBuf>,

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 use crate::config::app::split_port;
-use crate::config::{Issuer, Upstream, authority};
+use crate::config::{IssuerUrl, Upstream, authority};
 
 /// PKCS#11 gives a token's label 32 bytes, filled up with blanks (`CK_TOKEN_INFO`).
 const LONGEST_TOKEN_LABEL: usize = 32;
@@ -16,8 +16,8 @@ const LONGEST_HOST: usize = 253;
 const LONGEST_HOST_PART: usize = 63;
 
 /// The issuer. Its path must be one that a request can arrive on.
-pub(super) fn issuer(text: &str) -> Result<Issuer, String> {
-    let issuer = Issuer::parse(text).map_err(|problem| format!("{text:?}: {problem}"))?;
+pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
+    let issuer = IssuerUrl::parse(text).map_err(|problem| format!("{text:?}: {problem}"))?;
     host_name(issuer.host())?;
     if !issuer.path_prefix().is_empty() {
         route_path(issuer.path_prefix())?;
@@ -119,7 +119,7 @@ fn host_name(text: &str) -> Result<(), String> {
 }
 
 /// The public address of an application: an origin with the issuer's scheme.
-pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&Issuer>) -> Result<Url, String> {
+pub(super) fn app_url(text: &str, host: Option<&str>, issuer: Option<&IssuerUrl>) -> Result<Url, String> {
     let url = origin(text)?;
     if format!("{}://{}", url.scheme(), authority(&url)) != text {
         return Err(format!("{text:?} is not its normal form; write \"{}://{}\"", url.scheme(), authority(&url)));

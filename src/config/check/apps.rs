@@ -11,7 +11,7 @@ use super::{address, tls};
 use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{Access, App, Caching, Issuer, PathCharacters, Person, Route, Upstream};
+use crate::config::{Access, App, Caching, IssuerUrl, PathCharacters, Person, Route, Upstream};
 use crate::domain::client::ClientId;
 use crate::domain::profile::is_line;
 use crate::domain::scope::ScopeValue;
@@ -27,7 +27,7 @@ const LONGEST_DESCRIPTION: usize = 200;
 
 /// What is our own.
 pub(super) struct Own<'a> {
-    pub(super) issuer: Option<&'a Issuer>,
+    pub(super) issuer: Option<&'a IssuerUrl>,
     /// Our listeners, which are nobody's upstream.
     pub(super) listen: &'a [SocketAddr],
     /// The command line's socket, which is nobody's either: whoever speaks there may do everything.
@@ -152,7 +152,7 @@ fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
 }
 
 /// Browsers leave the scheme's own port out, so a host with that port would never be asked for.
-fn check_port(host: &str, issuer: Option<&Issuer>) -> Result<(), String> {
+fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     let (name, port) = split_port(host);
     let own = issuer.map(|issuer| if issuer.is_https() { "443" } else { "80" });
     if port.is_some() && port == own {

@@ -5,7 +5,9 @@ use std::iter;
 use crate::config::disk::{self, Files, Mismatch};
 use crate::config::fault::Fault;
 use crate::config::file::Section;
-use crate::config::{App, CertificateEnd, ClientCertificates, Issuer, Presence, Tls, Upstream, UpstreamTls, host_name};
+use crate::config::{
+    App, CertificateEnd, ClientCertificates, IssuerUrl, Presence, TlsConfig, Upstream, UpstreamTls, host_name,
+};
 
 use super::address;
 
@@ -15,7 +17,7 @@ const AUTHORITIES: &str = "write the file of the authorities' certificates, PEM"
 
 /// A certificate that we show.
 pub(super) struct Certificate {
-    pub(super) files: Tls,
+    pub(super) files: TlsConfig,
     chain: disk::Chain,
     /// Where the configuration names it.
     path: String,
@@ -50,7 +52,7 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<Cli
 
 /// What browsers will refuse: hosts that no certificate is for. And certificates that are for none. Where no file was
 /// looked at, there is nothing to say. Behind a load balancer that does not care, all this may be meant.
-pub(super) fn coverage(certificates: &[Certificate], issuer: &Issuer, apps: &[App]) -> Vec<Fault> {
+pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &[App]) -> Vec<Fault> {
     let mut hosts: Vec<&str> = Vec::new();
     for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
         if !hosts.contains(&host) {
@@ -87,13 +89,13 @@ pub(super) fn ends(certificates: &[Certificate]) -> Vec<CertificateEnd> {
     certificates.iter().filter_map(end).collect()
 }
 
-fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Key) -> Tls {
+fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Key) -> TlsConfig {
     match disk::belong_together(certificate, key) {
         Ok(()) => {}
         Err(Mismatch::Certificate(problem)) => section.fault("certificate", &problem),
         Err(Mismatch::Key(problem)) => section.fault("key", &problem),
     }
-    Tls { certificate: certificate.path.clone(), key: key.path.clone() }
+    TlsConfig { certificate: certificate.path.clone(), key: key.path.clone() }
 }
 
 /// TLS to the upstreams of an application.

@@ -5,7 +5,7 @@ use url::Url;
 use super::{DAY, HOUR, MINUTE, address};
 use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{Issuer, KeySource, TrustedIssuer, is_loopback_host};
+use crate::config::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use crate::oauth::algorithm::Algorithm;
 use crate::oauth::trusted_token::{ClaimNames, LONGEST, Terms};
 
@@ -15,7 +15,7 @@ const MOST: usize = 32;
 /// Reads all of them. `own` is ours, which is none of them.
 pub(super) fn trusted_issuers(
     sections: Vec<Section<'_, '_>>,
-    own: Option<&Issuer>,
+    own: Option<&IssuerUrl>,
     files: &Files,
 ) -> Option<Vec<TrustedIssuer>> {
     let mut taken = Taken::default();
@@ -33,7 +33,7 @@ struct Taken {
 
 fn trusted_issuer(
     mut section: Section<'_, '_>,
-    own: Option<&Issuer>,
+    own: Option<&IssuerUrl>,
     files: &Files,
     taken: &mut Taken,
 ) -> Option<TrustedIssuer> {

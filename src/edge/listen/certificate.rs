@@ -13,12 +13,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 
-use crate::config::{Tls, not_after};
+use crate::config::{TlsConfig, not_after};
 
 /// A pair of files, and the certificate in use.
 #[derive(Debug)]
 pub(in crate::edge) struct Certificate {
-    files: Tls,
+    files: TlsConfig,
     current: RwLock<Arc<Shown>>,
     /// What chain and key were like before they were last read.
     read: RwLock<[Stamp; 2]>,
@@ -54,7 +54,7 @@ impl Certificate {
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it.
-    pub(in crate::edge) fn load(files: &Tls) -> Result<Self, String> {
+    pub(in crate::edge) fn load(files: &TlsConfig) -> Result<Self, String> {
         let stamp = stamps(files);
         let current = RwLock::new(Arc::new(read(files)?));
         Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
@@ -87,7 +87,7 @@ impl Certificate {
     }
 }
 
-fn stamps(files: &Tls) -> [Stamp; 2] {
+fn stamps(files: &TlsConfig) -> [Stamp; 2] {
     [stamp(&files.certificate), stamp(&files.key)]
 }
 
@@ -97,7 +97,7 @@ pub(in crate::edge) fn stamp(path: &Path) -> Stamp {
 }
 
 /// A chain and a key that belong together.
-pub(in crate::edge) fn read(files: &Tls) -> Result<Shown, String> {
+pub(in crate::edge) fn read(files: &TlsConfig) -> Result<Shown, String> {
     let (certificates, key) = read_pair(files)?;
     let (certificate, file) = (files.certificate.display(), files.key.display());
     let key = CertifiedKey::from_der(certificates, key, &ring::default_provider())
@@ -124,7 +124,7 @@ fn names(leaf: &[u8]) -> Vec<String> {
 /// # Errors
 /// One line that names the file and what is wrong with it.
 pub(in crate::edge) fn read_pair(
-    files: &Tls,
+    files: &TlsConfig,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     for file in [&files.certificate, &files.key] {
         fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 use super::certificate::{Certificate, Shown, Stamp, stamp};
 use super::client_certificate::{Shown as Client, Verifier, Witness};
-use crate::config::{ClientCertificates, Server};
+use crate::config::{self, ClientCertificates};
 use crate::edge::proxy::snapshot::Snapshots;
 
 /// How often the files are looked at.
@@ -66,7 +66,7 @@ impl Tls {
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it.
-    pub(crate) fn load(server: &Server) -> Result<Option<Self>, String> {
+    pub(crate) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         let (changed, _) = watch::channel(());
         Ok(Spoken::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
     }
@@ -124,7 +124,7 @@ impl Spoken {
     ///
     /// # Errors
     /// One line that names the file and what is wrong with it.
-    pub(in crate::edge) fn load(server: &Server) -> Result<Option<Self>, String> {
+    pub(in crate::edge) fn load(server: &config::ServerConfig) -> Result<Option<Self>, String> {
         if server.tls.is_empty() {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::config::{App, Server};
+use crate::config::{App, ServerConfig};
 use crate::edge::Front;
 use crate::edge::listen::tls::{Spoken, Tls};
 use crate::edge::upstream::{Resolver, Upstreams};
@@ -108,7 +108,7 @@ impl Changer {
     ///
     /// # Errors
     /// Every fault found, one clear line each.
-    pub fn prepare(&self, apps: &[App], server: &Server, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
+    pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
         let spoken = if self.tls.is_some() { Spoken::load(server) } else { Ok(None) };

@@ -15,7 +15,7 @@ use super::Options;
 use super::disk;
 use super::opening::{self, sync};
 use super::records::Records;
-use crate::config::{Store, StoreEngine};
+use crate::config::{StoreConfig, StoreEngine};
 use crate::store::engine::EngineError;
 
 /// sled's cache while a copy is looked through, bytes.
@@ -152,7 +152,7 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
 /// # Errors
 /// One line.
 pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
-    let store = Store {
+    let store = StoreConfig {
         engine: StoreEngine::Sled,
         path: copy.to_owned(),
         cache_bytes: CACHE_BYTES,

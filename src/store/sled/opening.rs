@@ -157,7 +157,7 @@ pub(super) struct Opened {
 }
 
 /// Opens or creates the database in `store.path`.
-pub(super) fn open(store: &config::Store, options: Options) -> Result<Opened, OpenError> {
+pub(super) fn open(store: &config::StoreConfig, options: Options) -> Result<Opened, OpenError> {
     let path = store.path.as_path();
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     create_directory(path).map_err(fault)?;
@@ -380,14 +380,14 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::config::{Store, StoreEngine};
+    use crate::config::{StoreConfig, StoreEngine};
 
     fn volatile() -> Options {
         Options { allow_volatile: true, ..Options::default() }
     }
 
     fn open_at(path: &Path) -> Result<Opened, OpenError> {
-        let store = Store {
+        let store = StoreConfig {
             engine: StoreEngine::Sled,
             path: path.to_owned(),
             cache_bytes: 16 << 20,
@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn tmpfs_is_refused() {
         let top = tempfile::tempdir_in("/dev/shm").unwrap();
-        let store = Store {
+        let store = StoreConfig {
             engine: StoreEngine::Sled,
             path: top.path().join("store"),
             cache_bytes: 16 << 20,

@@ -13,7 +13,7 @@ use crate::config;
 #[derive(Debug)]
 pub struct NewStore {
     place: PathBuf,
-    building: config::Store,
+    building: config::StoreConfig,
     finished: bool,
 }
 
@@ -22,7 +22,7 @@ impl NewStore {
     ///
     /// # Errors
     /// `Occupied`, `Locked` when another process builds one, `Directory`.
-    pub fn begin(store: &config::Store) -> Result<Self, OpenError> {
+    pub fn begin(store: &config::StoreConfig) -> Result<Self, OpenError> {
         let place = store.path.clone();
         let fault = |path: &Path| {
             let path = path.to_owned();
@@ -42,14 +42,14 @@ impl NewStore {
         if let Some(above) = place.parent() {
             opening::create_directory(above).map_err(fault(above))?;
         }
-        Ok(Self { place, building: config::Store { path, ..store.clone() }, finished: false })
+        Ok(Self { place, building: config::StoreConfig { path, ..store.clone() }, finished: false })
     }
 
     /// One with the records of the backup in `from`.
     ///
     /// # Errors
     /// As [`NewStore::begin`]; `NoBackup`; `Locked` when a process has `from` open.
-    pub fn copy_of(from: &Path, store: &config::Store) -> Result<Self, OpenError> {
+    pub fn copy_of(from: &Path, store: &config::StoreConfig) -> Result<Self, OpenError> {
         if !from.join("db").is_file() || !from.join("conf").is_file() {
             return Err(OpenError::NoBackup { path: from.to_owned() });
         }
@@ -74,7 +74,7 @@ impl NewStore {
     }
 
     /// The settings with which it is opened while it is built.
-    pub fn settings(&self) -> &config::Store {
+    pub fn settings(&self) -> &config::StoreConfig {
         &self.building
     }
 

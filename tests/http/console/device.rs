@@ -1,6 +1,6 @@
 //! The console of an issuer on this device, whose host lies below `.localhost`.
 
-use sealgate::config::Issuer;
+use sealgate::config::IssuerUrl;
 use sealgate::domain::redirect_uri::RedirectUri;
 use sealgate::domain::user::Role;
 
@@ -12,7 +12,7 @@ const HERE: &str = "http://id.localhost:8080";
 
 #[tokio::test]
 async fn a_trial_at_an_issuer_below_localhost_works_and_leaves_the_client_readable() {
-    let provider = Provider::changed(ON, |config| config.issuer = Issuer::parse(HERE).unwrap()).await;
+    let provider = Provider::changed(ON, |config| config.issuer = IssuerUrl::parse(HERE).unwrap()).await;
     give(&provider, provider.anna.sub, Some(Role::Developer)).await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
