@@ -58,24 +58,24 @@ pub struct Reading {
 
 /// What requests are counted under. Keys of different `bucket`s, and of different kinds, never meet.
 #[derive(Debug, Clone, Copy)]
-pub struct Key<'a> {
+pub struct LimitKey<'a> {
     bucket: &'static str,
     address: Option<[u8; 16]>,
     text: Option<&'a [u8]>,
 }
 
-impl<'a> Key<'a> {
+impl<'a> LimitKey<'a> {
     /// A client's address; of an IPv6 address its /64, since one subscriber has at least that.
-    pub fn address(bucket: &'static str, address: IpAddr) -> Key<'static> {
-        Key { bucket, address: Some(network(address)), text: None }
+    pub fn address(bucket: &'static str, address: IpAddr) -> LimitKey<'static> {
+        LimitKey { bucket, address: Some(network(address)), text: None }
     }
 
     /// The network that an IPv6 address lies in, its /48: a subscriber may have 65,536 networks of its own. `None` for IPv4,
     /// where an address costs money.
-    pub fn site(bucket: &'static str, address: IpAddr) -> Option<Key<'static>> {
+    pub fn site(bucket: &'static str, address: IpAddr) -> Option<LimitKey<'static>> {
         let IpAddr::V6(address) = address.to_canonical() else { return None };
         let site = u128::from(address) & !(u128::MAX >> 48);
-        Some(Key { bucket, address: Some(site.to_be_bytes()), text: None })
+        Some(LimitKey { bucket, address: Some(site.to_be_bytes()), text: None })
     }
 
     /// A name: a client's id, or a token.
@@ -90,7 +90,7 @@ impl<'a> Key<'a> {
 
     /// A name as used from a subscriber: an IPv4 address, an IPv6 /48.
     pub fn text_and_site(bucket: &'static str, text: &'a [u8], address: IpAddr) -> Self {
-        let site = Key::site(bucket, address).and_then(|site| site.address);
+        let site = LimitKey::site(bucket, address).and_then(|site| site.address);
         Self { bucket, address: Some(site.unwrap_or_else(|| network(address))), text: Some(text) }
     }
 }
@@ -135,7 +135,7 @@ impl Limiter {
     }
 
     /// Counts a request, if it is allowed; a refused one is not counted.
-    pub fn take(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         let place = self.place(key, rule, now);
         let mut slots = self.bucket(&place);
         let slot = self.claim(&mut slots, &place, now);
@@ -148,7 +148,7 @@ impl Limiter {
     }
 
     /// Where the key stands: what [`Limiter::take`] would answer to `allowed`, without counting.
-    pub fn peek(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Reading {
+    pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Reading {
         let place = self.place(key, rule, now);
         let count = self.bucket(&place).iter().find(|slot| slot.is(&place)).map_or(0, |slot| slot.count);
         reading(count, rule, place.ends, now, count < rule.limit)
@@ -156,7 +156,7 @@ impl Limiter {
 
     /// Takes back one request that was counted in this window. For limits on failures: an attempt is counted before it is
     /// made, or many at once would all be allowed, and given back when it succeeds.
-    pub fn give_back(&self, key: &Key<'_>, rule: Rule, now: UnixTime) {
+    pub fn give_back(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) {
         let place = self.place(key, rule, now);
         if let Some(slot) = self.bucket(&place).iter_mut().find(|slot| slot.is(&place)) {
             slot.count = slot.count.saturating_sub(1);
@@ -168,7 +168,7 @@ impl Limiter {
         self.displaced.load(Ordering::Relaxed)
     }
 
-    fn place(&self, key: &Key<'_>, rule: Rule, now: UnixTime) -> Place {
+    fn place(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Place {
         let [bucket, mark, phase] = hash(&self.seed, key);
         let window = rule.window.as_secs().max(1);
         let phase = phase % window;
@@ -215,7 +215,7 @@ impl Limiter {
 }
 
 /// Three numbers that only the seed's holder can foresee.
-fn hash(seed: &[u8; 16], key: &Key<'_>) -> [u64; 3] {
+fn hash(seed: &[u8; 16], key: &LimitKey<'_>) -> [u64; 3] {
     let mut hash = Sha256::new();
     hash.update(seed);
     hash.update([u8::from(key.address.is_some()), u8::from(key.text.is_some())]);
@@ -258,14 +258,14 @@ mod tests {
         Limiter::new(*b"sixteen bytes ok")
     }
 
-    fn address(text: &str) -> Key<'static> {
-        Key::address("authorize", text.parse().unwrap())
+    fn address(text: &str) -> LimitKey<'static> {
+        LimitKey::address("authorize", text.parse().unwrap())
     }
 
     #[test]
     fn remaining_falls_by_one_until_requests_are_refused() {
         let limiter = limiter();
-        let key = Key::text("token", b"wiki");
+        let key = LimitKey::text("token", b"wiki");
         for left in (0..50).rev() {
             let reading = limiter.take(&key, RULE, NOW);
             assert_eq!((reading.allowed, reading.remaining, reading.retry_after), (true, left, None));
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_window_ends_when_reset_says() {
         let limiter = limiter();
-        let key = Key::text("token", b"wiki");
+        let key = LimitKey::text("token", b"wiki");
         let reset = limiter.take(&key, Rule { limit: 1, ..RULE }, NOW).reset;
         let last = UnixTime::from_seconds(reset.seconds() - 1);
         let refused = limiter.take(&key, Rule { limit: 1, ..RULE }, last);
@@ -293,7 +293,7 @@ mod tests {
         let limiter = limiter();
         let mut seen = std::collections::BTreeSet::new();
         for number in 0..10_000_u32 {
-            let reading = limiter.peek(&Key::text("token", &number.to_be_bytes()), RULE, NOW);
+            let reading = limiter.peek(&LimitKey::text("token", &number.to_be_bytes()), RULE, NOW);
             let wait = reading.reset.seconds() - NOW.seconds();
             assert!((1..=60).contains(&wait), "{wait}");
             seen.insert(wait);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_refused_request_is_not_counted() {
         let limiter = limiter();
-        let key = Key::text("token", b"wiki");
+        let key = LimitKey::text("token", b"wiki");
         for _ in 0..500 {
             limiter.take(&key, RULE, NOW);
         }
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn looking_does_not_count() {
         let limiter = limiter();
-        let key = Key::text("token", b"wiki");
+        let key = LimitKey::text("token", b"wiki");
         limiter.take(&key, RULE, NOW);
         for _ in 0..100 {
             assert_eq!(limiter.peek(&key, RULE, NOW).remaining, 49);
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_look_at_a_blocked_key_says_how_long() {
         let limiter = limiter();
-        let key = Key::text("login", b"ada");
+        let key = LimitKey::text("login", b"ada");
         let rule = Rule { limit: 1, ..RULE };
         limiter.take(&key, rule, NOW);
         let reading = limiter.peek(&key, rule, NOW);
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_attempt_given_back_can_be_made_again() {
         let limiter = limiter();
-        let key = Key::text("login", b"ada");
+        let key = LimitKey::text("login", b"ada");
         let rule = Rule { limit: 1, ..RULE };
         assert!(limiter.take(&key, rule, NOW).allowed);
         limiter.give_back(&key, rule, NOW);
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn giving_back_what_was_never_counted_changes_nothing() {
         let limiter = limiter();
-        let key = Key::text("login", b"ada");
+        let key = LimitKey::text("login", b"ada");
         limiter.give_back(&key, RULE, NOW);
         limiter.take(&key, RULE, NOW);
         limiter.give_back(&key, RULE, NOW);
@@ -363,7 +363,8 @@ mod tests {
         let limiter = limiter();
         let rule = Rule { limit: 1000, ..RULE };
         let allowed: usize = thread::scope(|scope| {
-            let count = || (0..400).filter(|_| limiter.take(&Key::text("token", b"wiki"), rule, NOW).allowed).count();
+            let count =
+                || (0..400).filter(|_| limiter.take(&LimitKey::text("token", b"wiki"), rule, NOW).allowed).count();
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
@@ -373,16 +374,16 @@ mod tests {
     #[test]
     fn a_flood_of_keys_frees_nobody() {
         let limiter = limiter();
-        let wiki = Key::text("token", b"wiki");
+        let wiki = LimitKey::text("token", b"wiki");
         // With a limit of one, the blocked key's count is no higher than that of any key of the flood.
-        let new_client = Key::text("register", b"wiki");
+        let new_client = LimitKey::text("register", b"wiki");
         let single = Rule { limit: 1, ..RULE };
         for _ in 0..50 {
             limiter.take(&wiki, RULE, NOW);
         }
         limiter.take(&new_client, single, NOW);
         for number in 0..1_000_000_u32 {
-            limiter.take(&Key::text("token", &number.to_be_bytes()), RULE, NOW);
+            limiter.take(&LimitKey::text("token", &number.to_be_bytes()), RULE, NOW);
         }
         assert!(!limiter.peek(&wiki, RULE, NOW).allowed);
         assert!(!limiter.peek(&new_client, single, NOW).allowed);
@@ -402,7 +403,7 @@ mod tests {
         for minute in 0..20_u32 {
             let now = NOW.plus(Duration::from_secs(60 * u64::from(minute)));
             for number in 0..10_000_u32 {
-                limiter.take(&Key::text("token", &(minute * 10_000 + number).to_be_bytes()), RULE, now);
+                limiter.take(&LimitKey::text("token", &(minute * 10_000 + number).to_be_bytes()), RULE, now);
             }
         }
         // 10,000 live keys in 131,072 slots: a bucket overflows in one of some ten thousand.
@@ -420,7 +421,7 @@ mod tests {
     #[test]
     fn an_ipv6_site_is_one_key_and_ipv4_has_none() {
         let limiter = limiter();
-        let site = |text: &str| Key::site("authorize", text.parse().unwrap());
+        let site = |text: &str| LimitKey::site("authorize", text.parse().unwrap());
         limiter.take(&site("2001:db8:1:2::1").unwrap(), RULE, NOW);
         assert_eq!(limiter.peek(&site("2001:db8:1:ffff::1").unwrap(), RULE, NOW).remaining, 49);
         assert_eq!(limiter.peek(&site("2001:db8:2:2::1").unwrap(), RULE, NOW).remaining, 50);
@@ -441,14 +442,14 @@ mod tests {
         let ip: IpAddr = "192.0.2.1".parse().unwrap();
         let bytes = network(ip);
         let keys = [
-            Key::text("token", b"wiki"),
-            Key::text("revoke", b"wiki"),
-            Key::text("tokenw", b"iki"),
-            Key::address("token", ip),
-            Key::text("token", b""),
-            Key::text("token", &bytes),
-            Key::text_and_address("token", b"wiki", ip),
-            Key::text_and_address("token", b"", ip),
+            LimitKey::text("token", b"wiki"),
+            LimitKey::text("revoke", b"wiki"),
+            LimitKey::text("tokenw", b"iki"),
+            LimitKey::address("token", ip),
+            LimitKey::text("token", b""),
+            LimitKey::text("token", &bytes),
+            LimitKey::text_and_address("token", b"wiki", ip),
+            LimitKey::text_and_address("token", b"", ip),
         ];
         for key in &keys {
             assert_eq!(limiter.take(key, RULE, NOW).remaining, 49, "{key:?}");
@@ -458,7 +459,7 @@ mod tests {
     #[test]
     fn a_clock_set_back_starts_a_window_anew() {
         let limiter = limiter();
-        let key = Key::text("token", b"wiki");
+        let key = LimitKey::text("token", b"wiki");
         limiter.take(&key, RULE, NOW);
         let earlier = UnixTime::from_seconds(NOW.seconds() - 3600);
         assert_eq!(limiter.take(&key, RULE, earlier).remaining, 49);
@@ -468,14 +469,14 @@ mod tests {
     #[test]
     fn a_limit_beyond_what_sixteen_bits_hold_is_exact() {
         let limiter = limiter();
-        let (key, rule) = (Key::text("token", b"wiki"), Rule { limit: 70_000, ..RULE });
+        let (key, rule) = (LimitKey::text("token", b"wiki"), Rule { limit: 70_000, ..RULE });
         let allowed = (0..70_010).filter(|_| limiter.take(&key, rule, NOW).allowed).count();
         assert_eq!(allowed, 70_000);
     }
 
     #[test]
     fn a_limit_of_nothing_refuses_everything() {
-        let reading = limiter().take(&Key::text("token", b"wiki"), Rule { limit: 0, ..RULE }, NOW);
+        let reading = limiter().take(&LimitKey::text("token", b"wiki"), Rule { limit: 0, ..RULE }, NOW);
         assert_eq!((reading.allowed, reading.remaining), (false, 0));
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use queue::Queue;
+use queue::PasswordQueue;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
@@ -132,7 +132,7 @@ impl Line {
 
 /// The threads that hash and check passwords.
 pub struct Passwords {
-    queue: Arc<Queue>,
+    queue: Arc<PasswordQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -164,7 +164,7 @@ impl Passwords {
     /// # Errors
     /// The kernel's, when it gives no thread.
     pub fn new(login: &config::LoginConfig) -> io::Result<Self> {
-        let queue = Arc::new(Queue::new(login.password_queue.max(1)));
+        let queue = Arc::new(PasswordQueue::new(login.password_queue.max(1)));
         let mut passwords = Self { queue, threads: Vec::new() };
         for number in 0..login.password_threads.max(1) {
             let queue = Arc::clone(&passwords.queue);
@@ -226,7 +226,7 @@ async fn wait<T>(answer: oneshot::Receiver<Result<T, PasswordError>>) -> Result<
     }
 }
 
-fn work(queue: &Queue) {
+fn work(queue: &PasswordQueue) {
     // Without the lower priority the threads still work; the signer then shares the cores with them.
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
         tracing::warn!(%error, "password threads keep their normal priority");
@@ -248,7 +248,7 @@ fn work(queue: &Queue) {
 }
 
 /// The next job. While there is none, nothing is kept for it.
-fn next(queue: &Queue, hasher: &mut Hasher) -> Option<Job> {
+fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<Job> {
     queue.pop(IDLE, || hasher.rest())
 }
 
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_when_no_password_comes() {
-        let queue = Queue::new(1);
+        let queue = PasswordQueue::new(1);
         let mut hasher = Hasher::new();
         assert_eq!(hasher.verify(None, &secret("x")), Ok(false));
         assert_eq!(hasher.blocks.len(), MEMORY_KIB as usize);

@@ -9,7 +9,9 @@ use super::clients::{absent, auth_method, fresh_secret, kept, name_fault, record
 use super::command::Person;
 use super::execute::{CommandError, Directory};
 use super::{users, view};
-use crate::domain::client::{AuthMethod, Client, ClientId, ClientSecret, ClientType, ConsentRule, Decision, GrantType};
+use crate::domain::client::{
+    AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
+};
 use crate::domain::profile::is_line;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
@@ -95,7 +97,7 @@ struct Means {
     secret: ClientSecret,
     owner: Option<Subject>,
     /// By whom the client stays approved if it goes to a developer.
-    decision: Decision,
+    decision: ClientDecision,
 }
 
 pub(super) async fn set(
@@ -108,7 +110,8 @@ pub(super) async fn set(
         Setting::Kept | Setting::Removed => None,
     };
     let (secret, now) = (fresh_secret(directory), directory.clock.now());
-    let means = Means { secret: kept(&secret, now), owner, decision: Decision { by: directory.authority, at: now } };
+    let means =
+        Means { secret: kept(&secret, now), owner, decision: ClientDecision { by: directory.authority, at: now } };
     let outcome = Mutex::new(Ok(Vec::new()));
     let change = |client: &mut Client| {
         let mut next = client.clone();

@@ -12,7 +12,7 @@ use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::INTERNAL_CLIENT;
 use crate::domain::client::{
-    AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, Decision, GrantType,
+    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
     LONGEST_REFRESH_RETRY,
 };
 use crate::domain::grant::EndReason;
@@ -225,7 +225,7 @@ fn replace_secret(client: &mut Client, fresh: ClientSecret, end: UnixTime) {
 async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
     // The state first: a client that is still enabled could get new grants while the old ones are being ended.
     let now = directory.clock.now();
-    let decision = Decision { by: directory.authority, at: now };
+    let decision = ClientDecision { by: directory.authority, at: now };
     let changed = directory.store.change_client(id, |client| client.disable(decision)).await?;
     let client = changed.ok_or_else(|| absent(id))?;
     record_change(directory, id, "disable").await;
@@ -255,7 +255,7 @@ async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Re
             "an operator made the client {id}, so it needs no approval; to end what it may do, disable it"
         )));
     }
-    let approval = approved.then(|| Decision { by, at: directory.clock.now() });
+    let approval = approved.then(|| ClientDecision { by, at: directory.clock.now() });
     let changed = directory.store.change_client(id, |client| client.approval = approval).await?;
     let client = changed.ok_or_else(|| absent(id))?;
     record_change(directory, id, if approved { "approve" } else { "withdraw approval" }).await;

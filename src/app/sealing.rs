@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 use crate::clock::{Entropy, random};
 use crate::config;
-use crate::signer::{self, Fresh, OpenError, WrappedKey};
+use crate::signer::{self, Fresh, SignerOpenError, WrappedKey};
 use crate::store::sealer::{SealError, Sealer};
 use crate::store::{Store, StoreError};
 
@@ -13,7 +13,7 @@ use crate::store::{Store, StoreError};
 pub enum NotSealing {
     /// The token fails, or the kept data key does not open.
     #[error(transparent)]
-    Token(#[from] OpenError),
+    Token(#[from] SignerOpenError),
     /// The store fails.
     #[error("store: {0}")]
     Store(#[from] StoreError),

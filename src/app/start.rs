@@ -21,7 +21,7 @@ use crate::signer::{ErrorClass, Observer, Pkcs11Signer};
 use crate::store::Store;
 use crate::store::engine::{CommitObserver, Engine};
 use crate::store::sealer::Sealer;
-use crate::store::sled::{Options, SledEngine, Verifier};
+use crate::store::sled::{CopyVerifier, Options, SledEngine};
 use crate::tokens::trusted;
 
 /// Why serving could not start.
@@ -63,7 +63,7 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let engine = match config.store.engine {
         StoreEngine::Sled => {
-            let options = Options { verifier: Verifier::Apart, ..Options::default() };
+            let options = Options { verifier: CopyVerifier::Apart, ..Options::default() };
             Arc::new(SledEngine::open_with(&config.store, options, watch).map_err(|error| line(error.to_string()))?)
         }
     };

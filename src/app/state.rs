@@ -23,7 +23,7 @@ use crate::store::{Store, StoreError};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
-use crate::tokens::trusted::Trust;
+use crate::tokens::trusted::TrustedIssuers;
 
 /// Everything that a request may need. A reload of the configuration makes a new one, which shares with the one before
 /// all that lasts: see [`Sealgate::with`].
@@ -46,7 +46,7 @@ pub struct Sealgate {
     /// Access tokens that were found to stand.
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications take.
-    pub trust: Arc<Trust>,
+    pub trust: Arc<TrustedIssuers>,
     /// Whether the servers of the applications take connections.
     pub upstreams: Arc<UpstreamStates>,
     /// Rate limits.
@@ -99,7 +99,7 @@ impl Parts {
             rotation: Arc::new(RotationStatus::new(entropy.as_ref())),
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
-            trust: Arc::new(Trust::open(&config.trusted_issuers)?),
+            trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             upstreams: Arc::default(),
             limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
             brake: Arc::new(Brake::new(random(entropy.as_ref()))),

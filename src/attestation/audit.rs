@@ -22,7 +22,7 @@ pub struct Audit {
     /// Whose keys.
     pub issuer: String,
     /// Each published key.
-    pub keys: Vec<Verdict>,
+    pub keys: Vec<KeyVerdict>,
     /// What is wrong beyond a single key.
     pub faults: Vec<String>,
 }
@@ -30,19 +30,20 @@ pub struct Audit {
 impl Audit {
     /// Everything that is wrong, one line each.
     pub fn all_faults(&self) -> Vec<String> {
-        let of_key = |key: &Verdict| key.faults.iter().map(|why| format!("key {}: {why}", key.kid)).collect::<Vec<_>>();
+        let of_key =
+            |key: &KeyVerdict| key.faults.iter().map(|why| format!("key {}: {why}", key.kid)).collect::<Vec<_>>();
         self.faults.iter().cloned().chain(self.keys.iter().flat_map(of_key)).collect()
     }
 
     /// Whether a vendor whose root was named vouches for every key.
     pub fn is_proven(&self) -> bool {
-        self.all_faults().is_empty() && self.keys.iter().all(|key| key.outcome == Outcome::Attested)
+        self.all_faults().is_empty() && self.keys.iter().all(|key| key.outcome == CheckOutcome::Attested)
     }
 }
 
 /// What is to be thought of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct KeyVerdict {
     /// The key.
     pub kid: String,
     /// What the provider says that it does.
@@ -50,7 +51,7 @@ pub struct Verdict {
     /// The modulus's length, bits.
     pub bits: usize,
     /// What is proven.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// The subject of the certificate that the chain ends in.
     pub root: Option<String>,
     /// What is wrong, one line each.
@@ -60,7 +61,7 @@ pub struct Verdict {
 /// What is proven about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// A root that the verifier named vouches for it.
     Attested,
     /// The chain is consistent, but its root is not one that the verifier named.
@@ -101,25 +102,25 @@ fn judge(
     let keys = statements.into_iter().map(|statement| {
         let mut faults = statement.faults;
         let (mut outcome, root) = match statement.chain {
-            Attested::Not => (Outcome::NotAttested, None),
+            Attested::Not => (CheckOutcome::NotAttested, None),
             Attested::Unreadable(what) => {
                 faults.push(format!("its attestation is neither certificates nor \"not attested\": {what}"));
-                (Outcome::Refused, None)
+                (CheckOutcome::Refused, None)
             }
             Attested::By(certificates) => match chain::verify(&certificates, &statement.key, roots, now) {
-                Ok(End::Named(root)) => (Outcome::Attested, Some(root)),
-                Ok(End::Elsewhere(root)) => (Outcome::RootNotNamed, Some(root)),
+                Ok(End::Named(root)) => (CheckOutcome::Attested, Some(root)),
+                Ok(End::Elsewhere(root)) => (CheckOutcome::RootNotNamed, Some(root)),
                 Err(why) => {
                     faults.extend(why);
-                    (Outcome::Refused, None)
+                    (CheckOutcome::Refused, None)
                 }
             },
         };
         if !faults.is_empty() {
-            outcome = Outcome::Refused;
+            outcome = CheckOutcome::Refused;
         }
         let (kid, bits) = (statement.key.kid().to_string(), statement.key.bits());
-        Verdict { kid, state: statement.state, bits, outcome, root, faults }
+        KeyVerdict { kid, state: statement.state, bits, outcome, root, faults }
     });
     Ok(Audit { issuer: issuer.to_owned(), keys: keys.collect(), faults })
 }

@@ -9,5 +9,5 @@ mod chain;
 mod shelf;
 mod statement;
 
-pub use audit::{Audit, Outcome, Verdict, audit, roots};
+pub use audit::{Audit, CheckOutcome, KeyVerdict, audit, roots};
 pub use shelf::Attestations;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
 use crate::audit::AuditLog;
@@ -29,9 +29,9 @@ pub(super) struct Access {
 }
 
 impl Access {
-    pub(super) fn open(config: Config) -> Result<Self, Failure> {
+    pub(super) fn open(config: Config) -> Result<Self, CommandFailure> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::line(format_args!("cannot start a runtime: {error}")))?;
+        let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
         Ok(Self { config, runtime, store: None })
     }
 
@@ -40,7 +40,7 @@ impl Access {
     }
 
     /// Carries a command out.
-    pub(super) fn ask(&mut self, command: &Command) -> Result<Answer, Failure> {
+    pub(super) fn ask(&mut self, command: &Command) -> Result<Answer, CommandFailure> {
         let store = match self.store.take() {
             Some(store) => store,
             None => match self.connect(command) {
@@ -55,7 +55,7 @@ impl Access {
 
     /// The keys' times: the server's, or those of the store as it lies. Nothing is made or migrated for that; without a
     /// server and a store there are none.
-    pub(super) fn key_times(&self) -> Result<Answer, Failure> {
+    pub(super) fn key_times(&self) -> Result<Answer, CommandFailure> {
         let list = Command::Key(KeyCommand::List);
         match self.connect(&list) {
             Ok(answer) => Ok(answer),
@@ -75,16 +75,16 @@ impl Access {
     }
 
     /// The store of a server that does not run, to be read and no more; `None` before there is one.
-    pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, Failure> {
+    pub(super) async fn store_as_it_lies(&self) -> Result<Option<Store>, CommandFailure> {
         let settings = &self.config.store;
         if !settings.path.join("db").is_file() {
             return Ok(None);
         }
         refuse_as_root(&settings.path)?;
         let engine: Arc<dyn Engine> = match settings.engine {
-            StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(Failure::line)?),
+            StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(CommandFailure::line)?),
         };
-        Store::open_for_export(engine).await.map(Some).map_err(Failure::line)
+        Store::open_for_export(engine).await.map(Some).map_err(CommandFailure::line)
     }
 
     /// All rows of a list, page by page. `command` asks for what follows the given row.
@@ -92,7 +92,7 @@ impl Access {
         &mut self,
         name: &str,
         command: impl Fn(Option<String>) -> Command,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Value>, CommandFailure> {
         let (mut rows, mut after) = (Vec::new(), None);
         loop {
             let mut page = self.ask(&command(after))?;
@@ -107,20 +107,20 @@ impl Access {
     }
 
     /// Has a command carried out by the server, and by nobody else.
-    pub(super) fn ask_server(&self, command: &Command) -> Result<Answer, Failure> {
+    pub(super) fn ask_server(&self, command: &Command) -> Result<Answer, CommandFailure> {
         self.connect(command).map_err(|error| match error {
             AskError::NobodyListens => {
-                Failure::line(format_args!("no server answers on {}", self.config.admin.socket.display()))
+                CommandFailure::line(format_args!("no server answers on {}", self.config.admin.socket.display()))
             }
             error => refused(error),
         })
     }
 
     /// Refuses to lay down a store where a server serves one, or where root would own its files.
-    pub(super) fn refuse_beside_server(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_beside_server(&self) -> Result<(), CommandFailure> {
         match self.connect(&Command::Status) {
             Err(AskError::NobodyListens) => refuse_as_root(&self.config.store.path),
-            _ => Err(Failure::line(format_args!(
+            _ => Err(CommandFailure::line(format_args!(
                 "a server answers on {}; stop it first",
                 self.config.admin.socket.display()
             ))),
@@ -137,7 +137,7 @@ impl Access {
     }
 }
 
-async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result<Answer, Failure> {
+async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result<Answer, CommandFailure> {
     let directory = Directory {
         store,
         clock: &SystemClock,
@@ -151,27 +151,27 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         authority: Authority::Operator,
         request: None,
     };
-    admin::execute(&directory, command.clone()).await.map_err(|error| Failure::Failed(error.into_lines()))
+    admin::execute(&directory, command.clone()).await.map_err(|error| CommandFailure::Failed(error.into_lines()))
 }
 
-fn refused(error: AskError) -> Failure {
+fn refused(error: AskError) -> CommandFailure {
     match error {
-        AskError::Refused(lines) => Failure::Failed(lines),
-        error => Failure::line(error),
+        AskError::Refused(lines) => CommandFailure::Failed(lines),
+        error => CommandFailure::line(error),
     }
 }
 
-async fn open_store(config: &Config) -> Result<Store, Failure> {
+async fn open_store(config: &Config) -> Result<Store, CommandFailure> {
     let settings = &config.store;
     refuse_as_root(&settings.path)?;
     let engine: Arc<dyn Engine> = match settings.engine {
-        StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(Failure::line)?),
+        StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(CommandFailure::line)?),
     };
-    Store::open(engine, config.sessions.max_interactions).await.map_err(Failure::line)
+    Store::open(engine, config.sessions.max_interactions).await.map_err(CommandFailure::line)
 }
 
 /// Files that root makes in another user's store cannot be opened by the server afterwards.
-fn refuse_as_root(store: &Path) -> Result<(), Failure> {
+fn refuse_as_root(store: &Path) -> Result<(), CommandFailure> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
@@ -179,7 +179,7 @@ fn refuse_as_root(store: &Path) -> Result<(), Failure> {
     if owner == 0 {
         return Ok(());
     }
-    Err(Failure::line(format_args!(
+    Err(CommandFailure::line(format_args!(
         "the store {} belongs to the user with the id {owner}: while no server runs, run this as that user (sudo -u '#{owner}' …)",
         store.display()
     )))

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::access::Access;
 use super::arguments::Whom;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use super::user::meant;
 use crate::admin::command::{AppPasswordCommand, Command};
@@ -26,7 +26,7 @@ pub(super) enum Verb {
     },
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     match verb {
         Verb::List { whom } => {
             let list = access.ask(&Command::AppPassword(AppPasswordCommand::List(meant(whom)?)))?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::access::Access;
 use super::arguments;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::audit_file;
 use crate::admin::command::{AuditCommand, Command, Person};
@@ -99,7 +99,7 @@ fn instant(text: &str) -> Result<UnixTime, &'static str> {
     seconds.map(UnixTime::from_seconds).ok_or("write a day, 2026-11-21, or an instant, 2026-11-21T08:00:00Z")
 }
 
-pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     if let Some(Verb::Export(export)) = &arguments.verb {
         return export.run(access, output);
     }
@@ -117,7 +117,7 @@ pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -
 }
 
 /// A page of events, and after which event to go on.
-fn page(access: &mut Access, command: &Command) -> Result<(Vec<Value>, Option<AuditId>), Failure> {
+fn page(access: &mut Access, command: &Command) -> Result<(Vec<Value>, Option<AuditId>), CommandFailure> {
     let mut page = access.ask(command)?;
     let events = match page.take("events") {
         Some(Value::Array(events)) => events,
@@ -128,13 +128,13 @@ fn page(access: &mut Access, command: &Command) -> Result<(Vec<Value>, Option<Au
 
 impl Export {
     /// Page by page, so that a long trail needs no more memory than a short one.
-    fn run(&self, access: &mut Access, output: &Output) -> Result<(), Failure> {
+    fn run(&self, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
         if self.to == Path::new("-") {
             self.write(access, BufWriter::new(io::stdout().lock()))?;
             return Ok(());
         }
         let to = &self.to;
-        let named = |error: io::Error| Failure::line(format_args!("{}: {error}", to.display()));
+        let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
         // It says who did what from where.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
         let written = self.write(access, BufWriter::new(&file)).and_then(|events| {
@@ -149,8 +149,8 @@ impl Export {
         output.result(&json!({ "file": to, "events": events }), || format!("{}: {events} events\n", to.display()))
     }
 
-    fn write(&self, access: &mut Access, mut to: impl Write) -> Result<usize, Failure> {
-        let failed = |error: io::Error| Failure::line(format_args!("the events cannot be written: {error}"));
+    fn write(&self, access: &mut Access, mut to: impl Write) -> Result<usize, CommandFailure> {
+        let failed = |error: io::Error| CommandFailure::line(format_args!("the events cannot be written: {error}"));
         if self.format == Format::Csv {
             audit_file::write_header(&mut to).map_err(failed)?;
         }

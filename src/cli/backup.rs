@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::access::Access;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use super::restored_keys;
 use crate::admin::command::Command;
@@ -48,22 +48,22 @@ pub(super) struct VerifyCopyArguments {
     sequence: u64,
 }
 
-pub(super) fn verify_copy(arguments: &VerifyCopyArguments, output: &Output) -> Result<(), Failure> {
-    let records = sled::verify_copy(&arguments.directory, arguments.sequence).map_err(Failure::line)?;
+pub(super) fn verify_copy(arguments: &VerifyCopyArguments, output: &Output) -> Result<(), CommandFailure> {
+    let records = sled::verify_copy(&arguments.directory, arguments.sequence).map_err(CommandFailure::line)?;
     output.result(&json!({ "records": records }), || format!("{records}\n"))
 }
 
-pub(super) fn backup(arguments: &BackupArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
-    let to = std::path::absolute(&arguments.to).map_err(Failure::line)?;
+pub(super) fn backup(arguments: &BackupArguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+    let to = std::path::absolute(&arguments.to).map_err(CommandFailure::line)?;
     output.only(&access.ask(&Command::Backup { to })?, &["directory", "records"])
 }
 
-pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Output) -> Result<(), CommandFailure> {
     if arguments.check {
         return check(&arguments.from, access, output);
     }
     access.refuse_beside_server()?;
-    let new = NewStore::copy_of(&arguments.from, &access.config().store).map_err(Failure::line)?;
+    let new = NewStore::copy_of(&arguments.from, &access.config().store).map_err(CommandFailure::line)?;
     let options = Options { accept_loss: arguments.accept_loss, discard: true, ..Options::default() };
     let engine = Arc::new(open_copy(&arguments.from, &new, options)?);
     let proven = engine.is_proven();
@@ -74,9 +74,10 @@ pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Ou
     });
     engine.close();
     drop(engine);
-    let (taken, keys) = taken
-        .map_err(|error| Failure::line(format_args!("{}: {error}; nothing was restored", arguments.from.display())))?;
-    new.finish().map_err(Failure::line)?;
+    let (taken, keys) = taken.map_err(|error| {
+        CommandFailure::line(format_args!("{}: {error}; nothing was restored", arguments.from.display()))
+    })?;
+    new.finish().map_err(CommandFailure::line)?;
     let store = access.config().store.path.as_path();
     let result = json!({
         "directory": store,
@@ -91,18 +92,18 @@ pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Ou
 }
 
 /// Looks through a copy: sled writes to whatever it opens.
-fn check(from: &Path, access: &Access, output: &Output) -> Result<(), Failure> {
+fn check(from: &Path, access: &Access, output: &Output) -> Result<(), CommandFailure> {
     let store = &access.config().store;
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
     name.push(".check");
     let trial = StoreConfig { path: store.path.with_file_name(name), ..store.clone() };
-    let new = NewStore::copy_of(from, &trial).map_err(Failure::line)?;
+    let new = NewStore::copy_of(from, &trial).map_err(CommandFailure::line)?;
     let engine = open_copy(from, &new, Options { discard: true, ..Options::default() })?;
-    let records = engine.count().map_err(|error| Failure::line(format_args!("{}: {error}", from.display())))?;
+    let records = engine.count().map_err(|error| CommandFailure::line(format_args!("{}: {error}", from.display())))?;
     let proven = engine.is_proven();
     drop(engine);
     if !proven {
-        return Err(Failure::Unproven(format!(
+        return Err(CommandFailure::Unproven(format!(
             "{}: {records} records can be read; an older sealgate made it, which kept no digest of them",
             from.display()
         )));
@@ -113,17 +114,17 @@ fn check(from: &Path, access: &Access, output: &Output) -> Result<(), Failure> {
 }
 
 /// Opens the copy in the words of who gave the original.
-fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine, Failure> {
+fn open_copy(from: &Path, new: &NewStore, options: Options) -> Result<SledEngine, CommandFailure> {
     let from = from.display();
     SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(|error| match error {
-        OpenError::Lost { loss, .. } => Failure::line(format_args!(
+        OpenError::Lost { loss, .. } => CommandFailure::line(format_args!(
             "{from} has lost saved changes ({loss}); nothing was restored: use another backup, or lay down what is left with \
              --accept-loss"
         )),
         OpenError::Damaged { cause, .. } => {
-            Failure::line(format_args!("{from} is damaged ({cause}); nothing was restored: use another backup"))
+            CommandFailure::line(format_args!("{from} is damaged ({cause}); nothing was restored: use another backup"))
         }
-        error => Failure::line(error),
+        error => CommandFailure::line(error),
     })
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::access::Access;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
 use crate::app::sealing;
@@ -20,7 +20,7 @@ pub(super) struct CheckArguments {
     file_only: bool,
 }
 
-pub(super) fn run(arguments: &CheckArguments, file: &Path, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &CheckArguments, file: &Path, output: &Output) -> Result<(), CommandFailure> {
     let config = super::load(file)?;
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &CheckArguments, file: &Path, output: &Output) -> R
         let access = Access::open(config)?;
         let keys = key::check::find(&access)?;
         if !keys.faults.is_empty() {
-            return Err(Failure::Failed(keys.faults));
+            return Err(CommandFailure::Failed(keys.faults));
         }
         warnings.extend(keys.warnings);
         data_key_opens(&access)?;
@@ -40,12 +40,12 @@ pub(super) fn run(arguments: &CheckArguments, file: &Path, output: &Output) -> R
 }
 
 /// A server that runs has opened it.
-fn data_key_opens(access: &Access) -> Result<(), Failure> {
+fn data_key_opens(access: &Access) -> Result<(), CommandFailure> {
     if access.is_served() {
         return Ok(());
     }
     access.block_on(async {
         let Some(store) = access.store_as_it_lies().await? else { return Ok(()) };
-        sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(Failure::line)
+        sealing::check(&access.config().hsm, &store, &OsEntropy).await.map_err(CommandFailure::line)
     })
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::access::Access;
 use super::arguments::{self, ConsentName, GrantName, MethodName, TypeName, Which};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{ClientCommand, ClientSettings, Command, NewClient, Person, Setting};
 use crate::config::RegistrationMode;
@@ -171,7 +171,7 @@ pub(super) struct SettingArguments {
     owner: Option<Setting<Person>>,
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let (command, shown): (_, &[&str]) = match verb {
         Verb::List => return list(access, output),
         Verb::Show { which } => {
@@ -206,8 +206,8 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
     output.only(&access.ask(&Command::Client(command))?, shown)
 }
 
-fn meant(which: Which) -> Result<ClientId, Failure> {
-    which.id().ok_or_else(|| Failure::line("name a client by its id"))
+fn meant(which: Which) -> Result<ClientId, CommandFailure> {
+    which.id().ok_or_else(|| CommandFailure::line("name a client by its id"))
 }
 
 fn new(arguments: NewArguments) -> NewClient {
@@ -262,7 +262,7 @@ fn note_mode(mode: RegistrationMode) {
     let _ = writeln!(io::stderr(), "note: {note}");
 }
 
-fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let clients = access.pages("clients", |after| {
         let after = after.as_deref().and_then(ClientId::parse);
         Command::Client(ClientCommand::List { after })

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::access::Access;
 use super::arguments::{self, Whom};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use super::user::meant;
 use crate::admin::command::{Command, ConsentCommand, Person};
@@ -27,7 +27,7 @@ pub(super) enum Verb {
     },
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     match verb {
         Verb::List { whom } => list(&meant(whom)?, access, output),
         Verb::Withdraw { whom, client } => {
@@ -37,7 +37,7 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
     }
 }
 
-fn list(person: &Person, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn list(person: &Person, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let consents = access.pages("consents", |after| {
         let after = after.as_deref().and_then(ClientId::parse);
         Command::Consent(ConsentCommand::List { person: person.clone(), after })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::metrics::Metrics;
 
@@ -20,9 +20,9 @@ pub(super) struct DocumentsArguments {
     to: PathBuf,
 }
 
-pub(super) fn run(command: &Command, arguments: &DocumentsArguments, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(command: &Command, arguments: &DocumentsArguments, output: &Output) -> Result<(), CommandFailure> {
     let to = &arguments.to;
-    write(command, to).map_err(|error| Failure::line(format_args!("{}: {error}", to.display())))?;
+    write(command, to).map_err(|error| CommandFailure::line(format_args!("{}: {error}", to.display())))?;
     output.result(&serde_json::json!({ "directory": to }), || format!("{}\n", to.display()))
 }
 

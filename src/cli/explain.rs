@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::access::Access;
 use super::arguments;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{ClientCommand, Command, Person, UserCommand};
 use crate::clock::{Clock as _, SystemClock};
@@ -38,7 +38,7 @@ pub(super) struct ExplainArguments {
     user: Option<Person>,
 }
 
-pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let ExplainArguments { method, url, token, user } = arguments;
     let now = SystemClock.now();
     let (asker, fault) = match (token, user) {
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Out
         }
         (None, None) => (Asker::Nobody, None),
     };
-    let mut told = explain(access.config(), &method, &url, &asker, now).map_err(Failure::line)?;
+    let mut told = explain(access.config(), &method, &url, &asker, now).map_err(CommandFailure::line)?;
     // At the gate a token that does not stand is refused before any rule is looked at; a public rule takes no notice of it.
     if let Some(claim) = fault
         && !told.forwarded
@@ -64,18 +64,22 @@ pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Out
     print(&told, output)
 }
 
-fn read(token: String) -> Result<String, Failure> {
+fn read(token: String) -> Result<String, CommandFailure> {
     if token != "-" {
         return Ok(token);
     }
     let mut text = String::new();
     let read = std::io::stdin().take(LONGEST_INPUT).read_to_string(&mut text);
-    read.map_err(|error| Failure::line(format_args!("cannot read the token: {error}")))?;
+    read.map_err(|error| CommandFailure::line(format_args!("cannot read the token: {error}")))?;
     Ok(text.trim().to_owned())
 }
 
 /// The holder of a token, or the claim that makes it worthless, as far as can be told without its key.
-fn by_token(token: &str, access: &mut Access, now: UnixTime) -> Result<Result<Asker, Option<&'static str>>, Failure> {
+fn by_token(
+    token: &str,
+    access: &mut Access,
+    now: UnixTime,
+) -> Result<Result<Asker, Option<&'static str>>, CommandFailure> {
     if let Some(asker) = by_foreign_token(token, access, now) {
         return Ok(asker);
     }
@@ -111,11 +115,12 @@ fn by_foreign_token(token: &str, access: &Access, now: UnixTime) -> Option<Resul
     Some(judged.map(|foreign| Asker::Foreign(Box::new(foreign))).map_err(ForeignFault::claim))
 }
 
-fn shown(person: Value) -> Result<User, Failure> {
-    serde_json::from_value(person).map_err(|error| Failure::line(format_args!("the person cannot be read: {error}")))
+fn shown(person: Value) -> Result<User, CommandFailure> {
+    serde_json::from_value(person)
+        .map_err(|error| CommandFailure::line(format_args!("the person cannot be read: {error}")))
 }
 
-fn print(told: &Explanation, output: &Output) -> Result<(), Failure> {
+fn print(told: &Explanation, output: &Output) -> Result<(), CommandFailure> {
     let Explanation { app, rule, forwarded, reason, claim, headers } = told;
     let identity: Vec<_> = headers.iter().map(member).collect();
     let object = json!({

@@ -11,7 +11,7 @@ const AWAY: i32 = 75;
 
 /// Why a command line was not carried out.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandFailure {
     /// The arguments are wrong, or ask for help or the version.
     Usage(Box<clap::Error>),
     /// It failed: one line a fault.
@@ -22,7 +22,7 @@ pub enum Failure {
     Unproven(String),
 }
 
-impl Failure {
+impl CommandFailure {
     pub(super) fn line(line: impl Display) -> Self {
         Self::Failed(vec![line.to_string()])
     }
@@ -65,7 +65,7 @@ fn print(lines: &[String]) {
     }
 }
 
-impl From<clap::Error> for Failure {
+impl From<clap::Error> for CommandFailure {
     fn from(error: clap::Error) -> Self {
         Self::Usage(Box::new(error))
     }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::access::Access;
 use super::arguments;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{Command, GrantCommand, GrantsOf, Person};
 use crate::domain::client::ClientId;
@@ -61,7 +61,7 @@ fn grant_id(text: &str) -> Result<GrantId, &'static str> {
     GrantId::parse(text).ok_or("a grant's id is what `sealgate grant list` shows")
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     match verb {
         Verb::List(of) => list(&of.into(), access, output),
         Verb::Revoke(RevokeArguments { grant, user, client, session }) => {
@@ -74,7 +74,7 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
     }
 }
 
-fn list(of: &GrantsOf, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn list(of: &GrantsOf, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let grants = access.pages("grants", |after| {
         let after = after.as_deref().and_then(GrantId::parse);
         Command::Grant(GrantCommand::List { of: of.clone(), after })

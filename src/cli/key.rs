@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::access::Access;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{Answer, hex};
@@ -103,11 +103,11 @@ fn instant(text: &str) -> Result<UnixTime, &'static str> {
     at.map(UnixTime::from_seconds).ok_or("write date, time and zone, such as 2027-01-31T08:00:00Z")
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     match verb {
         Verb::Generate { size, next: false } => {
             let id: [u8; 16] = random(&OsEntropy);
-            let key = signer::generate(&access.config().hsm, size.bits, &id, false).map_err(Failure::line)?;
+            let key = signer::generate(&access.config().hsm, size.bits, &id, false).map_err(CommandFailure::line)?;
             output.result(&key, || format!("{}\n", key.kid.as_str()))
         }
         Verb::Generate { size, next: true } => {
@@ -116,7 +116,7 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         }
         Verb::WrapInit => {
             let id: [u8; 16] = random(&OsEntropy);
-            let id = signer::wrap_init(&access.config().hsm, &id).map_err(Failure::line)?;
+            let id = signer::wrap_init(&access.config().hsm, &id).map_err(CommandFailure::line)?;
             output.result(&json!({ "id": id }), || format!("{id}\n"))
         }
         Verb::List => list(access, output),
@@ -125,7 +125,9 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         Verb::Announce(Which { kid }) => {
             let found = keys_in_token(access)?;
             let Some(key) = found.iter().find(|key| key.kid.as_str() == kid) else {
-                return Err(Failure::line(format_args!("the token has no key {kid} with the label in hsm.key_label")));
+                return Err(CommandFailure::line(format_args!(
+                    "the token has no key {kid} with the label in hsm.key_label"
+                )));
             };
             change(&announcing(key, &found), access, output)
         }
@@ -140,7 +142,7 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
     }
 }
 
-fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let cache = access.config().keys.cache.as_secs();
     let warning = format!(
         "warning: tokens of the key {kid} are refused here from now on. Others who keep the key set accept them, and may \
@@ -167,14 +169,14 @@ fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), Fai
 }
 
 /// What the token states of the keys with the configured label.
-fn keys_in_token(access: &Access) -> Result<Vec<KeyReport>, Failure> {
+fn keys_in_token(access: &Access) -> Result<Vec<KeyReport>, CommandFailure> {
     let hsm = &access.config().hsm;
-    let mut keys = signer::list(hsm).map_err(Failure::line)?;
+    let mut keys = signer::list(hsm).map_err(CommandFailure::line)?;
     keys.retain(|key| key.label == hsm.key_label);
     Ok(keys)
 }
 
-fn kids_in_token(access: &Access) -> Result<Vec<String>, Failure> {
+fn kids_in_token(access: &Access) -> Result<Vec<String>, CommandFailure> {
     Ok(keys_in_token(access)?.iter().map(|key| key.kid.to_string()).collect())
 }
 
@@ -186,34 +188,34 @@ fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
 
 /// Makes a key beside others and announces it, so that no server refuses it as a stranger's. Its `CKA_ID` is written down
 /// first: where the announcement fails, the next start makes up for it.
-fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, Failure> {
+fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, CommandFailure> {
     let mut found = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
     let others = found.iter().map(|key| key.kid.to_string()).collect();
     access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), others }))?;
-    let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(Failure::line)?;
+    let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(CommandFailure::line)?;
     found.push(key.clone());
     announce(&key, &found, access)?;
     Ok(key)
 }
 
-fn announce(key: &KeyReport, found: &[KeyReport], access: &mut Access) -> Result<(), Failure> {
+fn announce(key: &KeyReport, found: &[KeyReport], access: &mut Access) -> Result<(), CommandFailure> {
     let announced = access.ask(&Command::Key(announcing(key, found)));
     announced.map(drop).map_err(|failure| match failure {
-        Failure::Failed(mut lines) => {
+        CommandFailure::Failed(mut lines) => {
             let kid = &key.kid;
             lines.push(format!(
                 "the key {kid} is in the token and not announced; nothing is lost: run this again, or sealgate key announce \
                  --kid {kid}; the next start announces it too"
             ));
-            Failure::Failed(lines)
+            CommandFailure::Failed(lines)
         }
         other => other,
     })
 }
 
 /// A further key for a rotation: one that was begun earlier and could not be announced, or a new one.
-fn next_key(size: Size, access: &mut Access) -> Result<String, Failure> {
+fn next_key(size: Size, access: &mut Access) -> Result<String, CommandFailure> {
     let begun = begun(&mut access.ask(&Command::Key(KeyCommand::List))?);
     if !begun.is_empty() {
         let found = keys_in_token(access)?;
@@ -232,16 +234,16 @@ fn begun(answer: &mut Answer) -> Vec<String> {
 }
 
 /// Carries a change out and shows the keys as they then are.
-fn change(command: &KeyCommand, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn change(command: &KeyCommand, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     show(&lives(command, access)?, output)
 }
 
-fn show(keys: &[Value], output: &Output) -> Result<(), Failure> {
+fn show(keys: &[Value], output: &Output) -> Result<(), CommandFailure> {
     let present: Vec<Value> = keys.iter().filter(|key| key["state"] != "removed").cloned().collect();
     output.list("keys", &present, &COLUMNS)
 }
 
-fn lives(command: &KeyCommand, access: &mut Access) -> Result<Vec<Value>, Failure> {
+fn lives(command: &KeyCommand, access: &mut Access) -> Result<Vec<Value>, CommandFailure> {
     Ok(keys_of(&mut access.ask(&Command::Key(command.clone()))?))
 }
 
@@ -252,12 +254,12 @@ fn keys_of(answer: &mut Answer) -> Vec<Value> {
     }
 }
 
-fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(&KeyCommand::List, access)?;
     let waiting: Vec<&Value> = keys.iter().filter(|key| key["state"] == "pre_published").collect();
     if let Some(planned) = waiting.iter().find(|key| !key["activate_at"].is_null()) {
         let kid = planned["kid"].as_str().unwrap_or_default();
-        return Err(Failure::line(format_args!(
+        return Err(CommandFailure::line(format_args!(
             "a rotation is under way: the key {kid} is published and will sign; `sealgate key list` shows when"
         )));
     }
@@ -270,12 +272,12 @@ fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), Failur
 }
 
 /// The emergency: a key that waits, or a new one, signs from now on, and the one that signed is removed.
-fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(&KeyCommand::List, access)?;
     let in_state = |state: &str| keys.iter().find(|key| key["state"] == state).and_then(|key| key["kid"].as_str());
     let Some(active) = in_state("active") else {
         let line = "no key signs yet: delete the one in the token, and run sealgate key generate";
-        return Err(Failure::line(line));
+        return Err(CommandFailure::line(line));
     };
     let in_token = kids_in_token(access)?;
     let waits = keys.iter().any(|key| {
@@ -289,8 +291,8 @@ fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(
 }
 
 /// Keys of the token with their times, then keys that are known and not there.
-fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
-    let found = signer::list(&access.config().hsm).map_err(Failure::line)?;
+fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+    let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
     let mut answer = access.ask(&Command::Key(KeyCommand::List))?;
     let mut lives = keys_of(&mut answer);
     let begun = begun(&mut answer);
@@ -316,6 +318,6 @@ fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
     output.list_with("keys", &rows, &columns, answer.members())
 }
 
-fn row(key: &KeyReport) -> Result<Value, Failure> {
-    serde_json::to_value(key).map_err(Failure::line)
+fn row(key: &KeyReport) -> Result<Value, CommandFailure> {
+    serde_json::to_value(key).map_err(CommandFailure::line)
 }

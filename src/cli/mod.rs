@@ -35,7 +35,7 @@ use self::output::Output;
 use crate::admin::command::Command;
 use crate::config::Config;
 
-pub use self::failure::Failure;
+pub use self::failure::CommandFailure;
 
 /// An identity-aware proxy and OpenID Connect provider in one process, whose signing keys stay in a PKCS#11 token.
 #[derive(Debug, Parser)]
@@ -120,8 +120,8 @@ enum Noun {
 /// Runs the program with these arguments, the first of which is its name.
 ///
 /// # Errors
-/// [`Failure`], which prints itself.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
+/// [`CommandFailure`], which prints itself.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandFailure> {
     let cli = Cli::try_parse_from(arguments)?;
     let output = Output::new(cli.json);
     // An auditor has no configuration.
@@ -162,22 +162,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 }
 
 /// The configuration, with the files that it names.
-fn load(file: &Path) -> Result<Config, Failure> {
-    Config::load(file).map_err(|faults| Failure::from_lines(&faults))
+fn load(file: &Path) -> Result<Config, CommandFailure> {
+    Config::load(file).map_err(|faults| CommandFailure::from_lines(&faults))
 }
 
 /// The configuration with the files that it names where they are there, and alone otherwise: for what looks at the token if
 /// it can.
-fn load_or_read(file: &Path) -> Result<Config, Failure> {
-    Config::load(file).or_else(|_| Config::read(file)).map_err(|faults| Failure::from_lines(&faults))
+fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
+    Config::load(file).or_else(|_| Config::read(file)).map_err(|faults| CommandFailure::from_lines(&faults))
 }
 
 /// The configuration alone: people and clients can be kept by who may not see the PIN or the certificate.
-fn read(file: &Path) -> Result<Config, Failure> {
-    Config::read(file).map_err(|faults| Failure::from_lines(&faults))
+fn read(file: &Path) -> Result<Config, CommandFailure> {
+    Config::read(file).map_err(|faults| CommandFailure::from_lines(&faults))
 }
 
-fn status(file: &Path, output: &Output) -> Result<(), Failure> {
+fn status(file: &Path, output: &Output) -> Result<(), CommandFailure> {
     let answer = Access::open(read(file)?)?.ask_server(&Command::Status)?;
     output.record(&answer)
 }

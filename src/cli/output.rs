@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::admin::Answer;
 
 /// Where and how results are printed.
@@ -22,7 +22,7 @@ impl Output {
     }
 
     /// One thing, with all that is known of it.
-    pub(super) fn record(&self, answer: &Answer) -> Result<(), Failure> {
+    pub(super) fn record(&self, answer: &Answer) -> Result<(), CommandFailure> {
         self.result(answer, || {
             let mut text = String::new();
             for (name, value) in answer.members() {
@@ -33,7 +33,7 @@ impl Output {
     }
 
     /// The members of this name; for people alone on lines of their own, one after the other.
-    pub(super) fn only(&self, answer: &Answer, names: &[&str]) -> Result<(), Failure> {
+    pub(super) fn only(&self, answer: &Answer, names: &[&str]) -> Result<(), CommandFailure> {
         self.result(answer, || match names {
             [name] => answer.members().get(*name).map_or_else(String::new, |value| shown(name, value) + "\n"),
             names => {
@@ -49,7 +49,7 @@ impl Output {
     }
 
     /// Many things: in a table of these columns for people.
-    pub(super) fn list(&self, name: &str, rows: &[Value], columns: &[&str]) -> Result<(), Failure> {
+    pub(super) fn list(&self, name: &str, rows: &[Value], columns: &[&str]) -> Result<(), CommandFailure> {
         self.list_with(name, rows, columns, &Map::new())
     }
 
@@ -60,7 +60,7 @@ impl Output {
         rows: &[Value],
         columns: &[&str],
         more: &Map<String, Value>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if self.json {
             let mut members = more.clone();
             members.insert(name.to_owned(), rows.into());
@@ -74,7 +74,7 @@ impl Output {
     }
 
     /// Any result that can be said as JSON and as a text.
-    pub(super) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    pub(super) fn result(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), CommandFailure> {
         if self.json {
             return write_json(value);
         }
@@ -82,15 +82,15 @@ impl Output {
     }
 }
 
-fn write_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(Failure::line)?;
+fn write_json(value: &impl Serialize) -> Result<(), CommandFailure> {
+    let text = serde_json::to_string(value).map_err(CommandFailure::line)?;
     write(&Zeroizing::new(text + "\n"))
 }
 
-fn write(text: &str) -> Result<(), Failure> {
+fn write(text: &str) -> Result<(), CommandFailure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    written.map_err(|error| Failure::line(format_args!("cannot write to standard output: {error}")))
+    written.map_err(|error| CommandFailure::line(format_args!("cannot write to standard output: {error}")))
 }
 
 fn push_line(text: &mut String, name: &str, value: &str) {

@@ -9,7 +9,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind as Usage;
 use zeroize::Zeroizing;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::domain::secret::Secret;
 
 /// More than any password that is taken.
@@ -25,18 +25,18 @@ pub(super) struct PasswordSource {
 
 impl PasswordSource {
     /// Reads the password.
-    pub(super) fn read(&self) -> Result<Secret, Failure> {
+    pub(super) fn read(&self) -> Result<Secret, CommandFailure> {
         if !self.password_stdin {
             let message = "give the password on standard input, with --password-stdin; never as an argument";
             return Err(super::Cli::command().error(Usage::MissingRequiredArgument, message).into());
         }
-        let unread = |error: io::Error| Failure::line(format_args!("cannot read the password: {error}"));
+        let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the password: {error}"));
         // Past std's buffer, which nobody wipes.
         let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
         let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
-        let text = std::str::from_utf8(&line).map_err(|_| Failure::line("the password is not UTF-8"))?;
+        let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line("the password is not UTF-8"))?;
         if text.is_empty() {
-            return Err(Failure::line("standard input holds no password"));
+            return Err(CommandFailure::line("standard input holds no password"));
         }
         Ok(Secret::new(text))
     }

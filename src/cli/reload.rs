@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokio::runtime::Builder;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use crate::admin::command::Command;
 use crate::admin::{self, AskError};
@@ -21,20 +21,20 @@ server.listen), is named, and everything stays as it was. SIGHUP does the same, 
 
 /// The file may have faults, which the server is to tell of, in its log too: so no more is read of it here than where the
 /// server is.
-pub(super) fn run(file: &Path, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
     let Some(Reach { socket, store }) = Config::reach(file) else {
         let faults = Config::read(file).err().unwrap_or_default();
         return Err(not_reloaded(faults.iter().map(ToString::to_string).collect()));
     };
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::line(format_args!("cannot start a runtime: {error}")))?;
+    let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
     let answer = runtime.block_on(admin::ask(&socket, &store, &Command::Reload)).map_err(|error| match error {
         AskError::Refused(lines) => not_reloaded(lines),
-        AskError::NobodyListens => Failure::line(format_args!(
+        AskError::NobodyListens => CommandFailure::line(format_args!(
             "no server answers on {}; one that was started with another admin.socket or store.path has to be restarted",
             socket.display()
         )),
-        error @ AskError::Failed(_) => Failure::line(error),
+        error @ AskError::Failed(_) => CommandFailure::line(error),
     })?;
     output.result(&answer, || {
         let text = |name: &str| answer.members().get(name).and_then(|value| value.as_str()).unwrap_or_default();
@@ -52,7 +52,7 @@ pub(super) fn run(file: &Path, output: &Output) -> Result<(), Failure> {
     })
 }
 
-fn not_reloaded(mut lines: Vec<String>) -> Failure {
+fn not_reloaded(mut lines: Vec<String>) -> CommandFailure {
     lines.push("nothing was changed; the server goes on with the configuration that it has".to_owned());
-    Failure::Failed(lines)
+    CommandFailure::Failed(lines)
 }

@@ -2,19 +2,21 @@
 
 use std::path::Path;
 
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use crate::app::server::StopSignal;
 use crate::app::start::{self, NotServing, Reloading};
 use crate::config::Config;
 use crate::log;
 
-pub(super) fn run(config: Config, file: &Path) -> Result<(), Failure> {
+pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
     // Reloads find it wherever the working directory is by then.
-    let file = std::path::absolute(file).map_err(|error| Failure::line(format_args!("{}: {error}", file.display())))?;
-    let set_filter = log::start(&config.log).map_err(Failure::line)?;
+    let file =
+        std::path::absolute(file).map_err(|error| CommandFailure::line(format_args!("{}: {error}", file.display())))?;
+    let set_filter = log::start(&config.log).map_err(CommandFailure::line)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    start::run(config, Reloading { file, set_filter }, StopSignal::Unix)
-        .map_err(|NotServing { lines, may_pass }| if may_pass { Failure::Away(lines) } else { Failure::Failed(lines) })
+    start::run(config, Reloading { file, set_filter }, StopSignal::Unix).map_err(|NotServing { lines, may_pass }| {
+        if may_pass { CommandFailure::Away(lines) } else { CommandFailure::Failed(lines) }
+    })
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::access::Access;
 use super::arguments;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{Command, Person, SessionCommand};
 use crate::domain::client::ClientId;
@@ -61,7 +61,7 @@ pub(super) struct EndArguments {
     client: Option<ClientId>,
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     match verb {
         Verb::List(arguments) => list(arguments, access, output),
         Verb::End(arguments) => {
@@ -71,15 +71,15 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
     }
 }
 
-fn end(arguments: EndArguments) -> Result<SessionCommand, Failure> {
+fn end(arguments: EndArguments) -> Result<SessionCommand, CommandFailure> {
     let EndArguments { person, sub, email, sid, client } = arguments;
     let person = person.or(sub.map(Person::Sub)).or(email.map(Person::Email));
     let command = sid.map(SessionCommand::End).or(person.map(SessionCommand::EndAll));
     let command = command.or(client.map(SessionCommand::EndOfClient));
-    command.ok_or_else(|| Failure::line("name a person, a client or a session"))
+    command.ok_or_else(|| CommandFailure::line("name a person, a client or a session"))
 }
 
-fn list(arguments: ListArguments, access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn list(arguments: ListArguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let ListArguments { person, sub, email, client } = arguments;
     let person = person.or(sub.map(Person::Sub)).or(email.map(Person::Email));
     let mut sessions = match (person, client) {
@@ -91,7 +91,7 @@ fn list(arguments: ListArguments, access: &mut Access, output: &Output) -> Resul
             let after = after.as_deref().and_then(GrantId::parse);
             Command::Session(SessionCommand::ListOfClient { client: client.clone(), after })
         })?,
-        (None, None) => return Err(Failure::line("name a person or a client")),
+        (None, None) => return Err(CommandFailure::line("name a person or a client")),
     };
     // A session of which a client has several grants stands on each page that has one.
     let mut known = HashSet::new();

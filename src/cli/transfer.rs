@@ -11,7 +11,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::access::Access;
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use super::restored_keys;
 use crate::admin::{self, ExportError};
@@ -48,18 +48,18 @@ pub(super) struct ImportArguments {
     old: bool,
 }
 
-pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Output) -> Result<(), CommandFailure> {
     if arguments.backup.is_none() {
         access.refuse_beside_server().map_err(|failure| served(failure, access))?;
     }
     let store = &access.config().store;
     let settings = StoreConfig { path: existing(arguments.backup.as_ref().unwrap_or(&store.path))?, ..store.clone() };
     if arguments.to == Path::new("-") {
-        write(access, &settings, &mut BufWriter::new(io::stdout())).map_err(Failure::line)?;
+        write(access, &settings, &mut BufWriter::new(io::stdout())).map_err(CommandFailure::line)?;
         return Ok(());
     }
     let to = &arguments.to;
-    let named = |error: ExportError| Failure::line(format_args!("{}: {error}", to.display()));
+    let named = |error: ExportError| CommandFailure::line(format_args!("{}: {error}", to.display()));
     // People's names and the hashes of their passwords stand in it.
     let file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|error| named(error.into()))?;
@@ -78,19 +78,19 @@ pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Outp
 }
 
 /// A store that is there: to export one that is not would make an empty one.
-fn existing(store: &Path) -> Result<PathBuf, Failure> {
+fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
     if store.join("db").is_file() {
         return Ok(store.to_owned());
     }
-    Err(Failure::line(format_args!("{} holds no store", store.display())))
+    Err(CommandFailure::line(format_args!("{} holds no store", store.display())))
 }
 
-fn served(failure: Failure, access: &Access) -> Failure {
+fn served(failure: CommandFailure, access: &Access) -> CommandFailure {
     match failure {
-        Failure::Failed(mut lines) => {
+        CommandFailure::Failed(mut lines) => {
             let path = access.config().store.path.display();
             lines.push(format!("or make a backup of {path} and export that: sealgate export --backup DIR"));
-            Failure::Failed(lines)
+            CommandFailure::Failed(lines)
         }
         other => other,
     }
@@ -106,20 +106,20 @@ fn write(access: &Access, settings: &StoreConfig, file: &mut (impl Write + Send)
     })
 }
 
-pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Output) -> Result<(), CommandFailure> {
     access.refuse_beside_server()?;
     let from = &arguments.from;
     let named = |error: ExportError| match error {
         ExportError::Store(StoreError::Broken(refused)) => {
-            Failure::line(format_args!("{}: {refused}; nothing was imported", from.display()))
+            CommandFailure::line(format_args!("{}: {refused}; nothing was imported", from.display()))
         }
-        error => Failure::line(format_args!("{}: {error}", from.display())),
+        error => CommandFailure::line(format_args!("{}: {error}", from.display())),
     };
     let file = File::open(from).map_err(|error| named(error.into()))?;
     let mut file = BufReader::new(Hashing { file, digest: Sha256::new() });
-    let new = NewStore::begin(&access.config().store).map_err(Failure::line)?;
+    let new = NewStore::begin(&access.config().store).map_err(CommandFailure::line)?;
     let options = Options { discard: true, ..Options::default() };
-    let engine = Arc::new(SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(Failure::line)?);
+    let engine = Arc::new(SledEngine::open_with(new.settings(), options, Arc::new(())).map_err(CommandFailure::line)?);
     let instance = arguments.issuer.as_deref().unwrap_or(access.config().issuer.as_str());
     let imported = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, usize::MAX).await?;
@@ -137,7 +137,7 @@ pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Outp
     engine.close();
     drop(engine);
     let (records, keys) = imported.map_err(named)?;
-    new.finish().map_err(Failure::line)?;
+    new.finish().map_err(CommandFailure::line)?;
     let store = &access.config().store.path;
     let result = json!({ "directory": store, "records": records, "keys": keys.keys, "notices": keys.lines });
     output.result(&result, || format!("{}: {records} records\n", store.display()) + &restored_keys::said(&keys))

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::access::Access;
 use super::arguments::{self, RoleName, Whom};
-use super::failure::Failure;
+use super::failure::CommandFailure;
 use super::output::Output;
 use super::password::PasswordSource;
 use crate::admin::command::{Change, Command, NewUser, Person, UserChanges, UserCommand};
@@ -146,7 +146,7 @@ pub(super) struct SetArguments {
     changes: Changes,
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let command = match verb {
         Verb::Add(arguments) => {
             let added = access.ask(&Command::User(UserCommand::Add(Box::new(new(*arguments)?))))?;
@@ -176,11 +176,11 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
 }
 
 /// The person that is meant.
-pub(super) fn meant(whom: Whom) -> Result<Person, Failure> {
-    whom.person().ok_or_else(|| Failure::line("name a person by sub or e-mail address"))
+pub(super) fn meant(whom: Whom) -> Result<Person, CommandFailure> {
+    whom.person().ok_or_else(|| CommandFailure::line("name a person by sub or e-mail address"))
 }
 
-fn new(arguments: NewArguments) -> Result<NewUser, Failure> {
+fn new(arguments: NewArguments) -> Result<NewUser, CommandFailure> {
     Ok(NewUser {
         email: arguments.email,
         email_verified: arguments.email_verified,
@@ -220,7 +220,7 @@ fn change<T>(to: Option<T>, remove: bool) -> Change<T> {
     }
 }
 
-fn list(access: &mut Access, output: &Output) -> Result<(), Failure> {
+fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let users = access.pages("users", |after| {
         let after = after.as_deref().and_then(Subject::parse);
         Command::User(UserCommand::List { after })

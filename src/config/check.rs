@@ -18,8 +18,8 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
-use super::fault::Fault;
-use super::file::{Reading, Section};
+use super::fault::ConfigFault;
+use super::file::{ConfigReader, Section};
 use super::look;
 use super::{
     Accent, AdminConfig, AuditConfig, Config, Console, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
@@ -40,9 +40,9 @@ const DAY: u64 = 24 * HOUR;
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
 
 /// Reads and checks the file at `path`; `files` is given the directory that it stands in.
-pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<Fault>> {
+pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<ConfigFault>> {
     let (content, base) =
-        content(path).map_err(|problem| vec![Fault::new(path.display().to_string(), None, problem)])?;
+        content(path).map_err(|problem| vec![ConfigFault::new(path.display().to_string(), None, problem)])?;
     text(&content, &files(base))
 }
 
@@ -57,7 +57,7 @@ fn content(path: &Path) -> Result<(String, PathBuf), String> {
 /// Looks in the file at `path` for the way to a server that runs with it.
 pub(super) fn reach(path: &Path) -> Option<Reach> {
     let (content, base) = content(path).ok()?;
-    let (reading, files) = (Reading::new(&content), Files::unchecked(base));
+    let (reading, files) = (ConfigReader::new(&content), Files::unchecked(base));
     let mut root = reading.recovered();
     let store = store(root.section("store"), &files)?;
     let admin = admin(root.section("admin"), &files, &[], Some(&store))?;
@@ -65,8 +65,8 @@ pub(super) fn reach(path: &Path) -> Option<Reach> {
 }
 
 /// Checks a file's text.
-pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<Fault>> {
-    let reading = Reading::new(text);
+pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>> {
+    let reading = ConfigReader::new(text);
     let config = reading.root().and_then(|root| config(root, files));
     match (config, reading.into_faults()) {
         (Some(config), faults) if faults.is_empty() => Ok(config),
@@ -76,7 +76,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<Fault>> {
 
 /// The keys that are asked for, when every table is there.
 pub(super) fn known_keys() -> BTreeSet<String> {
-    let reading = Reading::new("[server.tls]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
+    let reading = ConfigReader::new("[server.tls]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
     }
@@ -242,11 +242,11 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
 
 /// A warning of p11-kit's client with more than one call under way: see hsm/README.md. It is known by its file's name, for
 /// it answers `C_GetInfo` in the name of the module behind it.
-fn one_call_at_a_time(hsm: &Hsm) -> Option<Fault> {
+fn one_call_at_a_time(hsm: &Hsm) -> Option<ConfigFault> {
     let is_client = hsm.module.file_name().is_some_and(|name| name == "p11-kit-client.so");
     (is_client && hsm.sessions > 1).then(|| {
         let problem = "p11-kit's client can hang for good when its server dies while two calls are under way; write 1";
-        Fault::new("hsm.sessions".to_owned(), None, problem.to_owned())
+        ConfigFault::new("hsm.sessions".to_owned(), None, problem.to_owned())
     })
 }
 

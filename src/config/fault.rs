@@ -4,13 +4,13 @@ use std::fmt;
 
 /// One thing that is wrong in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigFault {
     line: Option<usize>,
     path: String,
     problem: String,
 }
 
-impl Fault {
+impl ConfigFault {
     /// A fault in the value at `path`, such as `app[0].route[2].access`. `problem` says what is wrong, then what is
     /// allowed.
     pub(super) fn new(path: String, line: Option<usize>, problem: String) -> Self {
@@ -30,7 +30,7 @@ impl Fault {
 }
 
 /// One line: `path: what is wrong; what is allowed (line n)`.
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.problem)?;
         match self.line {
@@ -40,4 +40,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ConfigFault {}

@@ -11,16 +11,16 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeInteger, DeString, DeTable, DeValue};
 
-use super::fault::Fault;
+use super::fault::ConfigFault;
 
 /// A file that is being read: its text, the faults found so far and the keys asked for.
-pub(super) struct Reading<'t> {
+pub(super) struct ConfigReader<'t> {
     text: &'t str,
-    faults: RefCell<Vec<Fault>>,
+    faults: RefCell<Vec<ConfigFault>>,
     keys: RefCell<BTreeSet<String>>,
 }
 
-impl<'t> Reading<'t> {
+impl<'t> ConfigReader<'t> {
     /// Starts with a file's text.
     pub(super) fn new(text: &'t str) -> Self {
         Self { text, faults: RefCell::default(), keys: RefCell::default() }
@@ -54,9 +54,9 @@ impl<'t> Reading<'t> {
     }
 
     /// The faults, in the file's order.
-    pub(super) fn into_faults(self) -> Vec<Fault> {
+    pub(super) fn into_faults(self) -> Vec<ConfigFault> {
         let mut faults = self.faults.into_inner();
-        faults.sort_by_key(Fault::line);
+        faults.sort_by_key(ConfigFault::line);
         faults
     }
 
@@ -66,7 +66,7 @@ impl<'t> Reading<'t> {
     }
 
     fn report(&self, path: String, line: Option<usize>, problem: String) {
-        self.faults.borrow_mut().push(Fault::new(path, line, problem));
+        self.faults.borrow_mut().push(ConfigFault::new(path, line, problem));
     }
 
     /// Line and column, in characters, both from 1.
@@ -92,7 +92,7 @@ enum Shape {
 /// A table of the file. When it is dropped, the keys that nobody asked for are reported: ask for every key that is
 /// known before that, whatever the answers to the others.
 pub(super) struct Section<'r, 't> {
-    reading: &'r Reading<'t>,
+    reading: &'r ConfigReader<'t>,
     path: String,
     shape: Shape,
     entries: DeTable<'t>,

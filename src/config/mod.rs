@@ -31,7 +31,7 @@ pub use app::{
 };
 pub use difference::Difference;
 pub use disk::not_after;
-pub use fault::Fault;
+pub use fault::ConfigFault;
 pub use issuer::{IssuerUrl, authority, is_loopback_host};
 pub use look::{Accent, Colour, Logo, Picture};
 pub use trusted_issuer::{KeySource, TrustedIssuer};
@@ -78,7 +78,7 @@ pub struct Config {
     /// The protected applications, in the file's order.
     pub apps: Vec<App>,
     /// What is allowed, and may be a mistake nevertheless. Found by [`Config::load`] alone.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<ConfigFault>,
     /// Until when the certificates are good, as far as they were read.
     pub certificate_ends: Vec<CertificateEnd>,
 }
@@ -88,13 +88,13 @@ impl Config {
     ///
     /// # Errors
     /// Every fault, in the file's order.
-    pub fn load(path: &Path) -> Result<Self, Vec<Fault>> {
+    pub fn load(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         check::file(path, |base| Files::checked(base, credentials))
     }
 
     /// Warnings of certificates that have expired at `now`, seconds since 1970, or are about to: browsers refuse them.
-    pub fn expiring(&self, now: i64) -> Vec<Fault> {
+    pub fn expiring(&self, now: i64) -> Vec<ConfigFault> {
         let told = self.certificate_ends.iter().filter_map(|CertificateEnd { path, file, ends }| {
             let file = file.display();
             let problem = match days_left(*ends, now) {
@@ -102,7 +102,7 @@ impl Config {
                 ..0 => format!("{file} has expired, and browsers refuse it; renew it"),
                 days => format!("{file} expires in {days} days; renew it"),
             };
-            Some(Fault::new(path.clone(), None, problem))
+            Some(ConfigFault::new(path.clone(), None, problem))
         });
         told.collect()
     }
@@ -112,7 +112,7 @@ impl Config {
     ///
     /// # Errors
     /// Every fault that the text alone shows, in the file's order.
-    pub fn read(path: &Path) -> Result<Self, Vec<Fault>> {
+    pub fn read(path: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::file(path, Files::unchecked)
     }
 
@@ -127,7 +127,7 @@ impl Config {
     ///
     /// # Errors
     /// Every fault that the text alone shows, in its order.
-    pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<Fault>> {
+    pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigFault>> {
         check::text(text, &Files::unchecked(base.to_owned()))
     }
 }

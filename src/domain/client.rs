@@ -138,7 +138,7 @@ impl Authority {
 
 /// What somebody decided about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct ClientDecision {
     /// By whose authority.
     pub by: Authority,
     /// When.
@@ -237,10 +237,10 @@ pub struct Client {
     pub token_limit: Option<RateLimit>,
     /// That an administrator vouches for it, although somebody else made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Decision>,
+    pub approval: Option<ClientDecision>,
     /// Who disabled it. None while it is enabled, and in a record of an older program, which did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disabled: Option<Decision>,
+    pub disabled: Option<ClientDecision>,
 }
 
 /// The longest retry window that a client may be given, seconds: an answer that got lost is asked for again soon.
@@ -254,7 +254,7 @@ impl Client {
 
     /// Disables it. An administrator's decision stays what it is when a developer disables the client once more: that
     /// developer could enable it again afterwards.
-    pub fn disable(&mut self, decision: Decision) {
+    pub fn disable(&mut self, decision: ClientDecision) {
         let stands = !self.is_enabled() && !self.may_be_enabled_by(decision.by);
         if !stands {
             self.disabled = Some(decision);

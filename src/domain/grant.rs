@@ -263,7 +263,7 @@ pub struct Grant {
 
 /// What presenting a refresh token means (specification, "States and transitions").
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Presented {
+pub enum PresentedToken {
     /// It is the one in force.
     Current,
     /// It is the parent of the one in force, which nobody has used, and the retry window is open: the child is made of
@@ -287,22 +287,24 @@ impl Grant {
 
     /// Judges a presented refresh token whose key led to this grant. Another client learns nothing and changes nothing.
     /// For `retry` after a rotation the parent is still good for the same child; zero closes the window.
-    pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> Presented {
-        let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else { return Presented::Unknown };
+    pub fn judge(&self, token: &RefreshToken, client: &ClientId, retry: Duration, now: UnixTime) -> PresentedToken {
+        let Some(refresh) = self.refresh.as_ref().filter(|_| self.client == *client) else {
+            return PresentedToken::Unknown;
+        };
         if !self.is_active() {
-            return Presented::Ended;
+            return PresentedToken::Ended;
         }
         let hash = token.hash();
         if refresh.current == hash {
-            return if now < refresh.expires_at { Presented::Current } else { Presented::Expired };
+            return if now < refresh.expires_at { PresentedToken::Current } else { PresentedToken::Expired };
         }
         let parent = refresh.parent.as_ref().filter(|parent| parent.hash == hash);
         if let Some(parent) = parent.filter(|parent| now < parent.rotated_at.plus(retry) && now < refresh.expires_at) {
-            return Presented::Again(parent.salt.clone());
+            return PresentedToken::Again(parent.salt.clone());
         }
         // The key is right, so whoever made this token has held a genuine one of the family. Not the one in force
         // means an older one: a theft, or a client that lost its newest answer. Either way the family ends.
-        Presented::Replayed
+        PresentedToken::Replayed
     }
 
     /// Whether this refresh token is the one in force, which nobody has used.
@@ -380,9 +382,9 @@ mod tests {
         let second = first().next(&Salt::from_random([5; 32]));
         let third = second.next(&Salt::from_random([6; 32]));
         let grant = grant(&first()).rotated(&second, None, NOW, MONTH).rotated(&third, None, NOW, MONTH);
-        assert_eq!(grant.judge(&third, &client, MONTH, NOW), Presented::Current);
-        assert_eq!(grant.judge(&first(), &client, MONTH, NOW), Presented::Replayed);
-        assert_eq!(grant.judge(&second, &client, MONTH, NOW), Presented::Replayed);
+        assert_eq!(grant.judge(&third, &client, MONTH, NOW), PresentedToken::Current);
+        assert_eq!(grant.judge(&first(), &client, MONTH, NOW), PresentedToken::Replayed);
+        assert_eq!(grant.judge(&second, &client, MONTH, NOW), PresentedToken::Replayed);
     }
 
     #[test]
@@ -393,14 +395,14 @@ mod tests {
         let parent = |token: &RefreshToken| Parent { hash: token.hash(), salt: salt.clone(), rotated_at: NOW };
         let grant = grant(&first()).rotated(&second, Some(parent(&first())), NOW, MONTH);
         let at = |seconds| NOW.plus(Duration::from_secs(seconds));
-        assert_eq!(grant.judge(&first(), &client, window, at(9)), Presented::Again(salt.clone()));
+        assert_eq!(grant.judge(&first(), &client, window, at(9)), PresentedToken::Again(salt.clone()));
         assert_eq!(first().next(&salt).hash(), second.hash());
-        assert_eq!(grant.judge(&first(), &client, window, at(10)), Presented::Replayed);
-        assert_eq!(grant.judge(&first(), &client, Duration::ZERO, NOW), Presented::Replayed);
+        assert_eq!(grant.judge(&first(), &client, window, at(10)), PresentedToken::Replayed);
+        assert_eq!(grant.judge(&first(), &client, Duration::ZERO, NOW), PresentedToken::Replayed);
         let third = second.next(&salt);
         let used = grant.rotated(&third, Some(parent(&second)), NOW, MONTH);
-        assert_eq!(used.judge(&first(), &client, window, NOW), Presented::Replayed);
-        assert_eq!(used.judge(&second, &client, window, NOW), Presented::Again(salt.clone()));
+        assert_eq!(used.judge(&first(), &client, window, NOW), PresentedToken::Replayed);
+        assert_eq!(used.judge(&second, &client, window, NOW), PresentedToken::Again(salt.clone()));
     }
 
     /// A parent alone must not make its child, or a thief with an old token would need no server to get the newest one.
@@ -414,14 +416,14 @@ mod tests {
     #[test]
     fn another_client_learns_and_changes_nothing() {
         let other = ClientId::parse("c2").unwrap();
-        assert_eq!(grant(&first()).judge(&first(), &other, MONTH, NOW), Presented::Unknown);
+        assert_eq!(grant(&first()).judge(&first(), &other, MONTH, NOW), PresentedToken::Unknown);
     }
 
     #[test]
     fn expiry_and_end_are_told_apart() {
         let client = ClientId::parse("c1").unwrap();
-        assert_eq!(grant(&first()).judge(&first(), &client, MONTH, NOW.plus(MONTH)), Presented::Expired);
+        assert_eq!(grant(&first()).judge(&first(), &client, MONTH, NOW.plus(MONTH)), PresentedToken::Expired);
         let ended = grant(&first()).ended(NOW, EndReason::Revoked);
-        assert_eq!(ended.judge(&first(), &client, MONTH, NOW), Presented::Ended);
+        assert_eq!(ended.judge(&first(), &client, MONTH, NOW), PresentedToken::Ended);
     }
 }

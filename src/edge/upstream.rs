@@ -24,9 +24,9 @@ pub(super) use lanes::Turn;
 use lookup::Answer;
 pub use lookup::{Find, Resolver};
 use server::Address;
-pub(super) use server::{Server, UPGRADED_SILENCE};
+pub(super) use server::{UPGRADED_SILENCE, UpstreamServer};
 pub(super) use spent::Handle;
-use trust::{Trust, stamps};
+use trust::{UpstreamTrust, stamps};
 
 use super::listen::certificate::Stamp;
 use crate::config::{App, Upstream, authority};
@@ -43,11 +43,11 @@ pub(crate) struct Upstreams {
     resolver: Resolver,
     sources: Vec<Source>,
     /// Those of all sources, as they are now.
-    servers: RwLock<Arc<[Arc<Server>]>>,
+    servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
     lanes: Arc<Lanes>,
     /// Held while the servers are put together anew.
-    trust: Mutex<(Vec<Stamp>, Trust)>,
+    trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
 }
 
 /// What the configuration calls an upstream.
@@ -94,7 +94,7 @@ impl Upstreams {
         let sources =
             app.upstreams.iter().map(|upstream| source(app, upstream)).collect::<Result<_, _>>().map_err(fault)?;
         let stamps = stamps(&app.upstream_tls);
-        let trust = Trust::read(&app.upstream_tls).map_err(fault)?;
+        let trust = UpstreamTrust::read(&app.upstream_tls).map_err(fault)?;
         let upstreams = Self {
             app: app.clone(),
             resolver: resolver.clone(),
@@ -198,15 +198,15 @@ impl Upstreams {
 
     /// The next server: one that is alive and not `avoid`; failing that any but `avoid`; failing that any. A check can lag
     /// behind, so that a server thought dead is worth a try when there is no better one. None while no name is known.
-    pub(super) fn pick(&self, avoid: Option<&Arc<Server>>) -> Option<Arc<Server>> {
+    pub(super) fn pick(&self, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
         let servers = self.current();
         if let [only] = &*servers {
             return Some(Arc::clone(only));
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let avoided = |server: &Arc<Server>| avoid.is_some_and(|avoid| avoid.address == server.address);
+        let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);
         // Counted before one is taken, so that the dead one's share goes to all the others alike.
-        let among = |fits: &dyn Fn(&Arc<Server>) -> bool| {
+        let among = |fits: &dyn Fn(&Arc<UpstreamServer>) -> bool| {
             let count = servers.iter().filter(|server| fits(server)).count();
             servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
         };
@@ -217,11 +217,12 @@ impl Upstreams {
 
     /// Whether each server takes connections, as far as is known: application, server, whether it does.
     pub(super) fn states(&self) -> Vec<(String, String, bool)> {
-        let state = |server: &Arc<Server>| (self.app.name.clone(), server.address.to_string(), server.is_alive());
+        let state =
+            |server: &Arc<UpstreamServer>| (self.app.name.clone(), server.address.to_string(), server.is_alive());
         self.current().iter().map(state).collect()
     }
 
-    fn current(&self) -> Arc<[Arc<Server>]> {
+    fn current(&self) -> Arc<[Arc<UpstreamServer>]> {
         Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -310,7 +311,7 @@ impl Upstreams {
                 return;
             }
             trust.0 = stamps;
-            match Trust::read(&self.app.upstream_tls) {
+            match UpstreamTrust::read(&self.app.upstream_tls) {
                 Ok(new) => trust.1 = new,
                 Err(why) => {
                     tracing::warn!(app, why, "the certificates for the upstreams stay, the new files will not do");
@@ -328,7 +329,7 @@ impl Upstreams {
     fn assemble(&self) -> Result<(), String> {
         let trust = self.trust.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
-        let mut servers: Vec<Arc<Server>> = Vec::new();
+        let mut servers: Vec<Arc<UpstreamServer>> = Vec::new();
         for source in &self.sources {
             let addresses = match &source.place {
                 Place::At(address) => vec![address.clone()],
@@ -343,7 +344,7 @@ impl Upstreams {
                     continue;
                 }
                 let old = before.iter().find(|server| server.address == address);
-                let server = Server::new(&self.app, address, source, &trust.1)?;
+                let server = UpstreamServer::new(&self.app, address, source, &trust.1)?;
                 if let Some(old) = old {
                     server.inherit(old);
                 }

@@ -18,7 +18,7 @@ use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
 use crate::gateway::policy::Credential;
 use crate::gateway::visit::Visit;
-use crate::limiter::{Key, Pace};
+use crate::limiter::{LimitKey, Pace};
 use crate::oauth::credentials::{self, NamedPassword};
 use crate::store::StoreError;
 
@@ -62,7 +62,7 @@ fn wrong(visit: &Visit<'_>, user: Option<&User>) -> Halt {
         return ("wrong_password", refused());
     }
     let settings = &visit.sealgate.config.login;
-    let key = Key::address("basic_address", visit.origin.address);
+    let key = LimitKey::address("basic_address", visit.origin.address);
     let pace = Pace::even(settings.failures_per_address, settings.window.max(Duration::from_secs(1)));
     if let Err(seconds) = visit.sealgate.brake.take(&[(key, pace)], visit.now) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many wrong passwords came from this address.");

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::domain::time::UnixTime;
-use crate::limiter::{Key, hash};
+use crate::limiter::{LimitKey, hash};
 
 /// Buckets of the table; a power of two.
 const BUCKETS: usize = 1 << 13;
@@ -120,7 +120,7 @@ impl Brake {
     ///
     /// # Errors
     /// Seconds to wait before the next attempt, by the key that waits longest; nothing is counted then.
-    pub fn take(&self, keys: &[(Key<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
+    pub fn take(&self, keys: &[(LimitKey<'_>, Pace)], now: UnixTime) -> Result<Vec<Counted>, u64> {
         let longest = keys.iter().map(|(key, pace)| self.wait(key, *pace, now)).max().unwrap_or(0);
         if longest > 0 {
             return Err(longest);
@@ -153,14 +153,14 @@ impl Brake {
     }
 
     /// Seconds until the next attempt under this key; 0 when it is allowed.
-    fn wait(&self, key: &Key<'_>, pace: Pace, now: UnixTime) -> u64 {
+    fn wait(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> u64 {
         let [bucket, mark, _] = hash(&self.seed, key);
         let mut slots = self.bucket(bucket);
         let found = slots.iter_mut().find(|slot| slot.mark == mark);
         found.map_or(0, |slot| slot.wait(pace, now.seconds()))
     }
 
-    fn take_one(&self, key: &Key<'_>, pace: Pace, now: UnixTime) -> Result<Counted, u64> {
+    fn take_one(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<Counted, u64> {
         let [bucket, mark, _] = hash(&self.seed, key);
         let now = now.seconds();
         let mut slots = self.bucket(bucket);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// Fails as soon as it may, `times` times; yields the waits in between.
-    fn waits(brake: &Brake, key: &Key<'_>, pace: Pace, times: usize) -> Vec<u64> {
+    fn waits(brake: &Brake, key: &LimitKey<'_>, pace: Pace, times: usize) -> Vec<u64> {
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..times {
             loop {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_longest_and_fall_with_what_is_forgotten() {
-        let key = Key::text("login", b"ada");
+        let key = LimitKey::text("login", b"ada");
         assert_eq!(waits(&brake(), &key, Pace::even(10, WINDOW), 20), [1, 2, 4, 8, 16, 32, 64, 64, 64, 90]);
         let steep = waits(&brake(), &key, Pace::steep(2, WINDOW), 13);
         assert_eq!(steep, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 512]);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn in_the_long_run_no_more_fail_than_the_limit_a_window() {
-        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(10, WINDOW));
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         let mut failures = 0;
         for second in 0..100 * 900 {
             failures += u32::from(brake.take(&[(key, pace)], at(second)).is_ok());
@@ -263,7 +263,7 @@ mod tests {
     /// A limit above one a second: all of it is there again after a window, and no more.
     #[test]
     fn a_high_limit_is_forgotten_within_its_window_too() {
-        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(100_000, WINDOW));
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(100_000, WINDOW));
         let burst = |second| (0..200_000).take_while(|_| brake.take(&[(key, pace)], at(second)).is_ok()).count();
         assert_eq!(burst(0), 100_000);
         assert!((100..=120).contains(&burst(1)), "a second's share");
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_key_left_alone_is_free_again() {
-        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(10, WINDOW));
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         let last = waits(&brake, &key, pace, 200).iter().sum::<u64>();
         assert!(brake.take(&[(key, pace)], at(last)).is_err());
         let mut free = 0;
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_attempt_given_back_leaves_no_wait() {
-        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(3, WINDOW));
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(3, WINDOW));
         for _ in 0..2 {
             let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         }
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn nothing_is_counted_where_one_key_waits() {
         let brake = brake();
-        let (ada, ben) = (Key::text("login", b"ada"), Key::text("login", b"ben"));
+        let (ada, ben) = (LimitKey::text("login", b"ada"), LimitKey::text("login", b"ben"));
         let pace = Pace::even(1, WINDOW);
         let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
         for _ in 0..10 {
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_makes_nobody_wait_for_it() {
-        let (brake, key, pace) = (brake(), Key::text("login", b"ada"), Pace::even(1, WINDOW));
+        let (brake, key, pace) = (brake(), LimitKey::text("login", b"ada"), Pace::even(1, WINDOW));
         let _ = brake.take(&[(key, pace)], at(0)).unwrap();
         let before = UnixTime::from_seconds(NOW - 1_000_000);
         let wait = brake.take(&[(key, pace)], before).unwrap_err();
@@ -329,7 +329,7 @@ mod tests {
         let (brake, pace) = (brake(), Pace::even(1000, WINDOW));
         let passed: usize = std::thread::scope(|scope| {
             let count = || {
-                let take = || brake.take(&[(Key::text("login", b"ada"), pace)], at(0));
+                let take = || brake.take(&[(LimitKey::text("login", b"ada"), pace)], at(0));
                 (0..400).filter(|_| take().is_ok()).count()
             };
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(count)).collect();
@@ -341,12 +341,12 @@ mod tests {
     #[test]
     fn a_flood_of_keys_frees_nobody_and_grows_nothing() {
         let brake = brake();
-        let (ada, pace) = (Key::text("login", b"ada"), Pace::even(10, WINDOW));
+        let (ada, pace) = (LimitKey::text("login", b"ada"), Pace::even(10, WINDOW));
         for _ in 0..10 {
             let _ = brake.take(&[(ada, pace)], at(0)).unwrap();
         }
         for number in 0..500_000_u32 {
-            let _ = brake.take(&[(Key::text("login", &number.to_be_bytes()), pace)], at(0));
+            let _ = brake.take(&[(LimitKey::text("login", &number.to_be_bytes()), pace)], at(0));
         }
         assert!(brake.take(&[(ada, pace)], at(0)).is_err());
         assert!(size_of_val(&*brake.buckets) < 4 << 20, "{}", size_of_val(&*brake.buckets));

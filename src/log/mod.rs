@@ -24,7 +24,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::queue::Queue;
+use self::queue::LogQueue;
 use crate::config::{Log, LogFormat};
 
 /// Sets what is logged; the error says why not.
@@ -35,7 +35,7 @@ const CAPACITY: usize = 1024 * 1024;
 /// How long an ending program waits for its last lines to be read.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
+static LOG: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
 /// Starts the log. Lines have colours only where somebody watches. Yields what sets another filter.
 ///
@@ -44,7 +44,7 @@ static LOG: OnceLock<Arc<Queue>> = OnceLock::new();
 pub fn start(log: &Log) -> Result<SetFilter, String> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
     let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let queue = Queue::start(io::stderr(), CAPACITY).map_err(|error| {
+    let queue = LogQueue::start(io::stderr(), CAPACITY).map_err(|error| {
         format!("cannot start the log's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")
     })?;
     let writer = LineWriter { queue: Arc::clone(&queue), prefixed: is_journal(io::stderr()) };
@@ -131,7 +131,7 @@ fn is_journal(stream: impl AsFd) -> bool {
 
 /// Writes each line with the prefix of its severity.
 struct LineWriter {
-    queue: Arc<Queue>,
+    queue: Arc<LogQueue>,
     prefixed: bool,
 }
 
@@ -149,7 +149,7 @@ impl<'a> MakeWriter<'a> for LineWriter {
 
 /// Takes one whole line a call, as the formatter writes it.
 struct Line<'a> {
-    queue: &'a Queue,
+    queue: &'a LogQueue,
     level: Level,
     prefixed: bool,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const RESERVED: usize = 8;
 
 /// See the module's page.
-pub(super) struct Queue {
+pub(super) struct LogQueue {
     state: Mutex<State>,
     /// Told when the writer has something to do.
     filled: Condvar,
@@ -30,7 +30,7 @@ struct State {
     dropped: u64,
 }
 
-impl Queue {
+impl LogQueue {
     /// A queue of `capacity` bytes whose thread writes to `sink`.
     pub(super) fn start(sink: impl Write + Send + 'static, capacity: usize) -> io::Result<Arc<Self>> {
         let queue =
@@ -131,14 +131,14 @@ mod tests {
         }
     }
 
-    fn stalled(capacity: usize) -> (Arc<Queue>, Sender<()>, Receiver<Vec<u8>>) {
+    fn stalled(capacity: usize) -> (Arc<LogQueue>, Sender<()>, Receiver<Vec<u8>>) {
         let (permit, permits) = channel();
         let (written, writes) = channel();
-        (Queue::start(Sink { permits, written }, capacity).unwrap(), permit, writes)
+        (LogQueue::start(Sink { permits, written }, capacity).unwrap(), permit, writes)
     }
 
     /// Waits until the writer holds the first line and stalls with it.
-    fn hold_the_writer(queue: &Queue) {
+    fn hold_the_writer(queue: &LogQueue) {
         queue.append(b"", b"first\n", false);
         let end = Instant::now() + PATIENCE;
         while !queue.state().waiting.is_empty() {

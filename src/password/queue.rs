@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Job, Line, PasswordError};
 
-pub(super) struct Queue {
+pub(super) struct PasswordQueue {
     waiting: Mutex<Waiting>,
     filled: Condvar,
     most: usize,
@@ -23,7 +23,7 @@ struct Waiting {
     closed: bool,
 }
 
-impl Queue {
+impl PasswordQueue {
     pub(super) fn new(most: usize) -> Self {
         Self { waiting: Mutex::default(), filled: Condvar::new(), most }
     }
@@ -159,12 +159,12 @@ mod tests {
         Line::Stranger([network; 16])
     }
 
-    fn push(queue: &Queue, line: Line, name: &str) -> Result<Answer, PasswordError> {
+    fn push(queue: &PasswordQueue, line: Line, name: &str) -> Result<Answer, PasswordError> {
         let (job, answer) = job(name);
         queue.push(line, job).map(|()| answer)
     }
 
-    fn names(queue: &Queue) -> String {
+    fn names(queue: &PasswordQueue) -> String {
         queue.close();
         let mut names = String::new();
         while let Some(Job::Verify { password, .. }) = queue.pop(Duration::from_mins(1), || ()) {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn lines_take_turns_and_the_trusted_come_first() {
-        let queue = Queue::new(10);
+        let queue = PasswordQueue::new(10);
         let jobs =
             [(line(1), "a"), (line(1), "b"), (line(1), "c"), (line(2), "x"), (Line::Trusted, "t"), (line(2), "y")];
         let _answers = jobs.map(|(line, name)| push(&queue, line, name).unwrap());
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_longest_line_makes_room_for_others_and_for_itself_never() {
-        let queue = Queue::new(4);
+        let queue = PasswordQueue::new(4);
         let mut flood: Vec<_> = (0..4).map(|_| push(&queue, line(1), "a").unwrap()).collect();
         assert_eq!(push(&queue, line(1), "a").unwrap_err(), PasswordError::Busy);
         let _x = push(&queue, line(2), "x").unwrap();
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_nobody_waits_for_makes_room_first() {
-        let queue = Queue::new(2);
+        let queue = PasswordQueue::new(2);
         drop(push(&queue, line(1), "a").unwrap());
         let _b = push(&queue, line(1), "b").unwrap();
         let _c = push(&queue, line(1), "c").unwrap();

@@ -15,7 +15,7 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::session::{Session, SessionCookie};
 use crate::domain::time::UnixTime;
-use crate::limiter::{Key, Reading, Rule};
+use crate::limiter::{LimitKey, Reading, Rule};
 use crate::oauth::credentials;
 use crate::oauth::params::Params;
 use crate::page::{Chrome, LanguageSwitch, language_from_tag, language_tag};
@@ -169,14 +169,14 @@ impl<'a> Call<'a> {
     /// # Errors
     /// 429 when the allowance is used up.
     pub fn charge_address(&self, bucket: Bucket) -> Result<(), Failure> {
-        self.charge(bucket, &Key::address(bucket.name(), self.origin.address))
+        self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address))
     }
 
     /// Counts the request against a key. The charge is what the response's headers show.
     ///
     /// # Errors
     /// 429 when the allowance is used up.
-    pub fn charge(&self, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+    pub fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Failure> {
         self.charge_within(self.limit(bucket), bucket, key)
     }
 
@@ -184,7 +184,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// 429 when the allowance is used up.
-    pub fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+    pub fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Failure> {
         let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.take(key, rule, self.now));
         self.sealgate.metrics.rate_limited(bucket.name(), reading.is_none_or(|reading| reading.allowed));
         // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
@@ -200,7 +200,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// 429 when the allowance is used up.
-    pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &Key<'_>) -> Result<(), Failure> {
+    pub fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Failure> {
         let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.peek(key, rule, self.now));
         if reading.is_none_or(|reading| reading.allowed) {
             return Ok(());
@@ -222,7 +222,7 @@ impl<'a> Call<'a> {
     /// 429 when the allowance is used up.
     pub fn charge_site(&self, bucket: Bucket) -> Result<(), Failure> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
-        let Some(site) = Key::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
+        let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
         let Some(rule) = Rule::of(self.limit(bucket)) else { return Ok(()) };
         let rule = Rule { limit: rule.limit.saturating_mul(networks), ..rule };
         let reading = self.sealgate.limiter.take(&site, rule, self.now);
@@ -234,7 +234,7 @@ impl<'a> Call<'a> {
     /// address's general allowance. `None` where no limit applies: then there is nothing to show.
     pub fn reading(&self) -> Option<Reading> {
         self.charged.get().copied().unwrap_or_else(|| {
-            let key = Key::address(Bucket::Pages.name(), self.origin.address);
+            let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);
             Rule::of(self.limit(Bucket::Pages)).map(|rule| self.sealgate.limiter.peek(&key, rule, self.now))
         })
     }

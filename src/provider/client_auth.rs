@@ -12,7 +12,7 @@
 use crate::domain::client::Client;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::secret::Secret;
-use crate::limiter::Key;
+use crate::limiter::LimitKey;
 use crate::oauth::credentials::{ClientCredentials, FAILED};
 use crate::oauth::params::Params;
 use crate::provider::call::{Bucket, Call};
@@ -35,7 +35,7 @@ impl Caller {
         if call.is_charged() {
             return Ok(());
         }
-        let own = Key::text(self.bucket.name(), self.client.id.as_str().as_bytes());
+        let own = LimitKey::text(self.bucket.name(), self.client.id.as_str().as_bytes());
         call.charge_within(limit_of(&self.client, self.bucket, call), self.bucket, &own)
     }
 
@@ -46,7 +46,7 @@ impl Caller {
     pub(super) fn settle(&self, call: &Call<'_>, outcome: Result<Response, Failure>) -> Result<Response, Failure> {
         if !call.is_charged() {
             let id = self.client.id.as_str().as_bytes();
-            call.charge(self.bucket, &Key::text_and_address(failures_of(self.bucket), id, call.origin.address))?;
+            call.charge(self.bucket, &LimitKey::text_and_address(failures_of(self.bucket), id, call.origin.address))?;
         }
         outcome
     }
@@ -77,10 +77,10 @@ pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket)
         return Err(Failure::Client(FAILED));
     };
     if !accepted {
-        call.charge(bucket, &Key::text_and_address(failures_of(bucket), id, call.origin.address))?;
+        call.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, call.origin.address))?;
         return Err(Failure::Client(FAILED));
     }
-    let own = Key::text(bucket.name(), id);
+    let own = LimitKey::text(bucket.name(), id);
     if client.is_public() {
         // Whatever it shows, there is nothing left of its allowance.
         call.require_within(limit_of(&client, bucket, call), bucket, &own)?;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::domain::known_browser::KnownBrowser;
 use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionId;
-use crate::limiter::{Counted, Key, Pace};
+use crate::limiter::{Counted, LimitKey, Pace};
 use crate::password::Line;
 use crate::provider::call::Call;
 
@@ -64,22 +64,22 @@ impl Guesses {
         let address = call.origin.address;
         let counted = match &by {
             By::Known(mark) => {
-                let key = Key::text("login_browser", mark.as_bytes());
+                let key = LimitKey::text("login_browser", mark.as_bytes());
                 call.sealgate.brake.take(&[(key, Pace::even(most, window))], call.now)
             }
             By::Session(id) => {
-                let key = Key::text("login_session", id.as_bytes());
+                let key = LimitKey::text("login_session", id.as_bytes());
                 call.sealgate.brake.take(&[(key, Pace::even(most, window))], call.now)
             }
             By::Stranger(account) => {
                 let account = account.as_bytes();
                 let (from_address, from_site) = (settings.failures_per_address, settings.failures_per_address * SITE);
                 let mut keys = vec![
-                    (Key::text_and_site("login_pair", account, address), Pace::steep(most, window)),
-                    (Key::text("login_account", account), Pace::even(most, window)),
-                    (Key::address("login_address", address), Pace::even(from_address, window)),
+                    (LimitKey::text_and_site("login_pair", account, address), Pace::steep(most, window)),
+                    (LimitKey::text("login_account", account), Pace::even(most, window)),
+                    (LimitKey::address("login_address", address), Pace::even(from_address, window)),
                 ];
-                let site = Key::site("login_site", address);
+                let site = LimitKey::site("login_site", address);
                 keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
                 call.sealgate.brake.take(&keys, call.now)
             }

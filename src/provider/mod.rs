@@ -44,7 +44,7 @@ use crate::app::state::Sealgate;
 use crate::config::Config;
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::page::Problem;
-use crate::provider::account::Section;
+use crate::provider::account::AccountSection;
 use crate::provider::console::Area;
 
 /// What the provider answers.
@@ -71,7 +71,7 @@ enum Endpoint {
     Logo,
     Icon,
     Home,
-    Account(Section),
+    Account(AccountSection),
     ChangePassword,
     Console(Area),
 }
@@ -133,13 +133,13 @@ const ROUTES: &[Route] = &[
     page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
     page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
     page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
-    page("/account",                Endpoint::Account(Section::Profile),      "account",    GET_POST, Bucket::Pages),
-    page("/account/password",       Endpoint::Account(Section::Password),     "account",    GET_POST, Bucket::Pages),
+    page("/account",                Endpoint::Account(AccountSection::Profile),      "account",    GET_POST, Bucket::Pages),
+    page("/account/password",       Endpoint::Account(AccountSection::Password),     "account",    GET_POST, Bucket::Pages),
     page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
-    page("/account/sessions",       Endpoint::Account(Section::Sessions),     "account",    GET_POST, Bucket::Pages),
-    page("/account/applications",   Endpoint::Account(Section::Applications), "account",    GET_POST, Bucket::Pages),
-    page("/account/app-passwords",  Endpoint::Account(Section::AppPasswords), "account",    GET_POST, Bucket::Pages),
-    page("/account/activity",       Endpoint::Account(Section::Activity),     "account",    GET,      Bucket::Pages),
+    page("/account/sessions",       Endpoint::Account(AccountSection::Sessions),     "account",    GET_POST, Bucket::Pages),
+    page("/account/applications",   Endpoint::Account(AccountSection::Applications), "account",    GET_POST, Bucket::Pages),
+    page("/account/app-passwords",  Endpoint::Account(AccountSection::AppPasswords), "account",    GET_POST, Bucket::Pages),
+    page("/account/activity",       Endpoint::Account(AccountSection::Activity),     "account",    GET,      Bucket::Pages),
     page("/console",                Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
     page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
     page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::error::Refusal;
-use crate::domain::grant::{EndReason, GrantId, Presented, RefreshToken};
+use crate::domain::grant::{EndReason, GrantId, PresentedToken, RefreshToken};
 use crate::domain::user::Subject;
 use crate::oauth::params::Params;
 use crate::provider::call::{Bucket, Call};
@@ -45,7 +45,7 @@ async fn refresh_token(call: &Call<'_>, caller: &Caller, token: &RefreshToken) -
     let Some(grant) = call.sealgate.store.grant(token.grant()).await? else { return Ok(()) };
     match grant.value.judge(token, &client.id, Duration::ZERO, call.now) {
         // A rotated token of its own family: the client wants to be rid of it, and so it is of all that came of it.
-        Presented::Current | Presented::Again(_) | Presented::Expired | Presented::Replayed => {
+        PresentedToken::Current | PresentedToken::Again(_) | PresentedToken::Expired | PresentedToken::Replayed => {
             caller.prove(call)?;
             if call.sealgate.store.end_grant(grant.value.id, EndReason::Revoked, call.now).await? {
                 let event = call.event(AuditKind::TokenRevoked, Actor::Client).of(grant.value.subject);
@@ -53,7 +53,7 @@ async fn refresh_token(call: &Call<'_>, caller: &Caller, token: &RefreshToken) -
                 call.sealgate.audit.note(event.with_detail("refresh token"));
             }
         }
-        Presented::Ended | Presented::Unknown => {}
+        PresentedToken::Ended | PresentedToken::Unknown => {}
     }
     Ok(())
 }

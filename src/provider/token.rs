@@ -12,7 +12,9 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::{Client, ConsentRule};
 use crate::domain::code::{Code, RedeemFault, UNKNOWN_CODE};
 use crate::domain::error::{ErrorCode, Refusal};
-use crate::domain::grant::{EndReason, Grant, GrantKey, GrantState, Parent, Presented, Refresh, RefreshToken, Salt};
+use crate::domain::grant::{
+    EndReason, Grant, GrantKey, GrantState, Parent, PresentedToken, Refresh, RefreshToken, Salt,
+};
 use crate::domain::pkce::CodeVerifier;
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::secret::{Secret, base64url};
@@ -115,13 +117,13 @@ async fn refresh(
         let Some(loaded) = call.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
         let grant = &loaded.value;
         let again = match grant.judge(&token, &client.id, window, call.now) {
-            Presented::Current => None,
-            Presented::Again(salt) => Some(salt),
-            Presented::Unknown => return Err(unknown.into()),
-            Presented::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
-            Presented::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
-            Presented::Replayed if let Some(salt) = late_child(call, grant, &token) => Some(salt),
-            Presented::Replayed => {
+            PresentedToken::Current => None,
+            PresentedToken::Again(salt) => Some(salt),
+            PresentedToken::Unknown => return Err(unknown.into()),
+            PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
+            PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
+            PresentedToken::Replayed if let Some(salt) = late_child(call, grant, &token) => Some(salt),
+            PresentedToken::Replayed => {
                 // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
                 call.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, call.now).await?;
                 call.sealgate.metrics.replayed(Replayed::RefreshToken);

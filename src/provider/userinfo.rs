@@ -8,7 +8,7 @@ use http::StatusCode;
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::scope::ScopeValue;
 use crate::domain::secret::SecretHash;
-use crate::limiter::Key;
+use crate::limiter::LimitKey;
 use crate::oauth::claims::{UserClaims, UserInfo};
 use crate::oauth::params::Params;
 use crate::provider::call::{Bucket, Call};
@@ -32,7 +32,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         Err(failure) => return Err(failure),
     };
     let hash = SecretHash::of(token.as_bytes());
-    call.charge(Bucket::UserInfo, &Key::text(Bucket::UserInfo.name(), hash.as_bytes()))?;
+    call.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes()))?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
         return Err(Failure::Bearer(Some(refusal)));

@@ -7,8 +7,8 @@ use cryptoki::session::Session;
 use serde::Serialize;
 
 use super::encoding::hex;
-use super::error::OpenError;
-use super::fault::Fault;
+use super::error::SignerOpenError;
+use super::fault::TokenFault;
 use super::key::{self, KeyReport, Terms, TokenKey};
 use super::pkcs11::{Initialized, Module};
 use super::{pin, wrapping};
@@ -68,11 +68,11 @@ pub struct CheckedKey {
 /// `further`: beside other keys with the configured label.
 ///
 /// # Errors
-/// [`OpenError::KeyExists`] when a key with the id, or the label unless `further`, is there already; [`OpenError::UnfitKey`] when the token
+/// [`SignerOpenError::KeyExists`] when a key with the id, or the label unless `further`, is there already; [`SignerOpenError::UnfitKey`] when the token
 /// made a key without the properties asked for (it is removed again); all others as for opening a signer.
-pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, OpenError> {
+pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
     with_session(hsm, |session| {
-        let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let existing = key::token_keys(session, None).map_err(device)?;
         let taken: Vec<Vec<u8>> = existing
             .into_iter()
@@ -80,7 +80,7 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
             .map(|key| key.id)
             .collect();
         if !taken.is_empty() {
-            return Err(OpenError::KeyExists {
+            return Err(SignerOpenError::KeyExists {
                 token: hsm.token_label.clone(),
                 label: hsm.key_label.clone(),
                 ids: taken,
@@ -100,19 +100,19 @@ pub(super) fn make(
     id: &[u8],
     token: &str,
     terms: &Terms,
-) -> Result<KeyReport, OpenError> {
+) -> Result<KeyReport, SignerOpenError> {
     generate_pair(session, size, id, terms)
-        .map_err(|fault| OpenError::device(token, &fault))?
-        .map_err(|faults| OpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
+        .map_err(|fault| SignerOpenError::device(token, &fault))?
+        .map_err(|faults| SignerOpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
 }
 
 /// Every private RSA key in the token, whatever its label.
 ///
 /// # Errors
 /// As for opening a signer, as far as the token is concerned.
-pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, OpenError> {
+pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
     with_session(hsm, |session| {
-        let keys = key::token_keys(session, None).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        let keys = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         Ok(keys.into_iter().map(|key| key.report).collect())
     })
 }
@@ -123,19 +123,20 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, OpenError> {
 ///
 /// # Errors
 /// As for opening a signer, as far as the token is concerned; what is wrong with keys is in the [`Check`].
-pub fn check(hsm: &config::Hsm) -> Result<Check, OpenError> {
+pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = key::token_keys(session, Some(&hsm.key_label))
-            .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let mut faults = Vec::new();
         if let Err(error) = key::each_with_its_id(&keys, &hsm.token_label, &hsm.key_label) {
             faults.push(error.to_string());
         }
-        faults.extend(wrapping::faults(session, hsm).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?);
+        faults
+            .extend(wrapping::faults(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?);
         let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &Terms::of(hsm))).collect();
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         let removed = key::token_keys(session, Some(&removed_label(hsm)))
-            .map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         Ok(Check { ok, faults, keys, removed: removed.into_iter().map(|key| key.report).collect() })
     })
 }
@@ -144,7 +145,7 @@ fn checked(session: &Session, key: TokenKey, terms: &Terms) -> CheckedKey {
     let report = key.report.clone();
     let faults = match key.into_signing_key(terms) {
         Ok(key) => key::prove(session, &key).err().map(|fault| fault.text).into_iter().collect(),
-        Err(OpenError::UnfitKey { faults, .. }) => faults,
+        Err(SignerOpenError::UnfitKey { faults, .. }) => faults,
         Err(error) => vec![error.to_string()],
     };
     CheckedKey { report, faults }
@@ -160,9 +161,9 @@ pub fn removed_label(hsm: &config::Hsm) -> String {
 ///
 /// # Errors
 /// As for opening a signer, as far as the token is concerned; `Device` where it does not let a label be changed.
-pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, OpenError> {
+pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
-        let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let keys = key::token_keys(session, Some(&hsm.key_label)).map_err(device)?;
         let ids: Vec<_> = keys.into_iter().filter(|key| key.report.kid.as_str() == kid).map(|key| key.id).collect();
         for id in &ids {
@@ -173,7 +174,7 @@ pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, OpenError> {
 }
 
 /// The private object last: a key that is half done is still found, and the next try goes on with it.
-fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), Fault> {
+fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), TokenFault> {
     for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
         let template =
             [Attribute::Class(class), Attribute::Label(from.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
@@ -191,7 +192,7 @@ fn generate_pair(
     size: KeySize,
     id: &[u8],
     terms: &Terms,
-) -> Result<Result<KeyReport, Vec<String>>, Fault> {
+) -> Result<Result<KeyReport, Vec<String>>, TokenFault> {
     let common =
         [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
     // What the public key may be used for in the token is not asked for: anybody can do that elsewhere, and tpm2-pkcs11
@@ -230,14 +231,15 @@ fn generate_pair(
 /// Runs `work` in a logged-in session that can write.
 pub(super) fn with_session<T>(
     hsm: &config::Hsm,
-    work: impl FnOnce(&Session) -> Result<T, OpenError>,
-) -> Result<T, OpenError> {
+    work: impl FnOnce(&Session) -> Result<T, SignerOpenError>,
+) -> Result<T, SignerOpenError> {
     let pin = pin::read(&hsm.pin_file)?;
     let module = Module::load(&hsm.module)?;
     let initialized = module.initialize()?;
     let outcome = module.find_token(&hsm.token_label, None).and_then(|token| {
-        let session =
-            module.open_writing_session(token.slot).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        let session = module
+            .open_writing_session(token.slot)
+            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         module.login(&hsm.token_label, token.slot, &session, &pin)?;
         work(&session)
     });

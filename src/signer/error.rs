@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::encoding::hex;
-use super::fault::{ErrorClass, Fault};
+use super::fault::{ErrorClass, TokenFault};
 
 /// Why inputs were not signed. No code, token or session is used up by any of these: a caller signs before it commits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ impl SignError {
     }
 }
 
-impl OpenError {
+impl SignerOpenError {
     /// Whether it may pass by itself, without an operator: a device that is away or does not answer. Never for anything
     /// about the PIN, since each further try brings the token nearer to being locked.
     pub const fn may_pass(&self) -> bool {
@@ -47,7 +47,7 @@ impl OpenError {
 /// Why the token cannot be used. Each is one line for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum SignerOpenError {
     /// The PIN file cannot be used.
     #[error("hsm.pin_file: {} {reason}", path.display())]
     PinFile {
@@ -184,9 +184,9 @@ pub enum OpenError {
     Thread(String),
 }
 
-impl OpenError {
+impl SignerOpenError {
     /// A fault of the device while `label` was being opened.
-    pub(super) fn device(label: &str, fault: &Fault) -> Self {
+    pub(super) fn device(label: &str, fault: &TokenFault) -> Self {
         Self::Device { label: label.to_owned(), reason: fault.text.clone() }
     }
 

@@ -116,24 +116,24 @@ impl ErrorClass {
 
 /// A failure of the token: its class and what to write in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct TokenFault {
     pub(super) class: ErrorClass,
     pub(super) text: String,
 }
 
-impl Fault {
+impl TokenFault {
     pub(super) fn new(class: ErrorClass, text: impl Into<String>) -> Self {
         Self { class, text: text.into() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TokenFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.text)
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for TokenFault {
     fn from(error: Error) -> Self {
         Self { class: ErrorClass::of(&error), text: describe(&error) }
     }
@@ -153,7 +153,7 @@ mod tests {
     use cryptoki::context::Function;
 
     fn class(code: RvError) -> ErrorClass {
-        Fault::from(Error::Pkcs11(code, Function::Sign)).class
+        TokenFault::from(Error::Pkcs11(code, Function::Sign)).class
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
     fn unknown_codes_are_the_devices() {
         assert_eq!(class(RvError::VendorDefined(0x8000_0001)), ErrorClass::Device);
         assert_eq!(class(RvError::UnknownErrorCode(0x7777)), ErrorClass::Device);
-        assert_eq!(Fault::from(Error::InvalidValue).class, ErrorClass::Device);
+        assert_eq!(TokenFault::from(Error::InvalidValue).class, ErrorClass::Device);
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn description_names_function_and_code() {
-        let fault = Fault::from(Error::Pkcs11(RvError::DeviceError, Function::Sign));
+        let fault = TokenFault::from(Error::Pkcs11(RvError::DeviceError, Function::Sign));
         assert_eq!(fault.to_string(), "C_Sign answered DeviceError");
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Epoch {
 
 /// Why nobody is let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum SignRefusal {
     /// The repair was not done before the deadline.
     Timeout,
     /// The device is out of order; the reason, for the log.
@@ -121,29 +121,29 @@ impl Gate {
     }
 
     /// Why a new request should not even be queued.
-    pub(super) fn refusal(&self) -> Option<Refusal> {
+    pub(super) fn refusal(&self) -> Option<SignRefusal> {
         let state = self.lock();
         match &state.phase {
-            Phase::Down(reason) => Some(Refusal::Down(reason.clone())),
-            Phase::Closed => Some(Refusal::Closed),
+            Phase::Down(reason) => Some(SignRefusal::Down(reason.clone())),
+            Phase::Closed => Some(SignRefusal::Closed),
             Phase::Up if state.hung.all_workers || (state.alone && state.hung.supervisor) => {
-                Some(Refusal::Down("calls into the module do not return".into()))
+                Some(SignRefusal::Down("calls into the module do not return".into()))
             }
             Phase::Repairing(_) if state.hung != Stuck::default() => {
-                Some(Refusal::Down("the repair waits for a call that does not return".into()))
+                Some(SignRefusal::Down("the repair waits for a call that does not return".into()))
             }
             Phase::Up | Phase::Repairing(_) => None,
         }
     }
 
     /// Lets worker number `worker` make calls until the pass is dropped; waits for a repair under way until `deadline`.
-    pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<Pass<'_>, Refusal> {
+    pub(super) fn enter(&self, worker: usize, deadline: Instant) -> Result<Pass<'_>, SignRefusal> {
         let mut state = self.lock();
         loop {
             match &state.phase {
                 Phase::Up if state.alone => {
                     let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                        return Err(Refusal::Timeout);
+                        return Err(SignRefusal::Timeout);
                     };
                     state = self.wait(state, left);
                 }
@@ -156,12 +156,12 @@ impl Gate {
                 }
                 Phase::Repairing(_) => {
                     let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                        return Err(Refusal::Timeout);
+                        return Err(SignRefusal::Timeout);
                     };
                     state = self.wait(state, left);
                 }
-                Phase::Down(reason) => return Err(Refusal::Down(reason.clone())),
-                Phase::Closed => return Err(Refusal::Closed),
+                Phase::Down(reason) => return Err(SignRefusal::Down(reason.clone())),
+                Phase::Closed => return Err(SignRefusal::Closed),
             }
         }
     }

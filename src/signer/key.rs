@@ -7,8 +7,8 @@ use cryptoki::session::Session;
 use serde::Serialize;
 
 use super::encoding::{Message, digest_info, hex, sha256, without_leading_zeros};
-use super::error::OpenError;
-use super::fault::{ErrorClass, Fault};
+use super::error::SignerOpenError;
+use super::fault::{ErrorClass, TokenFault};
 use super::keyring::{KeyId, PublicKey, Signature, UnfitPublicKey};
 use crate::config;
 
@@ -141,14 +141,14 @@ impl TokenKey {
     /// The key as one that signs.
     ///
     /// # Errors
-    /// [`OpenError::UnfitKey`] with every reason.
-    pub(super) fn into_signing_key(self, terms: &Terms) -> Result<SigningKey, OpenError> {
+    /// [`SignerOpenError::UnfitKey`] with every reason.
+    pub(super) fn into_signing_key(self, terms: &Terms) -> Result<SigningKey, SignerOpenError> {
         let faults = self.faults(terms);
         match self.public {
             Ok(public) if faults.is_empty() => {
                 Ok(SigningKey { public, id: self.id, report: self.report, mechanism: terms.mechanism })
             }
-            _ => Err(OpenError::UnfitKey { label: self.report.label, id: self.id, faults }),
+            _ => Err(SignerOpenError::UnfitKey { label: self.report.label, id: self.id, faults }),
         }
     }
 }
@@ -157,8 +157,8 @@ impl TokenKey {
 ///
 /// # Errors
 /// `NoKey`, `SameId`, `SameKey`, `UnfitKey`, or `Device` when the token fails.
-pub(super) fn signing_keys(session: &Session, token: &str, terms: &Terms) -> Result<Vec<SigningKey>, OpenError> {
-    let keys = token_keys(session, Some(&terms.label)).map_err(|fault| OpenError::device(token, &fault))?;
+pub(super) fn signing_keys(session: &Session, token: &str, terms: &Terms) -> Result<Vec<SigningKey>, SignerOpenError> {
+    let keys = token_keys(session, Some(&terms.label)).map_err(|fault| SignerOpenError::device(token, &fault))?;
     each_with_its_id(&keys, token, &terms.label)?;
     keys.into_iter().map(|key| key.into_signing_key(terms)).collect()
 }
@@ -167,20 +167,20 @@ pub(super) fn signing_keys(session: &Session, token: &str, terms: &Terms) -> Res
 ///
 /// # Errors
 /// `NoKey`, `SameId` or `SameKey`.
-pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> Result<(), OpenError> {
+pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> Result<(), SignerOpenError> {
     let (token, label) = (token.to_owned(), label.to_owned());
     if keys.is_empty() {
-        return Err(OpenError::NoKey { token, label });
+        return Err(SignerOpenError::NoKey { token, label });
     }
     for (at, key) in keys.iter().enumerate() {
         let mut before = keys.iter().take(at);
         if before.clone().any(|other| other.id == key.id) {
-            return Err(OpenError::SameId { token, label, id: key.id.clone() });
+            return Err(SignerOpenError::SameId { token, label, id: key.id.clone() });
         }
         // A copy made in the token (C_CopyObject): whoever can use the copy signs as the key.
         if let Some(other) = before.find(|other| other.report.kid == key.report.kid) {
             let kid = key.report.kid.to_string();
-            return Err(OpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });
+            return Err(SignerOpenError::SameKey { token, kid, ids: vec![other.id.clone(), key.id.clone()] });
         }
     }
     Ok(())
@@ -188,7 +188,7 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
 
 /// Every private RSA key in the token, or those with `label`. The session must be logged in: without a login a token
 /// answers with an empty list and no error.
-pub(super) fn token_keys(session: &Session, label: Option<&str>) -> Result<Vec<TokenKey>, Fault> {
+pub(super) fn token_keys(session: &Session, label: Option<&str>) -> Result<Vec<TokenKey>, TokenFault> {
     let mut template = vec![Attribute::Class(ObjectClass::PRIVATE_KEY), Attribute::KeyType(KeyType::RSA)];
     template.extend(label.map(|label| Attribute::Label(label.as_bytes().to_vec())));
     session.find_objects(&template)?.into_iter().map(|handle| read(session, handle)).collect()
@@ -197,7 +197,7 @@ pub(super) fn token_keys(session: &Session, label: Option<&str>) -> Result<Vec<T
 /// Finds a known key's handle in this session's login.
 ///
 /// Nothing found is the sign of a lost login, not of a lost key: it was there when the signer opened the token.
-pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHandle, Fault> {
+pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHandle, TokenFault> {
     let template = [
         Attribute::Class(ObjectClass::PRIVATE_KEY),
         Attribute::KeyType(KeyType::RSA),
@@ -208,14 +208,14 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
     let name = || format!("key \"{}\" (CKA_ID {})", key.report.label, hex(&key.id));
     let [handle] = found[..] else {
         return Err(match found.len() {
-            0 => Fault::new(ErrorClass::Login, format!("{} is not found any more", name())),
-            count => Fault::new(ErrorClass::Device, format!("{} is there {count} times", name())),
+            0 => TokenFault::new(ErrorClass::Login, format!("{} is not found any more", name())),
+            count => TokenFault::new(ErrorClass::Device, format!("{} is there {count} times", name())),
         });
     };
     if numbers(session, handle, &key.id)?.0 == key.public.modulus() {
         Ok(handle)
     } else {
-        Err(Fault::new(ErrorClass::Device, format!("{} has another modulus than the published one", name())))
+        Err(TokenFault::new(ErrorClass::Device, format!("{} has another modulus than the published one", name())))
     }
 }
 
@@ -227,7 +227,7 @@ pub(super) fn sign(
     handle: ObjectHandle,
     key: &SigningKey,
     message: &Message,
-) -> Result<Signature, Fault> {
+) -> Result<Signature, TokenFault> {
     let signature = match key.mechanism {
         config::Mechanism::RsaPkcs => session.sign(&Mechanism::RsaPkcs, handle, &digest_info(&message.digest)),
         config::Mechanism::Sha256RsaPkcs => session.sign(&Mechanism::Sha256RsaPkcs, handle, &message.bytes),
@@ -235,18 +235,18 @@ pub(super) fn sign(
     if key.public.verify_digest(&message.digest, &signature) {
         Ok(Signature::from_token(signature))
     } else {
-        Err(Fault::new(ErrorClass::WrongSignature, "the token's signature does not verify with the published key"))
+        Err(TokenFault::new(ErrorClass::WrongSignature, "the token's signature does not verify with the published key"))
     }
 }
 
 /// Proves that the token signs with `key` in this session.
-pub(super) fn prove(session: &Session, key: &SigningKey) -> Result<(), Fault> {
+pub(super) fn prove(session: &Session, key: &SigningKey) -> Result<(), TokenFault> {
     let handle = find_again(session, key)?;
     sign(session, handle, key, &key.message(b"sealgate proves that this key signs")).map(|_| ())
 }
 
 /// Reads what the token states about a private key.
-pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, Fault> {
+pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, TokenFault> {
     let attributes = session.get_attributes(
         handle,
         &[
@@ -287,7 +287,7 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
 
 /// Modulus and public exponent of a private key, without leading zeros; empty where the token does not tell. Tokens
 /// need not keep the exponent with the private key: the public key object with the same `CKA_ID` has it then.
-fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
     const WANTED: [AttributeType; 2] = [AttributeType::Modulus, AttributeType::PublicExponent];
     let number = |attributes: &[Attribute], kind| {
         bytes(attributes, kind).map(without_leading_zeros).filter(|number| !number.is_empty()).map(<[u8]>::to_vec)

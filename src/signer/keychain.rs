@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::sync::oneshot;
 
 use super::ceremony::KeySize;
-use super::error::OpenError;
+use super::error::SignerOpenError;
 use super::key::{KeyReport, SigningKey, Terms};
 use super::keyring::{KeyId, KeySet, PublicKey};
 use crate::clock::Clock;
@@ -62,8 +62,8 @@ impl Shown {
 
 impl Keychain {
     /// The keys that were found, those on these terms in this token; without a plan the first of them signs.
-    pub(super) fn new(token: &str, terms: Terms, found: Vec<SigningKey>) -> Result<Self, OpenError> {
-        let no_key = || OpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
+    pub(super) fn new(token: &str, terms: Terms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
+        let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
         let first = found.first().ok_or_else(no_key)?.public.clone();
         let shown =
             Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
@@ -142,7 +142,7 @@ impl Keychain {
     }
 
     /// Somebody has looked: these keys are in the token now, or that went wrong.
-    pub(super) fn looked(&self, outcome: Result<Vec<SigningKey>, OpenError>) {
+    pub(super) fn looked(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
         let outcome = outcome.map(|found| {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
             inner.found = found.into_iter().map(Arc::new).collect();

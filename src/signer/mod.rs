@@ -36,7 +36,7 @@ use crate::domain::key_ring::KeyRing;
 
 pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list, mark_removed, removed_label};
 pub use encoding::{Jwk, JwkSet};
-pub use error::{OpenError, PinProblem, SignError};
+pub use error::{PinProblem, SignError, SignerOpenError};
 pub use fault::ErrorClass;
 pub use key::KeyReport;
 pub use keyring::{KeyId, KeySet, PublicKey, Signature, UnfitPublicKey};

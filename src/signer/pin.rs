@@ -8,7 +8,7 @@ use std::path::Path;
 use cryptoki::types::AuthPin;
 use zeroize::Zeroizing;
 
-use super::error::OpenError;
+use super::error::SignerOpenError;
 
 /// No token takes a longer PIN; a longer file is not a PIN.
 const LONGEST_PIN: usize = 255;
@@ -20,9 +20,9 @@ const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
 /// Reads the PIN: the file's content without one trailing newline.
 ///
 /// # Errors
-/// [`OpenError::PinFile`] when the file is absent, readable by group or others, empty, or holds no PIN.
-pub(super) fn read(path: &Path) -> Result<AuthPin, OpenError> {
-    read_checked(path).map_err(|reason| OpenError::PinFile { path: path.to_owned(), reason })
+/// [`SignerOpenError::PinFile`] when the file is absent, readable by group or others, empty, or holds no PIN.
+pub(super) fn read(path: &Path) -> Result<AuthPin, SignerOpenError> {
+    read_checked(path).map_err(|reason| SignerOpenError::PinFile { path: path.to_owned(), reason })
 }
 
 fn read_checked(path: &Path) -> Result<AuthPin, String> {

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::Signer;
 use super::ceremony::KeySize;
-use super::error::{OpenError, SignError};
+use super::error::{SignError, SignerOpenError};
 use super::fault::ErrorClass;
 use super::gate::Gate;
 use super::key::{self, KeyReport, SigningKey, Terms};
@@ -24,7 +24,7 @@ use super::pkcs11::{Anchor, Initialized, Module};
 use super::supervisor::{MAKING, Supervisor};
 use super::timing::Timing;
 use super::watchdog::Watchdog;
-use super::worker::{Job, Worker};
+use super::worker::{SignerJob, Worker};
 use crate::clock::Clock;
 use crate::config;
 use crate::domain::key_ring::KeyRing;
@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_secs(30);
 pub struct Pkcs11Signer {
     keys: Arc<Keychain>,
     gate: Arc<Gate>,
-    queue: Sender<Job>,
+    queue: Sender<SignerJob>,
     timeout: Duration,
     observer: Arc<dyn Observer>,
     /// Disconnected when the last thread has ended.
@@ -52,8 +52,8 @@ impl Pkcs11Signer {
     /// Opens the token and proves that its key signs. Blocks; call it before the server starts.
     ///
     /// # Errors
-    /// [`OpenError`], one line for the operator. The PIN is tried once at most.
-    pub fn open(hsm: &config::Hsm, observer: Arc<dyn Observer>) -> Result<Self, OpenError> {
+    /// [`SignerOpenError`], one line for the operator. The PIN is tried once at most.
+    pub fn open(hsm: &config::Hsm, observer: Arc<dyn Observer>) -> Result<Self, SignerOpenError> {
         Self::open_with(hsm, observer, Timing { hang_abort: hsm.hang_abort, ..Timing::default() })
     }
 
@@ -61,7 +61,7 @@ impl Pkcs11Signer {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_with(hsm: &config::Hsm, observer: Arc<dyn Observer>, timing: Timing) -> Result<Self, OpenError> {
+    pub fn open_with(hsm: &config::Hsm, observer: Arc<dyn Observer>, timing: Timing) -> Result<Self, SignerOpenError> {
         let pin = pin::read(&hsm.pin_file)?;
         let module = Module::load(&hsm.module)?;
         let initialized = module.initialize()?;
@@ -117,8 +117,13 @@ impl Pkcs11Signer {
             .iter()
             .map(|input| {
                 let (reply, receiver) = oneshot::channel();
-                let job =
-                    Job { key: Arc::clone(key), message: key.message(input), queued: Instant::now(), deadline, reply };
+                let job = SignerJob {
+                    key: Arc::clone(key),
+                    message: key.message(input),
+                    queued: Instant::now(),
+                    deadline,
+                    reply,
+                };
                 // On an early return the receivers are dropped, and the workers skip the jobs that are queued already.
                 self.queue.try_send(job).map_err(|error| match error {
                     TrySendError::Full(_) => SignError::Busy,
@@ -154,11 +159,11 @@ impl Pkcs11Signer {
 type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 
 /// Logs in, reads the keys and proves that each signs.
-fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), OpenError> {
+fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), SignerOpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
     let found = key::signing_keys(&anchor.session, &hsm.token_label, &Terms::of(hsm))?;
     for key in &found {
-        key::prove(&anchor.session, key).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        key::prove(&anchor.session, key).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     }
     Ok((anchor, found))
 }
@@ -168,7 +173,7 @@ fn start_threads(
     watchdog: Watchdog,
     supervisor: Supervisor,
     workers: Vec<Worker>,
-) -> Result<mpsc::Receiver<()>, OpenError> {
+) -> Result<mpsc::Receiver<()>, SignerOpenError> {
     let (running, threads) = mpsc::channel();
     let start = |name: String, body: Box<dyn FnOnce() + Send>| {
         let running = running.clone();
@@ -176,7 +181,7 @@ fn start_threads(
             body();
             drop(running);
         };
-        thread::Builder::new().name(name).spawn(body).map_err(|error| OpenError::Thread(error.to_string()))
+        thread::Builder::new().name(name).spawn(body).map_err(|error| SignerOpenError::Thread(error.to_string()))
     };
     start("signer-watchdog".into(), Box::new(move || watchdog.run()))?;
     start("signer-repair".into(), Box::new(move || supervisor.run()))?;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use cryptoki::types::AuthPin;
 
 use super::ceremony;
-use super::error::OpenError;
-use super::fault::{ErrorClass, Fault};
+use super::error::SignerOpenError;
+use super::fault::{ErrorClass, TokenFault};
 use super::gate::{Gate, Task};
 use super::key::{self, KeyReport};
 use super::keychain::{Keychain, Order};
@@ -86,14 +86,14 @@ impl Supervisor {
         let outcome = {
             let Some(_supervising) = self.gate.supervise() else { return };
             key::signing_keys(&self.anchor.session, &self.label, self.keys.terms()).and_then(|found| {
-                let device = |fault: Fault| OpenError::device(&self.label, &fault);
+                let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
                 found.iter().try_for_each(|key| key::prove(&self.anchor.session, key)).map_err(device)?;
                 Ok(found)
             })
         };
         if let Err(error) = &outcome {
             tracing::warn!(%error, "the keys in the token could not be read");
-            if matches!(error, OpenError::Device { .. } | OpenError::NoKey { .. }) {
+            if matches!(error, SignerOpenError::Device { .. } | SignerOpenError::NoKey { .. }) {
                 // A token without keys is what a lost login looks like.
                 self.gate.report(epoch, ErrorClass::Login);
             }
@@ -118,8 +118,8 @@ impl Supervisor {
         let _ = order.reply.send(seen);
     }
 
-    fn make_key(&self, order: &Order) -> Result<KeyReport, OpenError> {
-        let device = |fault: Fault| OpenError::device(&self.label, &fault);
+    fn make_key(&self, order: &Order) -> Result<KeyReport, SignerOpenError> {
+        let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
         let session = self.module.open_writing_session(self.anchor.token.slot).map_err(device)?;
         let existing = key::token_keys(&session, Some(&self.keys.terms().label)).map_err(device)?;
         match existing.into_iter().find(|key| key.id == order.id) {
@@ -185,35 +185,35 @@ impl Supervisor {
 
     /// Finalize, initialize, find the token by label and serial number, log in, find the keys, sign. A module may
     /// initialize and list nothing while its device is away, so only a signature counts as success.
-    fn reset(&mut self) -> Result<(), OpenError> {
+    fn reset(&mut self) -> Result<(), SignerOpenError> {
         if let Err(fault) = self.module.finalize() {
             tracing::warn!(error = %fault, "the module did not finalize");
         }
         self.initialized = self.module.initialize()?;
         let serial = self.anchor.token.serial.clone();
         self.anchor = Anchor::open(&self.module, &self.label, Some(&serial), &self.pin)?;
-        self.prove_key().map_err(|fault| OpenError::device(&self.label, &fault))
+        self.prove_key().map_err(|fault| SignerOpenError::device(&self.label, &fault))
     }
 
-    fn log_in_again(&self) -> Result<(), OpenError> {
+    fn log_in_again(&self) -> Result<(), SignerOpenError> {
         self.module.login(&self.label, self.anchor.token.slot, &self.anchor.session, &self.pin)?;
-        self.prove_key().map_err(|fault| OpenError::device(&self.label, &fault))
+        self.prove_key().map_err(|fault| SignerOpenError::device(&self.label, &fault))
     }
 
-    fn prove_key(&self) -> Result<(), Fault> {
-        let missing = || Fault::new(ErrorClass::Device, "the key that signs now is not in the token");
+    fn prove_key(&self) -> Result<(), TokenFault> {
+        let missing = || TokenFault::new(ErrorClass::Device, "the key that signs now is not in the token");
         key::prove(&self.anchor.session, self.keys.signing().ok_or_else(missing)?.as_ref())
     }
 
     /// Gives up until a person has acted.
-    fn latch(&self, error: &OpenError) -> Latched {
+    fn latch(&self, error: &SignerOpenError) -> Latched {
         tracing::error!(%error, "the PIN is not tried again; act on this and restart");
         self.observer.failed(ErrorClass::Pin);
         self.gate.shut(&error.to_string());
         Latched
     }
 
-    fn note(&self, fault: &Fault, what: &str) {
+    fn note(&self, fault: &TokenFault, what: &str) {
         self.observer.failed(fault.class);
         tracing::warn!(class = fault.class.as_str(), error = %fault, "{what}");
     }

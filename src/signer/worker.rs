@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 
 use super::encoding::Message;
 use super::error::SignError;
-use super::fault::{ErrorClass, Fault};
-use super::gate::{Epoch, Gate, Pass, Refusal};
+use super::fault::{ErrorClass, TokenFault};
+use super::gate::{Epoch, Gate, Pass, SignRefusal};
 use super::key::{self, SigningKey};
 use super::keyring::{KeyId, Signature};
 use super::observer::Observer;
@@ -25,7 +25,7 @@ const PARKED: Duration = Duration::from_secs(30);
 const FIRST_SESSION: Duration = Duration::from_secs(1);
 
 /// One signature to be made.
-pub(super) struct Job {
+pub(super) struct SignerJob {
     pub(super) key: Arc<SigningKey>,
     pub(super) message: Message,
     pub(super) queued: Instant,
@@ -38,9 +38,9 @@ pub(super) struct Worker {
     pub(super) number: usize,
     pub(super) module: Module,
     pub(super) gate: Arc<Gate>,
-    pub(super) jobs: Receiver<Job>,
+    pub(super) jobs: Receiver<SignerJob>,
     /// Where a job goes back to when this worker finds no session.
-    pub(super) queue: Sender<Job>,
+    pub(super) queue: Sender<SignerJob>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) seat: Option<Seat>,
 }
@@ -55,9 +55,9 @@ pub(super) struct Seat {
 /// Why an attempt yielded no signature.
 enum Failure {
     /// The gate let nobody in.
-    Refused(Refusal),
+    Refused(SignRefusal),
     /// The token failed, in this state of the module.
-    Token(Epoch, Fault),
+    Token(Epoch, TokenFault),
 }
 
 /// Why a job was not answered by this worker.
@@ -88,7 +88,7 @@ impl Worker {
         }
     }
 
-    fn serve(&mut self, job: Job) {
+    fn serve(&mut self, job: SignerJob) {
         if job.reply.is_closed() {
             return;
         }
@@ -108,7 +108,7 @@ impl Worker {
     }
 
     /// Two attempts at most. A signature has no side effect, so the second one is always safe.
-    fn sign(&mut self, job: &Job) -> Result<Signature, Unserved> {
+    fn sign(&mut self, job: &SignerJob) -> Result<Signature, Unserved> {
         let (epoch, fault) = match self.attempt(job) {
             Ok(signature) => return Ok(signature),
             Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
@@ -137,11 +137,11 @@ impl Worker {
         Err(Unserved::Answer(SignError::Unavailable(fault.text)))
     }
 
-    fn attempt(&mut self, job: &Job) -> Result<Signature, Failure> {
+    fn attempt(&mut self, job: &SignerJob) -> Result<Signature, Failure> {
         let gate = Arc::clone(&self.gate);
         let pass = gate.enter(self.number, job.deadline).map_err(Failure::Refused)?;
         if Instant::now() >= job.deadline {
-            return Err(Failure::Refused(Refusal::Timeout));
+            return Err(Failure::Refused(SignRefusal::Timeout));
         }
         let started = Instant::now();
         let outcome = self.sign_inside(job, &pass);
@@ -157,14 +157,14 @@ impl Worker {
         }
     }
 
-    fn sign_inside(&mut self, job: &Job, pass: &Pass<'_>) -> Result<Signature, Fault> {
+    fn sign_inside(&mut self, job: &SignerJob, pass: &Pass<'_>) -> Result<Signature, TokenFault> {
         let seat = self.sit(pass)?;
         let handle = seat.handle(&job.key)?;
         key::sign(&seat.session, handle, &job.key, &job.message)
     }
 
     /// The session of the module's present state, opened where there is none yet.
-    fn sit(&mut self, pass: &Pass<'_>) -> Result<&mut Seat, Fault> {
+    fn sit(&mut self, pass: &Pass<'_>) -> Result<&mut Seat, TokenFault> {
         let seat = match self.seat.take() {
             Some(seat) if seat.epoch == pass.epoch => seat,
             old => {
@@ -188,7 +188,7 @@ impl Worker {
     }
 
     /// Leaves the job to the workers that have a session, and waits until there may be one more.
-    fn hand_on(&self, job: Job, epoch: Epoch) {
+    fn hand_on(&self, job: SignerJob, epoch: Epoch) {
         if let Err(refused) = self.queue.try_send(job) {
             let _ = refused.into_inner().reply.send(Err(SignError::Busy));
         }
@@ -198,7 +198,7 @@ impl Worker {
         }
     }
 
-    fn note(&self, fault: &Fault) {
+    fn note(&self, fault: &TokenFault) {
         self.observer.failed(fault.class);
         tracing::warn!(worker = self.number, class = fault.class.as_str(), error = %fault, "signature failed");
     }
@@ -206,7 +206,7 @@ impl Worker {
 
 impl Seat {
     /// The key's handle; found once and kept, for a search costs a sixth of a signature and takes a lock in the module.
-    fn handle(&mut self, key: &SigningKey) -> Result<ObjectHandle, Fault> {
+    fn handle(&mut self, key: &SigningKey) -> Result<ObjectHandle, TokenFault> {
         let known = self.handles.iter().find(|(kid, _)| kid == key.public.kid());
         if let Some((_, handle)) = known {
             return Ok(*handle);
@@ -226,12 +226,12 @@ impl Seat {
     }
 }
 
-impl From<Refusal> for SignError {
-    fn from(refusal: Refusal) -> Self {
+impl From<SignRefusal> for SignError {
+    fn from(refusal: SignRefusal) -> Self {
         match refusal {
-            Refusal::Timeout => Self::Timeout,
-            Refusal::Down(reason) => Self::Unavailable(reason),
-            Refusal::Closed => Self::Unavailable("the signer is being closed".into()),
+            SignRefusal::Timeout => Self::Timeout,
+            SignRefusal::Down(reason) => Self::Unavailable(reason),
+            SignRefusal::Closed => Self::Unavailable("the signer is being closed".into()),
         }
     }
 }

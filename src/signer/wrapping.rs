@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 
 use super::ceremony::with_session;
 use super::encoding::hex;
-use super::error::OpenError;
-use super::fault::{ErrorClass, Fault};
+use super::error::SignerOpenError;
+use super::fault::{ErrorClass, TokenFault};
 use crate::config;
 
 /// Bytes of the data key and of the wrapping key.
@@ -53,20 +53,20 @@ pub struct Fresh {
 #[derive(Debug)]
 enum Failed {
     /// The module or the token does not do this with this key, and never will.
-    Refused(Fault),
+    Refused(TokenFault),
     /// Anything else.
-    Other(Fault),
+    Other(TokenFault),
 }
 
 impl Failed {
-    fn fault(&self) -> &Fault {
+    fn fault(&self) -> &TokenFault {
         match self {
             Self::Refused(fault) | Self::Other(fault) => fault,
         }
     }
 
     /// As what an operator is told.
-    fn told(&self, hsm: &config::Hsm, id: &str) -> OpenError {
+    fn told(&self, hsm: &config::Hsm, id: &str) -> SignerOpenError {
         match self {
             Self::Refused(fault) => refused(
                 hsm,
@@ -78,7 +78,7 @@ impl Failed {
                     MechanismType::AES_GCM
                 ),
             ),
-            Self::Other(fault) => OpenError::device(&hsm.token_label, fault),
+            Self::Other(fault) => SignerOpenError::device(&hsm.token_label, fault),
         }
     }
 }
@@ -109,11 +109,11 @@ fn label(hsm: &config::Hsm) -> String {
 /// Makes the wrapping key. `id` becomes its `CKA_ID`: random bytes, 16 are enough; yields it in hexadecimal.
 ///
 /// # Errors
-/// [`OpenError::WrappingKey`] when one is there already, the token has no AES-GCM, or the key is not as asked for (it is
+/// [`SignerOpenError::WrappingKey`] when one is there already, the token has no AES-GCM, or the key is not as asked for (it is
 /// removed again); others as for opening a signer.
-pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, OpenError> {
+pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
     with_session(hsm, |session| {
-        let device = |fault: Fault| OpenError::device(&hsm.token_label, &fault);
+        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         if let Some((_, id)) = wrapping_keys(session, hsm).map_err(device)?.first() {
             return Err(refused(hsm, format!("it is there already (CKA_ID {id}); nothing was made")));
         }
@@ -133,11 +133,11 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, OpenError> {
 /// when the token has no wrapping key.
 ///
 /// # Errors
-/// [`OpenError::WrappingKey`] when the kept one does not open, or it is not clear which key wraps; others as for opening a
+/// [`SignerOpenError::WrappingKey`] when the kept one does not open, or it is not clear which key wraps; others as for opening a
 /// signer.
-pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<Option<DataKey>, OpenError> {
+pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<Option<DataKey>, SignerOpenError> {
     with_session(hsm, |session| {
-        let found = wrapping_keys(session, hsm).map_err(|fault| OpenError::device(&hsm.token_label, &fault))?;
+        let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let known = found.iter().find_map(|(handle, id)| {
             let kept = kept.iter().find(|kept| kept.wrapping_id == *id)?;
             Some((*handle, kept))
@@ -161,7 +161,7 @@ pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<
 ///
 /// # Errors
 /// When the token fails.
-pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, Fault> {
+pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, TokenFault> {
     let mut faults = Vec::new();
     for (handle, id) in wrapping_keys(session, hsm)? {
         match try_out(session, handle, &id) {
@@ -179,7 +179,7 @@ fn wrap(
     handle: ObjectHandle,
     id: &str,
     fresh: Fresh,
-) -> Result<DataKey, OpenError> {
+) -> Result<DataKey, SignerOpenError> {
     let bytes =
         encrypt(session, handle, id, fresh.nonce, fresh.key.as_slice()).map_err(|failed| failed.told(hsm, id))?;
     let wrapped = WrappedKey { wrapping_id: id.to_owned(), bytes };
@@ -191,7 +191,12 @@ fn wrap(
     Ok(DataKey { key: fresh.key, to_keep: Some(wrapped) })
 }
 
-fn unwrap(session: &Session, hsm: &config::Hsm, handle: ObjectHandle, kept: &WrappedKey) -> Result<DataKey, OpenError> {
+fn unwrap(
+    session: &Session,
+    hsm: &config::Hsm,
+    handle: ObjectHandle,
+    kept: &WrappedKey,
+) -> Result<DataKey, SignerOpenError> {
     let broken = || {
         refused(
             hsm,
@@ -218,7 +223,7 @@ fn unwrap(session: &Session, hsm: &config::Hsm, handle: ObjectHandle, kept: &Wra
 }
 
 /// The token's wrapping keys with their ids.
-fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHandle, String)>, Fault> {
+fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHandle, String)>, TokenFault> {
     let template = [Attribute::Class(ObjectClass::SECRET_KEY), Attribute::Label(label(hsm).into_bytes())];
     let mut found = Vec::new();
     for handle in session.find_objects(&template)? {
@@ -232,7 +237,7 @@ fn wrapping_keys(session: &Session, hsm: &config::Hsm) -> Result<Vec<(ObjectHand
     Ok(found)
 }
 
-fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle, OpenError> {
+fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle, SignerOpenError> {
     let template = [
         Attribute::Token(true),
         Attribute::Private(true),
@@ -249,7 +254,7 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
         Attribute::Id(id.to_vec()),
     ];
     session.generate_key(&Mechanism::AesKeyGen, &template).map_err(|error| {
-        let fault = Fault::from(error);
+        let fault = TokenFault::from(error);
         match fault.class {
             ErrorClass::Bug | ErrorClass::Device => refused(
                 hsm,
@@ -260,13 +265,13 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
                     MechanismType::AES_GCM
                 ),
             ),
-            _ => OpenError::device(&hsm.token_label, &fault),
+            _ => SignerOpenError::device(&hsm.token_label, &fault),
         }
     })
 }
 
 /// What the new key lacks.
-fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, Fault> {
+fn prove(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, TokenFault> {
     let wanted = [
         Attribute::Sensitive(true),
         Attribute::AlwaysSensitive(true),
@@ -291,7 +296,7 @@ fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Fail
     if decrypt(session, handle, id, &sealed)?.as_slice() == sample {
         return Ok(());
     }
-    Err(Failed::Refused(Fault::new(ErrorClass::Device, "what it seals does not come back")))
+    Err(Failed::Refused(TokenFault::new(ErrorClass::Device, "what it seals does not come back")))
 }
 
 /// Binds a wrapped key to its use and to the key that wraps it.
@@ -315,12 +320,12 @@ fn encrypt(
 fn decrypt(session: &Session, handle: ObjectHandle, id: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failed> {
     let (nonce, sealed) = sealed
         .split_first_chunk::<NONCE_BYTES>()
-        .ok_or_else(|| Failed::Other(Fault::new(ErrorClass::Bug, "a wrapped key that is too short")))?;
+        .ok_or_else(|| Failed::Other(TokenFault::new(ErrorClass::Bug, "a wrapped key that is too short")))?;
     let (mut iv, aad) = (*nonce, associated(id));
     let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
     Ok(Zeroizing::new(session.decrypt(&Mechanism::AesGcm(parameters), handle, sealed)?))
 }
 
-fn refused(hsm: &config::Hsm, reason: String) -> OpenError {
-    OpenError::WrappingKey { token: hsm.token_label.clone(), label: label(hsm), reason }
+fn refused(hsm: &config::Hsm, reason: String) -> SignerOpenError {
+    SignerOpenError::WrappingKey { token: hsm.token_label.clone(), label: label(hsm), reason }
 }

@@ -1,6 +1,6 @@
 //! Bringing a store that an older program wrote to this program's version, before anybody is served.
 //!
-//! A version differs from the one before by one [`Step`]: what becomes of each record of one table. Records of other tables
+//! A version differs from the one before by one [`MigrationStep`]: what becomes of each record of one table. Records of other tables
 //! stay as they lie, and are read as they are. Every record is tried before the first one is written, so that one that
 //! cannot be brought over leaves the store as it was, for the program that wrote it. From the first write on the store
 //! says that it has the new version, so that no older program takes it up, and has a cursor until the last record is done.
@@ -31,7 +31,7 @@ const OWN_VERSION: u8 = 1;
 
 /// The difference between one version and the next.
 #[derive(Debug, Clone, Copy)]
-pub struct Step {
+pub struct MigrationStep {
     /// The table whose records change.
     pub table: Table,
     /// Changes a record of the version before, or says in a few words why it cannot. Pure: it may run any number of times.
@@ -40,14 +40,14 @@ pub struct Step {
 }
 
 /// All differences so far: the first one leads from version 1 to version 2. Only ever append.
-pub const STEPS: &[Step] = &[
+pub const STEPS: &[MigrationStep] = &[
     // A sign-in of the gate came to say which context classes would do. Where it says nothing, any did.
-    Step { table: Table::SignInAttempt, change: |record| add(record, "acr", Json::Array(Vec::new())) },
+    MigrationStep { table: Table::SignInAttempt, change: |record| add(record, "acr", Json::Array(Vec::new())) },
     // A replaced cookie came to be kept with the sign-in that it stands for. One without it was good for half a minute.
-    Step { table: Table::Session, change: |record| take(record, "previous_cookie") },
+    MigrationStep { table: Table::Session, change: |record| take(record, "previous_cookie") },
     // People came to have usernames, with an index that this program is the first to keep. No record changes: an older
     // program would lose the names, and must not open the store.
-    Step { table: Table::Username, change: |_| Ok(()) },
+    MigrationStep { table: Table::Username, change: |_| Ok(()) },
 ];
 
 /// The version that new records are written in.
@@ -56,7 +56,7 @@ pub(super) const VERSION: u8 = STEPS.len() as u8 + 1;
 const _: () = assert!(STEPS.len() < u8::MAX as usize, "a record's version is one byte");
 
 /// Is called at every batch, so that whoever waits for the start sees that it goes on.
-pub type Watch<'a> = &'a (dyn Fn() + Send + Sync);
+pub type MigrationWatch<'a> = &'a (dyn Fn() + Send + Sync);
 
 /// The version of a store.
 pub(super) type Format = u32;
@@ -78,7 +78,11 @@ struct Cursor {
 /// # Errors
 /// [`StoreError::Newer`]; [`StoreError::Unmigratable`], and this call changed nothing; when the store fails, and the next
 /// call goes on where this one was.
-pub async fn migrate(engine: &dyn Engine, steps: &[Step], watch: Watch<'_>) -> Result<usize, StoreError> {
+pub async fn migrate(
+    engine: &dyn Engine,
+    steps: &[MigrationStep],
+    watch: MigrationWatch<'_>,
+) -> Result<usize, StoreError> {
     let to = Format::from(version_after(steps)?);
     let format = Own::<Format>::read(engine, table::format()).await?;
     let cursor = Own::<Cursor>::read(engine, table::migration()).await?;
@@ -131,11 +135,11 @@ pub(super) fn oldest_readable(table: Table) -> u8 {
 }
 
 /// The steps for a table that a record of this version has not had.
-fn later(steps: &[Step], table: Table, version: u8) -> impl Iterator<Item = &Step> {
+fn later(steps: &[MigrationStep], table: Table, version: u8) -> impl Iterator<Item = &MigrationStep> {
     steps.iter().skip(usize::from(version).saturating_sub(1)).filter(move |step| step.table == table)
 }
 
-fn version_after(steps: &[Step]) -> Result<u8, StoreError> {
+fn version_after(steps: &[MigrationStep]) -> Result<u8, StoreError> {
     let version = u8::try_from(steps.len()).ok().and_then(|steps| steps.checked_add(1));
     version.ok_or_else(|| StoreError::Broken("there are more steps than versions".to_owned()))
 }
@@ -203,7 +207,7 @@ impl<T: Serialize + DeserializeOwned> Own<T> {
 
 /// What is to be done to which records.
 struct Migration<'s> {
-    steps: &'s [Step],
+    steps: &'s [MigrationStep],
     from: Format,
     to: Format,
     /// In the order of their keys.
@@ -211,7 +215,7 @@ struct Migration<'s> {
 }
 
 impl<'s> Migration<'s> {
-    fn new(steps: &'s [Step], from: Format, to: Format) -> Self {
+    fn new(steps: &'s [MigrationStep], from: Format, to: Format) -> Self {
         let missing = steps.iter().skip(usize::try_from(from).unwrap_or(usize::MAX).saturating_sub(1));
         let mut tables: Vec<Table> = missing.map(|step| step.table).collect();
         tables.sort_by_key(|table| *table as u8);
@@ -272,7 +276,7 @@ struct Pass<'e> {
     engine: &'e dyn Engine,
     migration: Migration<'e>,
     cursor: Own<Cursor>,
-    watch: Watch<'e>,
+    watch: MigrationWatch<'e>,
 }
 
 impl Pass<'_> {

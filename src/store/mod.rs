@@ -35,7 +35,7 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
-use crate::store::migration::Watch;
+use crate::store::migration::MigrationWatch;
 use crate::store::sealer::SealError;
 
 pub use app_passwords::AppPasswordAdded;
@@ -156,7 +156,7 @@ impl Store {
     pub async fn open_watched(
         engine: Arc<dyn Engine>,
         most_interactions: usize,
-        watch: Watch<'_>,
+        watch: MigrationWatch<'_>,
     ) -> Result<Self, StoreError> {
         migration::migrate(engine.as_ref(), migration::STEPS, watch).await?;
         let store = Self::over(engine, most_interactions);

@@ -24,7 +24,7 @@ use async_channel::{Sender, TrySendError};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-pub use self::copying::Verifier;
+pub use self::copying::CopyVerifier;
 use self::disk::Disk;
 pub use self::opening::{Loss, OpenError};
 pub use self::placing::NewStore;
@@ -55,7 +55,7 @@ pub struct Options {
     /// The store is only being built: a failure of the disk removes it.
     pub discard: bool,
     /// Which process looks through a copy.
-    pub verifier: Verifier,
+    pub verifier: CopyVerifier,
 }
 
 impl Default for Options {
@@ -65,7 +65,7 @@ impl Default for Options {
             commit_timeout: Duration::from_secs(10),
             accept_loss: false,
             discard: false,
-            verifier: Verifier::Here,
+            verifier: CopyVerifier::Here,
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct SledEngine {
     observer: Arc<dyn CommitObserver>,
     counters: Arc<Counters>,
     commit_timeout: Duration,
-    verifier: Verifier,
+    verifier: CopyVerifier,
     is_proven: bool,
     // Last: fields drop in this order, and the lock may only go when the database is closed.
     _lock: File,
@@ -175,7 +175,7 @@ impl SledEngine {
     }
 }
 
-/// Looks through the copy in `directory`, which must have been made after batch `sequence`: what [`Verifier::Apart`] starts.
+/// Looks through the copy in `directory`, which must have been made after batch `sequence`: what [`CopyVerifier::Apart`] starts.
 /// Yields how many records it has.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use sealgate::config::{Config, Fault};
+use sealgate::config::{Config, ConfigFault};
 
 use super::{REQUIRED, lines, starts};
 
@@ -43,7 +43,7 @@ impl Installed {
         fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
     }
 
-    fn load(&self) -> Result<Config, Vec<Fault>> {
+    fn load(&self) -> Result<Config, Vec<ConfigFault>> {
         self.write("sealgate.toml", &self.text);
         Config::load(&self.path("sealgate.toml"))
     }

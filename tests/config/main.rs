@@ -11,7 +11,7 @@ mod trusted_issuers;
 
 use std::path::PathBuf;
 
-use sealgate::config::{Config, Fault};
+use sealgate::config::{Config, ConfigFault};
 
 const REQUIRED: &str = r#"
     issuer = "https://id.example.com"
@@ -50,8 +50,8 @@ fn fault(text: &str) -> String {
     faults.into_iter().next().unwrap()
 }
 
-fn lines(faults: &[Fault]) -> Vec<String> {
-    faults.iter().map(Fault::to_string).collect()
+fn lines(faults: &[ConfigFault]) -> Vec<String> {
+    faults.iter().map(ConfigFault::to_string).collect()
 }
 
 /// The required keys with one line replaced: `key` is how the line starts.

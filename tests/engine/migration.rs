@@ -9,7 +9,7 @@ use sealgate::domain::secret::SecretHash;
 use sealgate::domain::time::UnixTime;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, MAX_VALUE_BYTES, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
-use sealgate::store::migration::{STEPS, Step, migrate};
+use sealgate::store::migration::{MigrationStep, STEPS, migrate};
 use sealgate::store::{Store, StoreError, Table};
 use serde_json::{Value as Json, json};
 
@@ -21,10 +21,10 @@ const FORMAT: &[u8] = b"mformat";
 const HERE: &str = "https://id.example.test";
 
 /// Two tables change, one of them twice, and the second change needs the first.
-const CHAIN: &[Step] = &[
-    Step { table: Table::Grant, change: split_the_name },
-    Step { table: Table::Client, change: |record| set(record, "colour", json!("red")) },
-    Step { table: Table::Grant, change: greet },
+const CHAIN: &[MigrationStep] = &[
+    MigrationStep { table: Table::Grant, change: split_the_name },
+    MigrationStep { table: Table::Client, change: |record| set(record, "colour", json!("red")) },
+    MigrationStep { table: Table::Grant, change: greet },
 ];
 
 fn set(record: &mut Json, name: &str, value: Json) -> Result<(), &'static str> {
@@ -79,7 +79,7 @@ async fn rows(engine: &dyn Engine) -> Rows {
     engine.scan(b"", None, usize::MAX).await.unwrap()
 }
 
-async fn run(engine: &dyn Engine, steps: &[Step]) -> Result<usize, StoreError> {
+async fn run(engine: &dyn Engine, steps: &[MigrationStep]) -> Result<usize, StoreError> {
     migrate(engine, steps, &|| ()).await
 }
 

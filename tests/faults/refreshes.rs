@@ -11,7 +11,7 @@ use sealgate::config;
 use sealgate::config::StoreEngine;
 use sealgate::domain::client::ClientId;
 use sealgate::domain::code::{Code, CodeState};
-use sealgate::domain::grant::{Grant, GrantKey, GrantState, Presented, Refresh, RefreshToken, Salt};
+use sealgate::domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
 use sealgate::domain::scope::Scope;
 use sealgate::domain::secret::SecretHash;
 use sealgate::domain::session::{SessionId, SignIn, Step};
@@ -131,7 +131,7 @@ async fn granted(store: &Store, caller: u8) -> RefreshToken {
 /// Presents a token and gets the next one.
 async fn refreshed(store: &Store, token: &RefreshToken, number: usize) -> RefreshToken {
     let loaded = store.grant(token.grant()).await.unwrap().unwrap();
-    assert_eq!(loaded.value.judge(token, &client(), Duration::ZERO, NOW), Presented::Current);
+    assert_eq!(loaded.value.judge(token, &client(), Duration::ZERO, NOW), PresentedToken::Current);
     let mut salt = [0; 32];
     salt[..8].copy_from_slice(&number.to_be_bytes());
     let next = token.next(&Salt::from_random(salt));

@@ -1,7 +1,7 @@
 //! Who is let through: bearer tokens, rules, scripts, paths.
 
 use sealgate::clock::Clock;
-use sealgate::domain::client::{Authority, Client, ClientId, Decision, SelfRegistration};
+use sealgate::domain::client::{Authority, Client, ClientDecision, ClientId, SelfRegistration};
 use sealgate::domain::secret::Secret;
 
 use crate::browser::Browser;
@@ -302,7 +302,7 @@ async fn a_client_that_a_developer_made_opens_what_lists_it_until_somebody_vouch
     assert_eq!(ask().await.arrived(), ("wiki", "/api/"));
     change(&|client| client.owner = Some(world.ben.sub)).await;
     ask().await.assert_refused(403, "access_denied");
-    let approval = Decision { by: Authority::Administrator(world.anna.sub), at: world.clock.now() };
+    let approval = ClientDecision { by: Authority::Administrator(world.anna.sub), at: world.clock.now() };
     change(&|client| client.approval = Some(approval)).await;
     assert_eq!(ask().await.arrived(), ("wiki", "/api/"));
     // The token was found to stand before: what it opens is asked anew all the same.

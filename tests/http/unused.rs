@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sealgate::clock::Clock;
-use sealgate::domain::client::{Authority, ClientId, Decision};
+use sealgate::domain::client::{Authority, ClientDecision, ClientId};
 use sealgate::store::Swept;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -74,7 +74,7 @@ async fn a_code_that_is_redeemed_when_its_client_has_just_gone_gives_nothing() {
 async fn a_client_that_an_administrator_approved_stays_while_it_is_approved() {
     let provider = Provider::with(HOUR).await;
     let own = Registered::new(&provider, &json!({})).await;
-    let approval = Decision { by: Authority::Operator, at: provider.clock.now() };
+    let approval = ClientDecision { by: Authority::Operator, at: provider.clock.now() };
     let store = &provider.sealgate.store;
     store.change_client(&id(&own), |client| client.approval = Some(approval)).await.unwrap();
     provider.wait(86_400);
@@ -190,7 +190,7 @@ async fn the_consent_page_says_where_it_leads_and_who_registered_itself() {
     assert!(shown.contains("<bdi>Payroll</bdi> registered itself"), "{shown}");
     let turkish = page(&client.authorize(&[("redirect_uri", elsewhere), ("ui_locales", "tr")])).await;
     assert!(turkish.contains("kendiliğinden kaydoldu") && turkish.contains("Sizi göndereceği adres"), "{turkish}");
-    let approval = Decision { by: Authority::Operator, at: provider.clock.now() };
+    let approval = ClientDecision { by: Authority::Operator, at: provider.clock.now() };
     provider.sealgate.store.change_client(&id(&own), |client| client.approval = Some(approval)).await.unwrap();
     assert!(!page(&client.authorize(&[("redirect_uri", elsewhere)])).await.contains("consent-self-registered"));
     let of_operator = page(&provider.c1().authorize(&[])).await;

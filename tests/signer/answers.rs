@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sealgate::config::Hsm;
-use sealgate::signer::{ErrorClass, OpenError, PinProblem, Pkcs11Signer, SignError, Signer, Timing, Unobserved};
+use sealgate::signer::{ErrorClass, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing, Unobserved};
 
 use crate::shim::{ANSWERS, Call, FOREVER, Shim};
 use crate::softhsm::{SoftHsm, in_own_process};
@@ -173,7 +173,7 @@ fn a_login_that_a_token_refuses_is_not_tried_again_whatever_it_says() {
             let before = shim.calls(Call::Login);
             shim.fail(Call::Login, code, FOREVER);
             let error = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap_err();
-            assert!(matches!(error, OpenError::Pin { .. }), "{code:#x}: {error}");
+            assert!(matches!(error, SignerOpenError::Pin { .. }), "{code:#x}: {error}");
             assert_eq!(shim.calls(Call::Login), before + 1, "{code:#x} at the start");
             shim.heal();
 
@@ -198,7 +198,7 @@ fn a_token_near_its_lock_is_not_logged_in_to() {
         for (flag, expected) in [(0x0002_0000, PinProblem::FinalTry), (0x0004_0000, PinProblem::Locked)] {
             shim.flags(flag);
             let error = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap_err();
-            assert!(matches!(&error, OpenError::Pin { problem, .. } if *problem == expected), "{error}");
+            assert!(matches!(&error, SignerOpenError::Pin { problem, .. } if *problem == expected), "{error}");
         }
         assert_eq!(shim.calls(Call::Login), tried, "the PIN went out");
         shim.heal();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use sealgate::config::Hsm;
-use sealgate::signer::{self, KeySize, OpenError};
+use sealgate::signer::{self, KeySize, SignerOpenError};
 
 use crate::softhsm::{MODULE, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, open, quick, session};
@@ -43,12 +43,12 @@ fn second_key_with_the_label_or_the_id_is_not_made() {
         let hsm = hsm(softhsm);
         let first = generate(&hsm);
         let error = signer::generate(&hsm, KeySize::Rsa2048, &[9], false).unwrap_err();
-        assert!(matches!(error, OpenError::KeyExists { .. }), "{error}");
+        assert!(matches!(error, SignerOpenError::KeyExists { .. }), "{error}");
         assert!(error.to_string().contains("a15e"), "{error}");
         let other_label = Hsm { key_label: "other".into(), ..hsm.clone() };
         assert!(matches!(
             signer::generate(&other_label, KeySize::Rsa2048, &[0xa1, 0x5e], false).unwrap_err(),
-            OpenError::KeyExists { .. }
+            SignerOpenError::KeyExists { .. }
         ));
         assert_eq!(signer::list(&hsm).unwrap(), [first]);
     });
@@ -115,6 +115,6 @@ fn a_copy_of_a_key_inside_the_token_fails_the_check_and_the_start() {
         assert!(!check.ok && check.faults.len() == 1, "{check:?}");
         assert!(check.faults[0].contains(report.kid.as_str()) && check.faults[0].contains("c0"), "{check:?}");
         let error = signer::Pkcs11Signer::open(&hsm, std::sync::Arc::new(signer::Unobserved)).unwrap_err();
-        assert!(matches!(error, OpenError::SameKey { .. }), "{error}");
+        assert!(matches!(error, SignerOpenError::SameKey { .. }), "{error}");
     });
 }

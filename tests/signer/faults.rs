@@ -7,7 +7,7 @@ use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::Attribute;
 use sealgate::config::Hsm;
-use sealgate::signer::{self, OpenError, PinProblem, Pkcs11Signer, Unobserved};
+use sealgate::signer::{self, PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
 
 use crate::softhsm::{PIN, SPY, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, session, slot};
@@ -20,7 +20,7 @@ fn initialized_module() -> Pkcs11 {
 }
 
 /// The error of an opening that must fail, after a look at its form.
-fn refusal(hsm: &Hsm) -> OpenError {
+fn refusal(hsm: &Hsm) -> SignerOpenError {
     let error = Pkcs11Signer::open(hsm, Arc::new(Unobserved)).unwrap_err();
     let line = error.to_string();
     assert!(!line.contains('\n'), "{line}");
@@ -33,11 +33,11 @@ fn missing_module_is_named() {
     in_own_process("faults::missing_module_is_named", LABEL, |softhsm| {
         let absent = Hsm { module: PathBuf::from("/nowhere/libhsm.so"), ..hsm(softhsm) };
         let error = refusal(&absent);
-        assert!(matches!(error, OpenError::Module { .. }));
+        assert!(matches!(error, SignerOpenError::Module { .. }));
         assert!(error.to_string().contains("hsm.module: /nowhere/libhsm.so cannot be loaded"), "{error}");
 
         let no_module = Hsm { module: softhsm.pin_file(), ..hsm(softhsm) };
-        assert!(matches!(refusal(&no_module), OpenError::Module { .. }));
+        assert!(matches!(refusal(&no_module), SignerOpenError::Module { .. }));
         let other_library = Hsm { module: PathBuf::from("/lib/x86_64-linux-gnu/libm.so.6"), ..hsm(softhsm) };
         assert!(refusal(&other_library).to_string().contains("C_GetFunctionList"));
     });
@@ -60,7 +60,7 @@ fn two_tokens_with_the_label_are_refused() {
     in_own_process("faults::two_tokens_with_the_label_are_refused", LABEL, |softhsm| {
         softhsm.add_token(LABEL);
         let error = refusal(&hsm(softhsm));
-        let OpenError::TwoTokens { serials, .. } = &error else { panic!("{error}") };
+        let SignerOpenError::TwoTokens { serials, .. } = &error else { panic!("{error}") };
         assert_eq!(serials.len(), 2);
         assert!(serials.iter().all(|serial| error.to_string().contains(serial)), "{error}");
     });
@@ -82,7 +82,7 @@ fn key_that_decrypts_is_refused() {
             LABEL,
             &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", "0803", "--usage-sign"],
         );
-        let OpenError::UnfitKey { faults, .. } = refusal(&hsm(softhsm)) else { panic!("another error") };
+        let SignerOpenError::UnfitKey { faults, .. } = refusal(&hsm(softhsm)) else { panic!("another error") };
         assert_eq!(faults, ["CKA_DECRYPT is true", "CKA_UNWRAP is true"]);
     });
 }
@@ -110,7 +110,7 @@ fn key_that_can_leave_the_token_is_refused() {
         module.finalize().unwrap();
 
         let error = refusal(&hsm(softhsm));
-        let OpenError::UnfitKey { faults, .. } = &error else { panic!("{error}") };
+        let SignerOpenError::UnfitKey { faults, .. } = &error else { panic!("{error}") };
         let expected = [
             "CKA_SENSITIVE is false",
             "CKA_ALWAYS_SENSITIVE is false",
@@ -131,7 +131,7 @@ fn wrong_pin_is_tried_once() {
         generate(&hsm(softhsm));
         softhsm.write_pin_file("999999", 0o600);
         let error = refusal(&Hsm { module: PathBuf::from(SPY), ..hsm(softhsm) });
-        assert!(matches!(error, OpenError::Pin { problem: PinProblem::Incorrect, .. }), "{error}");
+        assert!(matches!(error, SignerOpenError::Pin { problem: PinProblem::Incorrect, .. }), "{error}");
         assert!(error.to_string().contains("the PIN in hsm.pin_file is wrong; it was tried once"), "{error}");
         assert_eq!(softhsm.recorded_calls("C_Login"), 1);
 
@@ -146,6 +146,6 @@ fn pin_file_that_others_can_read_stops_the_start_before_the_module_is_touched() 
     in_own_process(test, LABEL, |softhsm| {
         softhsm.write_pin_file("999999", 0o644);
         let error = refusal(&Hsm { module: PathBuf::from("/nowhere"), ..hsm(softhsm) });
-        assert!(matches!(error, OpenError::PinFile { .. }), "{error}");
+        assert!(matches!(error, SignerOpenError::PinFile { .. }), "{error}");
     });
 }

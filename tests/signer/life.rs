@@ -6,7 +6,7 @@ use std::time::Duration;
 use sealgate::clock::FixedClock;
 use sealgate::domain::key_ring::{KeyRing, KeyTimes};
 use sealgate::domain::time::UnixTime;
-use sealgate::signer::{self, KeyReport, KeySize, OpenError, Pkcs11Signer, Signer, Timing, Unobserved};
+use sealgate::signer::{self, KeyReport, KeySize, Pkcs11Signer, Signer, SignerOpenError, Timing, Unobserved};
 
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick, sign_one};
@@ -112,6 +112,6 @@ fn two_keys_with_one_id_are_refused() {
         generate(&hsm);
         softhsm.pkcs11_tool(LABEL, &["--keypairgen", "--key-type", "rsa:2048", "--label", LABEL, "--id", "a15e"]);
         let error = Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap_err();
-        assert!(matches!(error, OpenError::SameId { .. }) && error.to_string().contains("a15e"), "{error}");
+        assert!(matches!(error, SignerOpenError::SameId { .. }) && error.to_string().contains("a15e"), "{error}");
     });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sealgate::app::sealing;
 use sealgate::clock::{OsEntropy, random};
 use sealgate::config::Hsm;
-use sealgate::signer::{self, Fresh, OpenError, WrappedKey};
+use sealgate::signer::{self, Fresh, SignerOpenError, WrappedKey};
 use sealgate::store::Store;
 use sealgate::store::memory::MemoryEngine;
 use zeroize::Zeroizing;
@@ -17,8 +17,8 @@ fn fresh() -> Fresh {
     Fresh { key: Zeroizing::new(random(&OsEntropy)), nonce: random(&OsEntropy) }
 }
 
-fn refusal(error: &OpenError) -> String {
-    assert!(matches!(error, OpenError::WrappingKey { .. }), "{error}");
+fn refusal(error: &SignerOpenError) -> String {
+    assert!(matches!(error, SignerOpenError::WrappingKey { .. }), "{error}");
     error.to_string()
 }
 

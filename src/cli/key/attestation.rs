@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::attestation::{self, Audit, Outcome, Verdict};
-use crate::cli::failure::Failure;
+use crate::attestation::{self, Audit, CheckOutcome, KeyVerdict};
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::{Output, printable};
 use crate::clock::{Clock, SystemClock};
 use crate::config::IssuerUrl;
@@ -35,15 +35,16 @@ pub(in crate::cli) struct Attestation {
 }
 
 /// Examines the provider. Fails when something is wrong; what is not wrong and not proven either is a failure of its own.
-pub(in crate::cli) fn run(arguments: &Attestation, output: &Output) -> Result<(), Failure> {
+pub(in crate::cli) fn run(arguments: &Attestation, output: &Output) -> Result<(), CommandFailure> {
     let mut roots = Vec::new();
     for file in &arguments.root {
-        let fault = |why: &dyn std::fmt::Display| Failure::line(format_args!("--root: {} {why}", file.display()));
+        let fault =
+            |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("--root: {} {why}", file.display()));
         let content = read(file).map_err(|error| fault(&format_args!("cannot be read ({error})")))?;
         roots.extend(attestation::roots(&content).map_err(|why| fault(&why))?);
     }
-    let web = Web::new(PATIENCE, LONGEST_DOCUMENT).map_err(Failure::line)?;
-    let audit = attestation::audit(&web, &arguments.issuer, &roots, SystemClock.now()).map_err(Failure::line)?;
+    let web = Web::new(PATIENCE, LONGEST_DOCUMENT).map_err(CommandFailure::line)?;
+    let audit = attestation::audit(&web, &arguments.issuer, &roots, SystemClock.now()).map_err(CommandFailure::line)?;
     output.result(&audit, || audit.keys.iter().map(line).collect())?;
     verdict(&audit)
 }
@@ -54,25 +55,25 @@ fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
-fn line(key: &Verdict) -> String {
+fn line(key: &KeyVerdict) -> String {
     let root = printable(key.root.as_deref().unwrap_or_default());
     let (kid, state) = (printable(&key.kid), printable(&key.state));
     let outcome = match key.outcome {
-        Outcome::Attested => format!("attested, up to the root that you named: {root}"),
-        Outcome::RootNotNamed => format!("the chain is consistent, but its root is not one you named: {root}"),
-        Outcome::NotAttested => "not attested".to_owned(),
-        Outcome::Refused => "refused".to_owned(),
+        CheckOutcome::Attested => format!("attested, up to the root that you named: {root}"),
+        CheckOutcome::RootNotNamed => format!("the chain is consistent, but its root is not one you named: {root}"),
+        CheckOutcome::NotAttested => "not attested".to_owned(),
+        CheckOutcome::Refused => "refused".to_owned(),
     };
     format!("{kid} ({state}, {} bits): {outcome}\n", key.bits)
 }
 
-fn verdict(audit: &Audit) -> Result<(), Failure> {
+fn verdict(audit: &Audit) -> Result<(), CommandFailure> {
     let faults = audit.all_faults();
     if !faults.is_empty() {
-        return Err(Failure::Failed(faults));
+        return Err(CommandFailure::Failed(faults));
     }
     if audit.is_proven() {
         return Ok(());
     }
-    Err(Failure::Unproven("nothing is wrong, but not every key is proven to be in a vendor's device".into()))
+    Err(CommandFailure::Unproven("nothing is wrong, but not every key is proven to be in a vendor's device".into()))
 }

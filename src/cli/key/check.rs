@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{begun, keys_of, row};
 use crate::cli::access::Access;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 use crate::signer::{self, Check, KeyReport};
 
@@ -20,10 +20,10 @@ pub(in crate::cli) struct Findings {
     pub(in crate::cli) warnings: Vec<String>,
 }
 
-pub(super) fn run(access: &Access, output: &Output) -> Result<(), Failure> {
+pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure> {
     let Findings { check, faults, warnings } = find(access)?;
     if !faults.is_empty() {
-        return Err(Failure::Failed(faults));
+        return Err(CommandFailure::Failed(faults));
     }
     for warning in warnings {
         // Where nobody reads, nobody is told.
@@ -39,8 +39,8 @@ pub(super) fn run(access: &Access, output: &Output) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When the token or the store cannot be looked at.
-pub(in crate::cli) fn find(access: &Access) -> Result<Findings, Failure> {
-    let check = signer::check(&access.config().hsm).map_err(Failure::line)?;
+pub(in crate::cli) fn find(access: &Access) -> Result<Findings, CommandFailure> {
+    let check = signer::check(&access.config().hsm).map_err(CommandFailure::line)?;
     let mut answer = access.key_times()?;
     let (lives, begun) = (keys_of(&mut answer), begun(&mut answer));
     let mut faults = check.faults.clone();

@@ -3,7 +3,7 @@
 use std::iter;
 
 use crate::config::disk::{self, Files, Mismatch};
-use crate::config::fault::Fault;
+use crate::config::fault::ConfigFault;
 use crate::config::file::Section;
 use crate::config::{
     App, CertificateEnd, ClientCertificates, IssuerUrl, Presence, TlsConfig, Upstream, UpstreamTls, host_name,
@@ -52,7 +52,7 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<Cli
 
 /// What browsers will refuse: hosts that no certificate is for. And certificates that are for none. Where no file was
 /// looked at, there is nothing to say. Behind a load balancer that does not care, all this may be meant.
-pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &[App]) -> Vec<Fault> {
+pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &[App]) -> Vec<ConfigFault> {
     let mut hosts: Vec<&str> = Vec::new();
     for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
         if !hosts.contains(&host) {
@@ -65,13 +65,13 @@ pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &
         if !hosts.iter().any(|host| chain.is_for(host)) {
             let problem =
                 format!("{} is for none of {}; write a certificate that is", chain.path.display(), hosts.join(", "));
-            warnings.push(Fault::new(path.clone(), None, problem));
+            warnings.push(ConfigFault::new(path.clone(), None, problem));
         }
     }
     if read().next().is_some() {
         let uncovered = hosts.iter().filter(|host| !read().any(|certificate| certificate.chain.is_for(host)));
         warnings.extend(uncovered.map(|host| {
-            Fault::new(
+            ConfigFault::new(
                 "server.tls".to_owned(),
                 None,
                 format!("no certificate is for {host}, so browsers refuse it; add one"),

@@ -87,9 +87,9 @@ impl TlsAccept for Witness {
 
 /// Believes certificates that the operator's authorities have signed.
 #[derive(Debug)]
-pub(in crate::edge) struct Verifier(Arc<dyn ClientCertVerifier>);
+pub(in crate::edge) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
 
-impl Verifier {
+impl ClientVerifier {
     /// Reads the authorities.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Verifier {
     }
 }
 
-impl ClientCertVerifier for Verifier {
+impl ClientCertVerifier for ClientVerifier {
     fn offer_client_auth(&self) -> bool {
         self.0.offer_client_auth()
     }

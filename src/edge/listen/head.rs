@@ -36,7 +36,7 @@ pub(in crate::edge) fn find_end(bytes: &[u8], seen: usize) -> Head {
 
 /// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::edge) enum Fault {
+pub(in crate::edge) enum HeadFault {
     /// The request line is not `METHOD SP target SP HTTP/1.x`, or the target holds what may not stand there raw.
     RequestLine,
     /// A line does not end in CR LF, or holds a CR, LF or NUL elsewhere.
@@ -56,8 +56,8 @@ pub(in crate::edge) enum Fault {
 ///
 /// # Errors
 /// The first fault.
-pub(in crate::edge) fn check(head: &[u8]) -> Result<(), Fault> {
-    let lines = head.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
+pub(in crate::edge) fn check(head: &[u8]) -> Result<(), HeadFault> {
+    let lines = head.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
     let clean = is_clean(lines);
     let mut rest = 0;
     let mut lines = memchr::memchr_iter(b'\n', lines).map(|end| {
@@ -65,23 +65,24 @@ pub(in crate::edge) fn check(head: &[u8]) -> Result<(), Fault> {
         rest = end + 1;
         without_end(line, clean)
     });
-    let request = lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(Fault::RequestLine)?;
+    let request =
+        lines.next().and_then(Result::ok).filter(|line| is_request_line(line)).ok_or(HeadFault::RequestLine)?;
     if request.starts_with(b"CONNECT ") || request.starts_with(b"TRACE ") {
-        return Err(Fault::Method);
+        return Err(HeadFault::Method);
     }
     let (mut framings, mut host, mut count) = (0, None, 0);
     for line in lines {
         let line = line?;
         count += 1;
         let (name, value) =
-            memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(Fault::Field)?;
+            memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)).ok_or(HeadFault::Field)?;
         // A name may hold no white space: neither before the colon, nor at the start (a folded line).
         if name.is_empty() || name.len() > LONGEST_NAME || !is_token(name) {
-            return Err(Fault::Field);
+            return Err(HeadFault::Field);
         }
         let value = value.get(1..).unwrap_or_default().trim_ascii();
         if count > MOST_FIELDS || (!clean && any_byte(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)) {
-            return Err(Fault::Field);
+            return Err(HeadFault::Field);
         }
         if name.eq_ignore_ascii_case(b"content-length") {
             let length = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
@@ -91,17 +92,17 @@ pub(in crate::edge) fn check(head: &[u8]) -> Result<(), Fault> {
             let chunked = value.eq_ignore_ascii_case(b"chunked") && request.ends_with(b"HTTP/1.1");
             framings += if chunked { 1 } else { 2 };
         } else if name.eq_ignore_ascii_case(b"host") && host.replace(value).is_some() {
-            return Err(Fault::Host);
+            return Err(HeadFault::Host);
         }
     }
     if framings > 1 {
-        return Err(Fault::Framing);
+        return Err(HeadFault::Framing);
     }
     if host.is_some_and(|host| host.contains(&b'@')) {
-        return Err(Fault::Host);
+        return Err(HeadFault::Host);
     }
     match (authority(request), host) {
-        (Some(named), host) if host.is_some_and(|host| host != named) || !is_authority(named) => Err(Fault::Host),
+        (Some(named), host) if host.is_some_and(|host| host != named) || !is_authority(named) => Err(HeadFault::Host),
         _ => Ok(()),
     }
 }
@@ -126,9 +127,9 @@ fn is_authority(named: &[u8]) -> bool {
 }
 
 /// A line without its CR LF. In a clean head it can hold no other.
-fn without_end(line: &[u8], clean: bool) -> Result<&[u8], Fault> {
-    let line = line.strip_suffix(b"\r\n").ok_or(Fault::LineEnd)?;
-    if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(Fault::LineEnd) } else { Ok(line) }
+fn without_end(line: &[u8], clean: bool) -> Result<&[u8], HeadFault> {
+    let line = line.strip_suffix(b"\r\n").ok_or(HeadFault::LineEnd)?;
+    if !clean && any_byte(line, |byte| byte == b'\r' || byte == 0) { Err(HeadFault::LineEnd) } else { Ok(line) }
 }
 
 /// Whether there are as many CRs as LFs and no other control but tabs: one look for what is nearly always so, and what
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    fn checked(head: &str) -> Result<(), Fault> {
+    fn checked(head: &str) -> Result<(), HeadFault> {
         assert_eq!(find_end(head.as_bytes(), 0), Head::Complete(head.len()));
         check(head.as_bytes())
     }
@@ -251,35 +252,35 @@ mod tests {
             "Content-Length:",
             "Content-Length: 99999999999999999999",
         ] {
-            assert_eq!(checked(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")), Err(Fault::Framing));
+            assert_eq!(checked(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")), Err(HeadFault::Framing));
         }
     }
 
     #[test]
     fn http_1_0_has_no_chunks() {
-        assert_eq!(checked("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Fault::Framing));
+        assert_eq!(checked("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(HeadFault::Framing));
         assert_eq!(checked("POST / HTTP/1.1\r\nTransfer-Encoding:\tChunked \r\n\r\n"), Ok(()));
     }
 
     #[test]
     fn there_is_one_host_and_it_is_the_targets() {
-        assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), Err(Fault::Host));
-        assert_eq!(checked("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"), Err(HeadFault::Host));
+        assert_eq!(checked("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n"), Err(HeadFault::Host));
         assert_eq!(checked("GET http://a:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Ok(()));
-        assert_eq!(checked("GET http://A:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Err(Fault::Host));
+        assert_eq!(checked("GET http://A:1?x HTTP/1.1\r\nHost: a:1\r\n\r\n"), Err(HeadFault::Host));
         assert_eq!(checked("GET /go?to=http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(()));
     }
 
     #[test]
     fn nobody_gets_a_tunnel() {
-        assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(Fault::Method));
+        assert_eq!(checked("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), Err(HeadFault::Method));
     }
 
     #[test]
     fn too_many_fields_are_refused() {
         let head = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(count));
         assert_eq!(checked(&head(256)), Ok(()));
-        assert_eq!(checked(&head(257)), Err(Fault::Field));
+        assert_eq!(checked(&head(257)), Err(HeadFault::Field));
     }
 
     #[test]
@@ -304,10 +305,10 @@ mod tests {
             "GET ftp://a/b HTTP/1.1",
             "GET *a HTTP/1.1",
         ] {
-            assert_eq!(checked(&format!("{line}\r\nHost: a\r\n\r\n")), Err(Fault::RequestLine), "{line:?}");
+            assert_eq!(checked(&format!("{line}\r\nHost: a\r\n\r\n")), Err(HeadFault::RequestLine), "{line:?}");
         }
         let mut latin = b"GET /\xe7 HTTP/1.1\r\n\r\n".to_vec();
-        assert_eq!(check(&latin), Err(Fault::RequestLine));
+        assert_eq!(check(&latin), Err(HeadFault::RequestLine));
         latin.truncate(4);
         assert_eq!(find_end(&latin, 0), Head::Partial);
     }
@@ -317,7 +318,7 @@ mod tests {
         for field in
             ["Transfer-Encoding : chunked", " folded: 1", "\tfolded", "nocolon", ": noname", "a b: c", "a: b\x01"]
         {
-            assert_eq!(checked(&format!("GET / HTTP/1.1\r\n{field}\r\n\r\n")), Err(Fault::Field), "{field:?}");
+            assert_eq!(checked(&format!("GET / HTTP/1.1\r\n{field}\r\n\r\n")), Err(HeadFault::Field), "{field:?}");
         }
     }
 
@@ -331,7 +332,7 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: a\0\r\n\r\n",
             "\r\n\r\n",
         ] {
-            assert!(matches!(check(head.as_bytes()), Err(Fault::LineEnd | Fault::RequestLine)), "{head:?}");
+            assert!(matches!(check(head.as_bytes()), Err(HeadFault::LineEnd | HeadFault::RequestLine)), "{head:?}");
         }
     }
 

@@ -49,17 +49,21 @@ pub(crate) enum Phase {
 }
 
 /// The application behind the admin listener. Ready while the server is serving, and requests are answered.
-pub(crate) const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> Admin {
-    Admin { health, phase, probe }
+pub(crate) const fn admin_service(
+    health: Arc<dyn Health>,
+    phase: watch::Receiver<Phase>,
+    probe: Probe,
+) -> MonitoringService {
+    MonitoringService { health, phase, probe }
 }
 
-pub(crate) struct Admin {
+pub(crate) struct MonitoringService {
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,
     probe: Probe,
 }
 
-impl Admin {
+impl MonitoringService {
     async fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
         if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
             return fault(StatusCode::NOT_FOUND, "not_found", "There are /metrics, /healthz and /readyz here.");
@@ -96,7 +100,7 @@ impl Admin {
 }
 
 #[async_trait]
-impl HttpServerApp for Admin {
+impl HttpServerApp for MonitoringService {
     async fn process_new_http(
         self: &Arc<Self>,
         mut session: ServerSession,

@@ -196,7 +196,7 @@ enum NoHead {
     Gone,
     TooSlow,
     TooLarge,
-    Malformed(head::Fault),
+    Malformed(head::HeadFault),
 }
 
 struct Guard<A> {
@@ -354,7 +354,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
             NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
             NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-            NoHead::Malformed(head::Fault::Method) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
+            NoHead::Malformed(head::HeadFault::Method) => {
+                (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED)
+            }
             NoHead::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
         };
         (self.watch)(event);

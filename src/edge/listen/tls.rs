@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::certificate::{Certificate, Shown, Stamp, stamp};
-use super::client_certificate::{Shown as Client, Verifier, Witness};
+use super::client_certificate::{ClientVerifier, Shown as Client, Witness};
 use crate::config::{self, ClientCertificates};
 use crate::edge::proxy::snapshot::Snapshots;
 
@@ -45,7 +45,7 @@ pub(crate) struct Tls {
 pub(in crate::edge) struct Terms {
     acceptor: Acceptor,
     /// Who looks at the certificates of clients; nobody where they are not asked for any.
-    clients: Option<Arc<Verifier>>,
+    clients: Option<Arc<ClientVerifier>>,
 }
 
 impl Terms {
@@ -188,7 +188,7 @@ pub(crate) async fn watch_tls(tls: Arc<Tls>, snapshots: Arc<Snapshots>, mut stop
 
 fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>) -> Result<Terms, String> {
     let fault = |error: Box<pingora::Error>| format!("TLS cannot be set up: {error}");
-    let clients = clients.map(Verifier::new).transpose()?.map(Arc::new);
+    let clients = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
     let mut settings = match &clients {
         Some(verifier) => {
             let mut settings = TlsSettings::with_callbacks(Box::new(Witness)).map_err(fault)?;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::long_lived::{Admitted, LONG_BODY, LongLived, PATIENCE, Switch, Ticket};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshot, Snapshots};
-use crate::edge::upstream::{Handle, Server, Turn};
+use crate::edge::upstream::{Handle, Turn, UpstreamServer};
 use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing};
 
 /// See the module's page.
@@ -30,7 +30,7 @@ pub(crate) struct Exchange {
     pub(in crate::edge) answered_by: AnsweredBy,
     pub(in crate::edge) forward: Option<Forward>,
     /// The upstream that the request goes to, or could not be sent to.
-    pub(in crate::edge) server: Option<Arc<Server>>,
+    pub(in crate::edge) server: Option<Arc<UpstreamServer>>,
     /// Its turn at the application.
     pub(in crate::edge) turn: Option<Turn>,
     /// By which front, at which epoch of it and when the request was judged last.

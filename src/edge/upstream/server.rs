@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::super::proxy::upgrade::UpgradeConnector;
 use super::Source;
-use super::trust::Trust;
+use super::trust::UpstreamTrust;
 use crate::config::{App, Upstream};
 
 /// The longest silence on a WebSocket: people leave tabs open, and many applications never ping.
@@ -53,7 +53,7 @@ impl fmt::Display for Address {
 }
 
 /// One address of an upstream.
-pub(in crate::edge) struct Server {
+pub(in crate::edge) struct UpstreamServer {
     pub(super) address: Address,
     /// What the configuration calls it.
     pub(in crate::edge) configured: Arc<Upstream>,
@@ -67,12 +67,12 @@ pub(in crate::edge) struct Server {
     failures: AtomicU32,
 }
 
-impl Server {
+impl UpstreamServer {
     /// A server at `address`, one of its source's. Where that speaks TLS it must show a certificate for the source's name.
     ///
     /// # Errors
     /// Why there cannot be such a server.
-    pub(super) fn new(app: &App, address: Address, source: &Source, trust: &Trust) -> Result<Self, String> {
+    pub(super) fn new(app: &App, address: Address, source: &Source, trust: &UpstreamTrust) -> Result<Self, String> {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {

@@ -18,7 +18,7 @@ fn at(upstreams: &[&str]) -> Upstreams {
     Upstreams::new(&app(upstreams), &Resolver::system()).unwrap()
 }
 
-fn picked(upstreams: &Upstreams, avoid: Option<&Arc<Server>>) -> String {
+fn picked(upstreams: &Upstreams, avoid: Option<&Arc<UpstreamServer>>) -> String {
     upstreams.pick(avoid).unwrap().address.to_string()
 }
 

@@ -16,7 +16,7 @@ use crate::config::UpstreamTls;
 
 /// Certificates that were read.
 #[derive(Clone, Default)]
-pub(super) struct Trust {
+pub(super) struct UpstreamTrust {
     /// The only authorities that count; the machine's own when absent.
     authorities: Option<Arc<CaType>>,
     client: Option<Arc<CertKey>>,
@@ -25,7 +25,7 @@ pub(super) struct Trust {
     group: u64,
 }
 
-impl Trust {
+impl UpstreamTrust {
     /// Reads the files.
     ///
     /// # Errors

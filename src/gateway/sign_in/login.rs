@@ -24,7 +24,7 @@ use crate::gateway::sign_in::redirect_loop::{self, RedirectLoop};
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::sign_in::saved_form;
 use crate::gateway::visit::{Sessions, Visit};
-use crate::limiter::{Key, Rule};
+use crate::limiter::{LimitKey, Rule};
 use crate::oauth::params::Params;
 use crate::page::{Problem, language_from_tag, language_tag};
 use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
@@ -162,8 +162,8 @@ fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
     let Some(all) = visit.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
     let limit = (all / allowance.one_in).max(1);
     let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
-    let site = Key::site(allowance.of_site, visit.origin.address).map(|site| (site, rule(2 * limit)));
-    let address = (Key::address(allowance.name, visit.origin.address), rule(limit));
+    let site = LimitKey::site(allowance.of_site, visit.origin.address).map(|site| (site, rule(2 * limit)));
+    let address = (LimitKey::address(allowance.name, visit.origin.address), rule(limit));
     for (key, rule) in [address].into_iter().chain(site) {
         let reading = visit.sealgate.limiter.take(&key, rule, visit.now);
         visit.sealgate.metrics.rate_limited(allowance.name, reading.allowed);

@@ -14,7 +14,7 @@ use crate::provider::response::Response;
 
 /// The pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum AccountSection {
     Profile,
     Password,
     Sessions,
@@ -28,13 +28,13 @@ pub(super) fn change_password(call: &Call<'_>) -> Response {
     Response::see_other(&call.path("/account/password"))
 }
 
-pub(super) async fn answer(call: &Call<'_>, section: Section) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, section: AccountSection) -> Result<Response, Failure> {
     match section {
-        Section::Profile => profile::answer(call).await,
-        Section::Password => password::answer(call).await,
-        Section::Sessions => sessions::answer(call).await,
-        Section::Applications => applications::answer(call).await,
-        Section::AppPasswords => app_passwords::answer(call).await,
-        Section::Activity => activity::answer(call).await,
+        AccountSection::Profile => profile::answer(call).await,
+        AccountSection::Password => password::answer(call).await,
+        AccountSection::Sessions => sessions::answer(call).await,
+        AccountSection::Applications => applications::answer(call).await,
+        AccountSection::AppPasswords => app_passwords::answer(call).await,
+        AccountSection::Activity => activity::answer(call).await,
     }
 }

@@ -7,7 +7,7 @@ use super::client::{self, Said};
 use super::form::{Sound, Typed};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{
-    Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, Decision,
+    Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
 };
 use crate::domain::secret::Secret;
 use crate::page::console::{ClientFault, ClientLine, Clients};
@@ -78,7 +78,7 @@ pub(super) async fn register(call: &Call<'_>, worker: &ConsoleUser) -> Result<Re
         owner: Some(worker.visitor.user.sub),
         registration: None,
         // An administrator vouches for what they make.
-        approval: worker.is_administrator().then(|| Decision { by: worker.authority(), at: call.now }),
+        approval: worker.is_administrator().then(|| ClientDecision { by: worker.authority(), at: call.now }),
         disabled: None,
     };
     if call.sealgate.store.add_client(&client).await? == AddOutcome::Exists {

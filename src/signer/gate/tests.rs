@@ -43,7 +43,7 @@ fn repair_waits_for_the_last_call_to_return() {
 fn caller_waits_for_a_repair_but_not_past_its_deadline() {
     let gate = gate(1);
     gate.report(Epoch::default(), ErrorClass::Device);
-    assert_eq!(gate.enter(0, Instant::now() + SOON).err(), Some(Refusal::Timeout));
+    assert_eq!(gate.enter(0, Instant::now() + SOON).err(), Some(SignRefusal::Timeout));
     std::thread::scope(|scope| {
         let entered = scope.spawn(|| gate.enter(0, Instant::now() + LATE).map(|pass| (pass.epoch, pass.slot)));
         std::thread::sleep(SOON);
@@ -58,8 +58,8 @@ fn failed_repair_refuses_at_once() {
     let gate = gate(1);
     gate.report(Epoch::default(), ErrorClass::Device);
     gate.shut("gone");
-    assert_eq!(gate.enter(0, Instant::now() + LATE).err(), Some(Refusal::Down("gone".into())));
-    assert_eq!(gate.refusal(), Some(Refusal::Down("gone".into())));
+    assert_eq!(gate.enter(0, Instant::now() + LATE).err(), Some(SignRefusal::Down("gone".into())));
+    assert_eq!(gate.refusal(), Some(SignRefusal::Down("gone".into())));
     assert!(!gate.ready());
 }
 
@@ -72,7 +72,7 @@ fn close_wakes_everybody() {
         let sleeper = scope.spawn(|| gate.pause(LATE));
         std::thread::sleep(SOON);
         gate.close();
-        assert_eq!(caller.join().unwrap(), Some(Refusal::Closed));
+        assert_eq!(caller.join().unwrap(), Some(SignRefusal::Closed));
         assert!(!sleeper.join().unwrap());
     });
     gate.open(slot(7), true);
@@ -106,7 +106,7 @@ fn with_one_session_there_is_one_call_at_a_time() {
         drop(pass);
         let supervising = supervising.join().unwrap();
         let refused = gate.enter(0, Instant::now() + SOON).err();
-        assert_eq!(refused, Some(Refusal::Timeout), "the worker calls beside the supervisor");
+        assert_eq!(refused, Some(SignRefusal::Timeout), "the worker calls beside the supervisor");
         let waiting = scope.spawn(|| gate.enter(0, Instant::now() + LATE).is_ok());
         drop(supervising);
         assert!(waiting.join().unwrap());
@@ -119,7 +119,7 @@ fn a_supervisor_that_hangs_alone_is_no_reason_to_wait() {
     let _supervising = gate.supervise().unwrap();
     std::thread::sleep(SOON);
     gate.mark_hung(gate.stuck(SOON));
-    assert!(matches!(gate.refusal(), Some(Refusal::Down(_))));
+    assert!(matches!(gate.refusal(), Some(SignRefusal::Down(_))));
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) const VERIFY_COPY: &str = "verify-copy";
 
 /// Which process looks through a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verifier {
+pub enum CopyVerifier {
     /// This one.
     Here,
     /// One of its own, of this program.
@@ -103,10 +103,10 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// `NoCopy`.
-pub(super) fn verify(copy: &Path, sequence: u64, process: Verifier) -> Result<usize, EngineError> {
+pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Result<usize, EngineError> {
     let verified = match process {
-        Verifier::Here => look_through(copy, sequence),
-        Verifier::Apart => look_through_apart(copy, sequence),
+        CopyVerifier::Here => look_through(copy, sequence),
+        CopyVerifier::Apart => look_through_apart(copy, sequence),
     };
     if verified.is_err() {
         let _ = fs::remove_dir_all(copy);

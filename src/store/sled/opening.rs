@@ -15,7 +15,7 @@ use super::Options;
 use super::disk::{self, Keeping};
 use super::records::{Records, own_key};
 use super::watermark::{Digest, Mark, State, Watermark};
-use super::writer::Progress;
+use super::writer::WriterProgress;
 use crate::config;
 use crate::store::barrier;
 
@@ -149,7 +149,7 @@ fn by(process: Option<u32>) -> String {
 pub(super) struct Opened {
     pub(super) database: Db,
     pub(super) directory: File,
-    pub(super) progress: Progress,
+    pub(super) progress: WriterProgress,
     /// Whether the store was shown to be whole, and did not just begin to say so.
     pub(super) is_proven: bool,
     /// Held for as long as the database is open.
@@ -182,7 +182,7 @@ pub(super) fn open(store: &config::StoreConfig, options: Options) -> Result<Open
 
 /// Opens the database, shows that it is whole, and that a flush reaches the disk. Yields whether it was whole before, and
 /// does not just begin to say so.
-fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Progress, bool), OpenError> {
+fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, WriterProgress, bool), OpenError> {
     let fault = |error| OpenError::Directory { path: path.to_owned(), error };
     let mark = Watermark::read(path).map_err(fault)?;
     let database = open_database(path, cache_bytes)?;
@@ -207,7 +207,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Prog
     prove_barrier(path, &database)?;
     watermark.raise(sequence).map_err(fault)?;
     let is_proven = layout == Layout::Current && standing.is_ok();
-    Ok((database, Progress { sequence, digest: found, watermark }, is_proven))
+    Ok((database, WriterProgress { sequence, digest: found, watermark }, is_proven))
 }
 
 /// Makes the directory and those above it that are missing, and makes their names durable.

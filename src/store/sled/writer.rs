@@ -75,7 +75,7 @@ pub(super) struct Writer {
     pub(super) path: PathBuf,
     pub(super) database: Db,
     pub(super) records: Records,
-    pub(super) progress: Progress,
+    pub(super) progress: WriterProgress,
     pub(super) disk: Arc<Disk>,
     pub(super) jobs: Receiver<Job>,
     pub(super) observer: Arc<dyn CommitObserver>,
@@ -85,7 +85,7 @@ pub(super) struct Writer {
 }
 
 /// Where the store stands, and what says so.
-pub(super) struct Progress {
+pub(super) struct WriterProgress {
     /// Of the newest batch.
     pub(super) sequence: u64,
     /// Of all entries.

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
-use super::Trust;
+use super::TrustedIssuers;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::tokens::trusted::fetch::fetch;
@@ -26,7 +26,12 @@ const LOOK: Duration = Duration::from_secs(1);
 type Stamp = (u64, u64, i64, i64);
 
 /// Reads the keys of all trusted issuers, again and again, until told to stop.
-pub async fn keep(trust: Arc<Trust>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>, mut stop: watch::Receiver<bool>) {
+pub async fn keep(
+    trust: Arc<TrustedIssuers>,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    mut stop: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
     for source in &trust.sources {

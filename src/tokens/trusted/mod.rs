@@ -29,7 +29,7 @@ const REMEMBERED: usize = 16_384;
 const MOST_MEMORY: u64 = 32 << 20;
 
 /// The issuers whose tokens some application takes.
-pub struct Trust {
+pub struct TrustedIssuers {
     sources: Vec<Arc<Source>>,
     /// By the token's SHA-256, so that it holds no credentials.
     verified: Cache<[u8; 32], Entry, Size>,
@@ -55,7 +55,7 @@ impl Weighter<[u8; 32], Entry> for Size {
     }
 }
 
-impl Trust {
+impl TrustedIssuers {
     /// These issuers. Reads the keys that stand in files; blocks on the disk, which is right at a start.
     ///
     /// # Errors

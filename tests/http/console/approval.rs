@@ -1,6 +1,6 @@
 //! Who vouches for a client, and who may enable one again.
 
-use sealgate::domain::client::{Authority, ConsentRule, Decision, SelfRegistration};
+use sealgate::domain::client::{Authority, ClientDecision, ConsentRule, SelfRegistration};
 use sealgate::domain::secret::Secret;
 
 use super::*;
@@ -107,7 +107,7 @@ async fn a_client_that_changes_its_own_registration_loses_the_approval() {
     let approve = |client: &mut Client| {
         let access_token = Secret::new("r").hash();
         client.registration = Some(SelfRegistration { access_token, used: true, unused_until: None });
-        client.approval = Some(Decision { by: Authority::Operator, at: UnixTime::from_seconds(1) });
+        client.approval = Some(ClientDecision { by: Authority::Operator, at: UnixTime::from_seconds(1) });
         client.consent = ConsentRule::Ask;
     };
     provider.sealgate.store.change_client(&id, approve).await.unwrap();
