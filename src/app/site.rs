@@ -27,6 +27,10 @@ const PULSE: Duration = Duration::from_secs(2);
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// Records a step, which is one commit: requests wait for a step, so it is a few milliseconds long.
 const SWEEP_STEP: usize = 64;
+/// How many times as long as a step took comes a rest after it: at once, a commit of somebody else took 1.7 times as long
+/// while a million records were swept.
+const SWEEP_RESTS: u32 = 4;
+const LONGEST_REST: Duration = Duration::from_secs(1);
 /// Steps after which what waits is counted anew, and how far.
 const STEPS_A_COUNT: usize = 64;
 const MOST_PENDING: usize = 16_384;
@@ -169,8 +173,8 @@ impl Site {
         }
     }
 
-    /// Sweeps until nothing is due. It rests for as long as each step took, so that others have the store for half of the
-    /// time at least.
+    /// Sweeps until nothing is due. It rests after each step for some times as long as that took, so that others have the
+    /// store for themselves for most of the time.
     async fn sweep_all(&self) {
         let store = &self.sealgate.store;
         let metrics = &self.sealgate.metrics;
@@ -196,7 +200,7 @@ impl Site {
                 if !more {
                     break;
                 }
-                tokio::time::sleep(started.elapsed()).await;
+                tokio::time::sleep((SWEEP_RESTS * started.elapsed()).min(LONGEST_REST)).await;
             }
             match store.expired_pending(self.sealgate.clock.now(), MOST_PENDING).await {
                 Ok(pending) => metrics.expired_pending.set(i64::try_from(pending).unwrap_or(i64::MAX)),
