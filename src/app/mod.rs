@@ -1,5 +1,5 @@
-//! The program put together: what every request shares (`state`), what answers for which host (`site`), the start, the server,
-//! reloads, and the work beside requests.
+//! The program put together: what every request shares (`state`), what answers for which host (`site`), the start, the
+//! server, reloads, and the work beside requests.
 
 pub mod expiry;
 pub mod lateness;

@@ -95,7 +95,7 @@ async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
     assert!(execute(&Directory::of(&provider.sealgate), Command::Key(command)).await.is_err());
     meddler.apply_late().await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200, "remembered by the old set of keys");
-    // What the house does every two seconds.
+    // What the site does every two seconds.
     provider.sealgate.follow_keys().await.unwrap();
     provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
 }

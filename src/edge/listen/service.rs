@@ -1,7 +1,7 @@
-//! The HTTP service of a listener: accepts connections as long as there is room, and stands between them and an HTTP application. A peer
-//! has a deadline for the TLS handshake, for each whole request head and for the pause between requests; a head has a
-//! size and one reading. What comes after the head (bodies, answers) is bounded by the application and by
-//! [`Connection`]. Memory a connection: one head and fixed buffers.
+//! The HTTP service of a listener: accepts connections as long as there is room, and stands between them and an HTTP
+//! application. A peer has a deadline for the TLS handshake, for each whole request head and for the pause between
+//! requests; a head has a size and one reading. What comes after the head (bodies, answers) is bounded by the application
+//! and by [`Connection`]. Memory a connection: one head and fixed buffers.
 
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
