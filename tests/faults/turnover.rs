@@ -88,3 +88,49 @@ async fn the_store_stays_as_large_as_what_is_alive_needs() {
     let (after_first, largest) = (sizes[1], sizes[2..].iter().max().unwrap());
     assert!(*largest < 2 * after_first, "{after_first} bytes after the first turnover, {largest} later");
 }
+
+/// Sessions and grants that are in use are written again and again, one at a time, beside many records that nobody touches.
+/// `REWRITES` sets how often. Fewer than a million do not show where the growth ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes four minutes"]
+async fn the_store_stays_as_large_when_few_of_its_records_change_often() {
+    const ROUNDS: u64 = 8;
+    const HOT: u64 = 300;
+    let _alone = MACHINE.write().await;
+    let rewrites: u64 = std::env::var("REWRITES").map_or(1_200_000, |text| text.parse().expect("a number"));
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("store");
+    let settings = StoreConfig {
+        engine: StoreEngine::Sled,
+        path: path.clone(),
+        cache_bytes: 64 << 20,
+        reserve_bytes: 0,
+        queue: 64,
+    };
+    let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
+    let mut first = 0;
+    while first < 10_000 {
+        let put = (first..first + STEP).map(|number| (key(number), value(number))).collect();
+        engine.commit(Changes { put, ..Changes::default() }).await.unwrap();
+        first += STEP;
+    }
+    let mut sizes = Vec::new();
+    for round in 0..ROUNDS {
+        let started = Instant::now();
+        for step in 0..rewrites / ROUNDS / AT_ONCE {
+            let mut commits = tokio::task::JoinSet::new();
+            for one in 0..AT_ONCE {
+                let number = (step * AT_ONCE + one) * 7 % HOT;
+                let put = vec![(key(number), value(round + number + step))];
+                let engine = Arc::clone(&engine);
+                commits.spawn(async move { engine.commit(Changes { put, ..Changes::default() }).await.unwrap() });
+            }
+            commits.join_all().await;
+        }
+        let size = disk_bytes(&path);
+        println!("round {round}: {} KiB on disk, {} MiB resident, {:?}", size >> 10, memory(), started.elapsed());
+        sizes.push(size);
+    }
+    let (half, end) = (sizes[sizes.len() / 2 - 1], sizes[sizes.len() - 1]);
+    assert!(end < half + half / 4, "{half} bytes after half of the rounds, {end} at the end");
+}
