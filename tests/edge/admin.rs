@@ -48,26 +48,23 @@ impl Health for Asking {
 
 #[test]
 fn readiness_is_an_answer_to_a_request_of_our_own() {
-    let readiness = |path| {
+    for (path, status, body) in [
+        ("/local/a", 200, "ready\n"),
+        // A refusal is an answer.
+        ("/answer", 200, ""),
+        ("/panic", 503, "… the connection broke off before an answer"),
+        ("/local/slow", 503, "… no answer came within 2s"),
+        ("/0/an-application-that-is-not-there", 503, "… the answer is 50"),
+    ] {
         let edge = Edge::with(&[], |parts| parts.health = Arc::new(Asking(path)));
-        let reply = soon(|| {
+        let not_answered = format!("requests are not answered on {}: ", edge.address);
+        // On a busy machine a request of our own may be late once.
+        soon(|| {
             let reply = ask(&edge, "GET /readyz");
-            let body = String::from_utf8(reply.body.clone()).unwrap();
-            (!body.contains("starting")).then_some((reply.status, body))
+            let said = String::from_utf8(reply.body.clone()).unwrap().replace(&not_answered, "… ");
+            (reply.status == status && said.contains(body)).then_some(())
         });
         assert!(edge.front.told.lock().unwrap().is_empty(), "nobody is told of it");
-        let answered = format!("requests are not answered on {}: ", edge.address);
-        (reply.0, reply.1.replace(&answered, "… "))
-    };
-    assert_eq!(readiness("/local/a"), (200, "ready\n".to_owned()));
-    assert_eq!(readiness("/answer").0, 200, "a refusal is an answer");
-    for (path, why) in [
-        ("/panic", "… the connection broke off before an answer"),
-        ("/local/slow", "… no answer came within 2s"),
-        ("/0/an-application-that-is-not-there", "… the answer is 50"),
-    ] {
-        let (status, body) = readiness(path);
-        assert!(status == 503 && body.contains(why), "{path}: {status} {body}");
     }
 }
 

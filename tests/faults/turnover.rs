@@ -29,6 +29,17 @@ fn value(number: u64) -> Vec<u8> {
     number.to_be_bytes().repeat(50)
 }
 
+fn open(path: &Path) -> Arc<SledEngine> {
+    let settings = StoreConfig {
+        engine: StoreEngine::Sled,
+        path: path.to_owned(),
+        cache_bytes: 64 << 20,
+        reserve_bytes: 0,
+        queue: 64,
+    };
+    Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap())
+}
+
 fn disk_bytes(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     entries.map(|entry| entry.metadata().unwrap().blocks() * 512).sum()
@@ -47,14 +58,7 @@ async fn the_store_stays_as_large_as_what_is_alive_needs() {
     let alive = std::env::var("TURNOVER_RECORDS").map_or(20_000, |text| text.parse().expect("a number"));
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
-    let settings = StoreConfig {
-        engine: StoreEngine::Sled,
-        path: path.clone(),
-        cache_bytes: 64 << 20,
-        reserve_bytes: 0,
-        queue: 64,
-    };
-    let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
+    let engine = open(&path);
     let mut sizes = Vec::new();
     for turnover in 0..=TURNOVERS {
         let started = Instant::now();
@@ -100,14 +104,7 @@ async fn the_store_stays_as_large_when_few_of_its_records_change_often() {
     let rewrites: u64 = std::env::var("REWRITES").map_or(1_200_000, |text| text.parse().expect("a number"));
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("store");
-    let settings = StoreConfig {
-        engine: StoreEngine::Sled,
-        path: path.clone(),
-        cache_bytes: 64 << 20,
-        reserve_bytes: 0,
-        queue: 64,
-    };
-    let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
+    let engine = open(&path);
     let mut first = 0;
     while first < 10_000 {
         let put = (first..first + STEP).map(|number| (key(number), value(number))).collect();
