@@ -38,7 +38,7 @@ const DAY: Duration = Duration::from_hours(24);
 /// The farthest that a clock on earth is from UTC, minutes.
 const FARTHEST_ZONE: i64 = 14 * 60;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let typed = Typed::read(call)?;
     let at = Position::read(call)?;
     let store = &call.sealgate.store;
@@ -77,7 +77,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Resp
         faults: &faults,
     };
     let pages = &call.sealgate.pages;
-    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
+    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
 }
 
 /// What the form asks for.

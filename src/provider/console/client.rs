@@ -23,53 +23,65 @@ use crate::provider::visitor;
 /// The ways in which two secrets may overlap, seconds: those of the form.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
-pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
-    let client = worker.client(call, ClientId::parse(last_segment(call))).await?;
+pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let client = console_user.client(call, ClientId::parse(last_segment(call))).await?;
     if call.request.method() != Method::POST {
-        return Ok(show(call, worker, &client, &Said::default()));
+        return Ok(show(call, console_user, &client, &Said::default()));
     }
-    let form = worker.form(call)?;
+    let form = console_user.form(call)?;
     let id = client.id.clone();
     match form.one("action")? {
-        Some("save") => save(call, worker, &client, &form).await,
-        Some("rotate") => rotate(call, worker, &client, &form).await,
-        Some("disable") => command(call, worker, ClientCommand::Disable(id), Done::ClientState).await,
-        Some("enable") => command(call, worker, ClientCommand::Enable(id), Done::ClientState).await,
-        Some("approve") => command(call, worker, ClientCommand::Approve(id), Done::ClientState).await,
+        Some("save") => save(call, console_user, &client, &form).await,
+        Some("rotate") => rotate(call, console_user, &client, &form).await,
+        Some("disable") => command(call, console_user, ClientCommand::Disable(id), Done::ClientState).await,
+        Some("enable") => command(call, console_user, ClientCommand::Enable(id), Done::ClientState).await,
+        Some("approve") => command(call, console_user, ClientCommand::Approve(id), Done::ClientState).await,
         Some("withdraw-approval") => {
-            command(call, worker, ClientCommand::WithdrawApproval(id), Done::ClientState).await
+            command(call, console_user, ClientCommand::WithdrawApproval(id), Done::ClientState).await
         }
         Some("delete") if !form.has("sure") => {
-            Ok(show(call, worker, &client, &Said { unsure: true, ..Said::default() }))
+            Ok(show(call, console_user, &client, &Said { unsure: true, ..Said::default() }))
         }
-        Some("delete") => command(call, worker, ClientCommand::Delete(id), Done::ClientDeleted).await,
+        Some("delete") => command(call, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
-async fn save(call: &Call<'_>, worker: &ConsoleUser, client: &Client, form: &Params) -> Result<Response, Failure> {
+async fn save(
+    call: &Call<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
     let typed = Typed::read(form, Some(client.client_type))?;
     let sound = match typed.check() {
         Ok(sound) => sound,
-        Err(faults) => return Ok(page(call, worker, client, &typed, &Said { faults: &faults, ..Said::default() })),
+        Err(faults) => {
+            return Ok(page(call, console_user, client, &typed, &Said { faults: &faults, ..Said::default() }));
+        }
     };
     let own = own_redirect_uri(call);
     let lapsed = AtomicBool::new(false);
     let change = |client: &mut Client| {
         let before = client.clone();
         sound.replace(client, &own);
-        let loses = !worker.is_administrator() && client.lose_approval_unless_still(&before);
+        let loses = !console_user.is_administrator() && client.lose_approval_unless_still(&before);
         lapsed.store(loses, Ordering::Relaxed);
     };
     let changed = call.sealgate.store.change_client(&client.id, change).await?;
     changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     let detail = if lapsed.into_inner() { "settings, approval lost" } else { "settings" };
-    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
+    let event = console_user.event(call, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
     call.sealgate.audit.note(event);
     Ok(Response::see_other(&visitor::done(call, &format!("/console/clients/{}", client.id), Done::Client)))
 }
 
-async fn rotate(call: &Call<'_>, worker: &ConsoleUser, client: &Client, form: &Params) -> Result<Response, Failure> {
+async fn rotate(
+    call: &Call<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
     let asked = form.one("overlap_seconds")?.and_then(|text| text.parse().ok());
     let overlap_seconds =
         asked.filter(|seconds| OVERLAPS.contains(seconds)).ok_or(Failure::page(Problem::InvalidRequest))?;
@@ -77,22 +89,22 @@ async fn rotate(call: &Call<'_>, worker: &ConsoleUser, client: &Client, form: &P
         return Err(Failure::page(Problem::InvalidRequest));
     }
     let rotate = ClientCommand::RotateSecret { id: client.id.clone(), overlap_seconds };
-    let mut answer = execute(call, worker, Command::Client(rotate)).await?;
+    let mut answer = execute(call, console_user, Command::Client(rotate)).await?;
     let secret = match answer.take("client_secret") {
         Some(serde_json::Value::String(secret)) => Secret::new(secret),
         _ => return Err(Failure::Internal),
     };
-    let client = worker.client(call, Some(client.id.clone())).await?;
-    Ok(show(call, worker, &client, &Said::secret(Some(&secret))))
+    let client = console_user.client(call, Some(client.id.clone())).await?;
+    Ok(show(call, console_user, &client, &Said::secret(Some(&secret))))
 }
 
 async fn command(
     call: &Call<'_>,
-    worker: &ConsoleUser,
+    console_user: &ConsoleUser,
     command: ClientCommand,
     done: Done,
 ) -> Result<Response, Failure> {
-    execute(call, worker, Command::Client(command)).await?;
+    execute(call, console_user, Command::Client(command)).await?;
     let page = match done {
         Done::ClientDeleted => "/console".to_owned(),
         _ => format!("/console/clients/{}", last_segment(call)),
@@ -101,9 +113,13 @@ async fn command(
 }
 
 /// Carries out what the command line could ask for too, so that there is one way to do it.
-pub(super) async fn execute(call: &Call<'_>, worker: &ConsoleUser, command: Command) -> Result<admin::Answer, Failure> {
+pub(super) async fn execute(
+    call: &Call<'_>,
+    console_user: &ConsoleUser,
+    command: Command,
+) -> Result<admin::Answer, Failure> {
     let origin = &call.origin;
-    let directory = Directory::of(call.sealgate).by(worker.authority(), origin.address, &origin.request_id);
+    let directory = Directory::of(call.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
     admin::execute(&directory, command).await.map_err(|error| match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
@@ -132,12 +148,12 @@ impl<'a> Said<'a> {
 }
 
 /// A client's page.
-pub(super) fn show(call: &Call<'_>, worker: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
+pub(super) fn show(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
     let typed = Typed::of(client, &own_redirect_uri(call));
-    page(call, worker, client, &typed, said)
+    page(call, console_user, client, &typed, said)
 }
 
-fn page(call: &Call<'_>, worker: &ConsoleUser, client: &Client, typed: &Typed, said: &Said<'_>) -> Response {
+fn page(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, typed: &Typed, said: &Said<'_>) -> Response {
     let live = client.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|end| call.now < end));
     let secrets: Vec<ClientSecretLine> = live
         .map(|secret| ClientSecretLine {
@@ -147,16 +163,16 @@ fn page(call: &Call<'_>, worker: &ConsoleUser, client: &Client, typed: &Typed, s
         .collect();
     let token_limit = client.token_limit.unwrap_or(call.sealgate.config.rate_limits.token);
     // The page also answers the form for a new client: its forms belong to the client's own path.
-    let csrf = worker.visitor.csrf(call, &call.path(&format!("/console/clients/{}", client.id)));
+    let csrf = console_user.visitor.csrf(call, &call.path(&format!("/console/clients/{}", client.id)));
     typed.show(&csrf, said.faults, |form| {
         let content = ClientPage {
             id: client.id.as_str(),
             name: &client.name,
             form,
             enabled: client.is_enabled(),
-            may_enable: client.may_be_enabled_by(worker.authority()),
+            may_enable: client.may_be_enabled_by(console_user.authority()),
             vouched_for: client.is_vouched_for(),
-            may_approve: worker.is_administrator() && !client.is_operators_own(),
+            may_approve: console_user.is_administrator() && !client.is_operators_own(),
             token_limit: token_limit.requests().map(u64::from),
             created_at: client.created_at.seconds(),
             secrets: &secrets,
@@ -165,6 +181,6 @@ fn page(call: &Call<'_>, worker: &ConsoleUser, client: &Client, typed: &Typed, s
             unsure: said.unsure,
         };
         let pages = &call.sealgate.pages;
-        worker.page(call, StatusCode::OK, |chrome, shell| pages.console_client(chrome, shell, &content))
+        console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_client(chrome, shell, &content))
     })
 }

@@ -20,7 +20,7 @@ use crate::store::AddOutcome;
 const PAGE: usize = 50;
 const MOST_STEPS: usize = 20;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = call.query()?.one("after")?.and_then(ClientId::parse);
     let mut clients = Vec::new();
     let mut more = true;
@@ -28,7 +28,8 @@ pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Resp
         let step = call.sealgate.store.clients(after.as_ref(), PAGE).await?;
         more = step.len() == PAGE;
         after = step.last().map(|client| client.id.clone()).or(after);
-        let theirs = |client: &Client| worker.is_administrator() || client.owner == Some(worker.visitor.user.sub);
+        let theirs =
+            |client: &Client| console_user.is_administrator() || client.owner == Some(console_user.visitor.user.sub);
         clients.extend(step.into_iter().filter(theirs));
         if !more || clients.len() >= PAGE {
             break;
@@ -43,18 +44,18 @@ pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Resp
     let next = after.filter(|_| more).map(|after| call.path(&format!("/console?after={after}")));
     let content = Clients { clients: &lines, next: next.as_deref() };
     let pages = &call.sealgate.pages;
-    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_clients(chrome, shell, &content)))
+    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_clients(chrome, shell, &content)))
 }
 
 /// The form for a new client, and what it makes.
-pub(super) async fn register(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn register(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if call.request.method() != Method::POST {
-        return Ok(show(call, worker, &Typed::empty(), &[]));
+        return Ok(show(call, console_user, &Typed::empty(), &[]));
     }
-    let typed = Typed::read(&worker.form(call)?, None)?;
+    let typed = Typed::read(&console_user.form(call)?, None)?;
     let sound = match typed.check() {
         Ok(sound) => sound,
-        Err(faults) => return Ok(show(call, worker, &typed, &faults)),
+        Err(faults) => return Ok(show(call, console_user, &typed, &faults)),
     };
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
     let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: call.now, expires_at: None };
@@ -75,22 +76,24 @@ pub(super) async fn register(call: &Call<'_>, worker: &ConsoleUser) -> Result<Re
         details: ClientDetails { description: sound.description, ..ClientDetails::default() },
         refresh_retry_seconds: None,
         token_limit: None,
-        owner: Some(worker.visitor.user.sub),
+        owner: Some(console_user.visitor.user.sub),
         registration: None,
         // An administrator vouches for what they make.
-        approval: worker.is_administrator().then(|| ClientDecision { by: worker.authority(), at: call.now }),
+        approval: console_user
+            .is_administrator()
+            .then(|| ClientDecision { by: console_user.authority(), at: call.now }),
         disabled: None,
     };
     if call.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
         return Err(Failure::Internal);
     }
-    call.sealgate.audit.note(worker.event(call, AuditKind::ClientRegistered).with_client(&client.id));
-    Ok(client::show(call, worker, &client, &Said::secret(secret.as_ref())))
+    call.sealgate.audit.note(console_user.event(call, AuditKind::ClientRegistered).with_client(&client.id));
+    Ok(client::show(call, console_user, &client, &Said::secret(secret.as_ref())))
 }
 
-fn show(call: &Call<'_>, worker: &ConsoleUser, typed: &Typed, faults: &[ClientFault]) -> Response {
+fn show(call: &Call<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[ClientFault]) -> Response {
     let pages = &call.sealgate.pages;
-    typed.show(&worker.csrf(call), faults, |form| {
-        worker.page(call, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))
+    typed.show(&console_user.csrf(call), faults, |form| {
+        console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))
     })
 }

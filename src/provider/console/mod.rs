@@ -122,20 +122,20 @@ impl ConsoleUser {
 }
 
 pub(super) async fn answer(call: &Call<'_>, area: Area) -> Result<Response, Failure> {
-    let worker = ConsoleUser::enter(call, area).await?;
+    let console_user = ConsoleUser::enter(call, area).await?;
     match area {
-        Area::Clients => clients::answer(call, &worker).await,
-        Area::NewClient => clients::register(call, &worker).await,
-        Area::Client => client::answer(call, &worker).await,
-        Area::Trial => trial::answer(call, &worker).await,
-        Area::TrialCallback => trial::callback(call, &worker).await,
-        Area::Users => users::answer(call, &worker).await,
-        Area::NewUser => users::add(call, &worker).await,
-        Area::User => user::answer(call, &worker).await,
-        Area::Keys => operation::keys(call, &worker).await,
-        Area::Apps => Ok(operation::apps(call, &worker)),
-        Area::Settings => Ok(operation::settings(call, &worker)),
-        Area::Audit => audit::answer(call, &worker).await,
+        Area::Clients => clients::answer(call, &console_user).await,
+        Area::NewClient => clients::register(call, &console_user).await,
+        Area::Client => client::answer(call, &console_user).await,
+        Area::Trial => trial::answer(call, &console_user).await,
+        Area::TrialCallback => trial::callback(call, &console_user).await,
+        Area::Users => users::answer(call, &console_user).await,
+        Area::NewUser => users::add(call, &console_user).await,
+        Area::User => user::answer(call, &console_user).await,
+        Area::Keys => operation::keys(call, &console_user).await,
+        Area::Apps => Ok(operation::apps(call, &console_user)),
+        Area::Settings => Ok(operation::settings(call, &console_user)),
+        Area::Audit => audit::answer(call, &console_user).await,
         Area::AuditExport => audit::export(call).await,
     }
 }

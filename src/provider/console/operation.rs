@@ -12,7 +12,7 @@ use crate::provider::call::Call;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
-pub(super) async fn keys(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn keys(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let ring = call.sealgate.store.key_ring().await?;
     let line = |key: &'_ key_ring::KeyLife| {
         let state = match ring.state(key, call.now) {
@@ -31,11 +31,11 @@ pub(super) async fn keys(call: &Call<'_>, worker: &ConsoleUser) -> Result<Respon
     }
     let content = Keys { keys: &lines, next_change: ring.next_change(call.now).map(UnixTime::seconds) };
     let pages = &call.sealgate.pages;
-    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_keys(chrome, shell, &content)))
+    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_keys(chrome, shell, &content)))
 }
 
 /// The applications behind the gate, and whether their servers take connections.
-pub(super) fn apps(call: &Call<'_>, worker: &ConsoleUser) -> Response {
+pub(super) fn apps(call: &Call<'_>, console_user: &ConsoleUser) -> Response {
     let config = &call.sealgate.config;
     let texts: Vec<(String, Vec<ServerLine>)> = config
         .apps
@@ -55,7 +55,7 @@ pub(super) fn apps(call: &Call<'_>, worker: &ConsoleUser) -> Response {
         lines.push(AppLine { name: app.called(), address, servers });
     }
     let pages = &call.sealgate.pages;
-    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_apps(chrome, shell, &lines))
+    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_apps(chrome, shell, &lines))
 }
 
 /// What the configuration calls a server.
@@ -66,7 +66,7 @@ fn configured(upstream: &Upstream) -> String {
     }
 }
 
-pub(super) fn settings(call: &Call<'_>, worker: &ConsoleUser) -> Response {
+pub(super) fn settings(call: &Call<'_>, console_user: &ConsoleUser) -> Response {
     let config = &call.sealgate.config;
     let limits = &config.rate_limits;
     let requests = |limit: RateLimit| limit.requests().map(u64::from);
@@ -91,5 +91,5 @@ pub(super) fn settings(call: &Call<'_>, worker: &ConsoleUser) -> Response {
         window_minutes: config.login.window.as_secs().div_ceil(60),
     };
     let pages = &call.sealgate.pages;
-    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_settings(chrome, shell, &content))
+    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_settings(chrome, shell, &content))
 }

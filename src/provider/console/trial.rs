@@ -27,22 +27,22 @@ use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::Committed;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
-    let client = worker.client(call, ClientId::parse(last_segment(call))).await?;
+pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let client = console_user.client(call, ClientId::parse(last_segment(call))).await?;
     if call.request.method() != Method::POST {
-        return Ok(show(call, worker, &client, None, None));
+        return Ok(show(call, console_user, &client, None, None));
     }
-    let form = worker.form(call)?;
+    let form = console_user.form(call)?;
     match form.one("action")? {
-        Some("switch-on") => switch(call, worker, &client, true).await,
-        Some("switch-off") => switch(call, worker, &client, false).await,
+        Some("switch-on") => switch(call, console_user, &client, true).await,
+        Some("switch-off") => switch(call, console_user, &client, false).await,
         Some("start") if client.redirects_to(&own_redirect_uri(call)) => Ok(start(call, &client)),
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
 /// Gives a client the console's redirect URI, or takes it away.
-async fn switch(call: &Call<'_>, worker: &ConsoleUser, client: &Client, on: bool) -> Result<Response, Failure> {
+async fn switch(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, on: bool) -> Result<Response, Failure> {
     let own = own_redirect_uri(call);
     let change = |client: &mut Client| {
         client.redirect_uris.retain(|uri| uri.as_str() != own);
@@ -51,7 +51,7 @@ async fn switch(call: &Call<'_>, worker: &ConsoleUser, client: &Client, on: bool
         }
     };
     call.sealgate.store.change_client(&client.id, change).await?;
-    let event = worker.event(call, AuditKind::ClientChanged).with_client(&client.id);
+    let event = console_user.event(call, AuditKind::ClientChanged).with_client(&client.id);
     call.sealgate.audit.note(event.with_detail(if on { "trials on" } else { "trials off" }));
     Ok(Response::see_other(&call.path(&format!("/console/try/{}", client.id))))
 }
@@ -78,25 +78,25 @@ fn verifier(call: &Call<'_>, state: &str) -> Secret {
 }
 
 /// The answer of the authorization endpoint.
-pub(super) async fn callback(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn callback(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let query = call.query()?;
     let state = query.one("state")?.unwrap_or_default();
     let id = state.split_once('.').and_then(|(_, id)| ClientId::parse(id));
-    let client = worker.client(call, id).await?;
+    let client = console_user.client(call, id).await?;
     if let Some(error) = query.one("error")? {
-        return Ok(show(call, worker, &client, None, Some(TrialProblem::Refused(error))));
+        return Ok(show(call, console_user, &client, None, Some(TrialProblem::Refused(error))));
     }
     let code = Secret::new(query.one("code")?.unwrap_or_default());
-    match claims(call, worker, &client, &code, state).await? {
-        Some(claims) => Ok(show(call, worker, &client, Some(&claims), None)),
-        None => Ok(show(call, worker, &client, None, Some(TrialProblem::Unknown))),
+    match claims(call, console_user, &client, &code, state).await? {
+        Some(claims) => Ok(show(call, console_user, &client, Some(&claims), None)),
+        None => Ok(show(call, console_user, &client, None, Some(TrialProblem::Unknown))),
     }
 }
 
 /// What the client would have received for the code; nothing where it belongs to no trial of this browser.
 async fn claims(
     call: &Call<'_>,
-    worker: &ConsoleUser,
+    console_user: &ConsoleUser,
     client: &Client,
     code: &Secret,
     state: &str,
@@ -106,11 +106,12 @@ async fn claims(
     let verifier = CodeVerifier::parse(verifier(call, state).expose());
     let sound = code.redeem(&client.id, &own_redirect_uri(call), verifier.as_ref(), call.now).is_ok();
     // Only what concerns whoever looks: the person in use may have changed in another tab.
-    let own = code.sign_in.subject == worker.visitor.user.sub && code.session == worker.visitor.session.value.id;
+    let own =
+        code.sign_in.subject == console_user.visitor.user.sub && code.session == console_user.visitor.session.value.id;
     if !sound || !own || call.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
         return Ok(None);
     }
-    let user = &worker.visitor.user;
+    let user = &console_user.visitor.user;
     let tokens =
         call.sealgate.issuer.mint(&unkept(call, code), user, base64url(&call.random::<16>()), call.now).await?;
     let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::of(user, code.scope) };
@@ -142,7 +143,7 @@ fn pretty(value: &impl serde::Serialize) -> String {
 
 fn show(
     call: &Call<'_>,
-    worker: &ConsoleUser,
+    console_user: &ConsoleUser,
     client: &Client,
     claims: Option<&[String; 3]>,
     problem: Option<TrialProblem<'_>>,
@@ -150,7 +151,7 @@ fn show(
     let redirect_uri = own_redirect_uri(call);
     let content = Trial {
         // The callback shows the same forms, which go to the client's own page.
-        csrf: &worker.visitor.csrf(call, &call.path(&format!("/console/try/{}", client.id))),
+        csrf: &console_user.visitor.csrf(call, &call.path(&format!("/console/try/{}", client.id))),
         id: client.id.as_str(),
         name: &client.name,
         redirect_uri: &redirect_uri,
@@ -159,5 +160,5 @@ fn show(
         problem,
     };
     let pages = &call.sealgate.pages;
-    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_trial(chrome, shell, &content))
+    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_trial(chrome, shell, &content))
 }

@@ -23,43 +23,43 @@ use crate::store::RenameOutcome;
 /// The most sessions that are shown.
 const MOST: usize = 50;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let user = match Subject::parse(last_segment(call)) {
         Some(subject) => call.sealgate.store.user(subject).await?,
         None => None,
     };
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     if call.request.method() != Method::POST {
-        return show(call, worker, &user, None, &[]).await;
+        return show(call, console_user, &user, None, &[]).await;
     }
-    let form = worker.form(call)?;
+    let form = console_user.form(call)?;
     let person = Person::Sub(user.sub);
-    let own = user.sub == worker.visitor.user.sub;
+    let own = user.sub == console_user.visitor.user.sub;
     if let Some(session) = form.one("session")? {
-        return end_session(call, worker, &user, session).await;
+        return end_session(call, console_user, &user, session).await;
     }
     match form.one("action")? {
-        Some("save") => save(call, worker, &user, &form).await,
-        Some("revoke") => run(call, worker, &user, UserCommand::Revoke(person), Done::UserRevoked).await,
+        Some("save") => save(call, console_user, &user, &form).await,
+        Some("revoke") => run(call, console_user, &user, UserCommand::Revoke(person), Done::UserRevoked).await,
         // Nobody shuts themselves out: there may be no other administrator.
-        Some("disable") if !own => run(call, worker, &user, UserCommand::Disable(person), Done::User).await,
-        Some("enable") => run(call, worker, &user, UserCommand::Enable(person), Done::User).await,
-        Some("reset-password") if !own => reset_password(call, worker, &user).await,
+        Some("disable") if !own => run(call, console_user, &user, UserCommand::Disable(person), Done::User).await,
+        Some("enable") => run(call, console_user, &user, UserCommand::Enable(person), Done::User).await,
+        Some("reset-password") if !own => reset_password(call, console_user, &user).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
-async fn save(call: &Call<'_>, worker: &ConsoleUser, user: &User, form: &Params) -> Result<Response, Failure> {
+async fn save(call: &Call<'_>, console_user: &ConsoleUser, user: &User, form: &Params) -> Result<Response, Failure> {
     let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
-    let Some(groups) = groups else { return show(call, worker, user, None, &[UserField::Groups]).await };
+    let Some(groups) = groups else { return show(call, console_user, user, None, &[UserField::Groups]).await };
     let username = match username(form.one("username")?.unwrap_or_default().trim()) {
         Ok(username) => username,
-        Err(fault) => return show(call, worker, user, None, &[fault]).await,
+        Err(fault) => return show(call, console_user, user, None, &[fault]).await,
     };
     let next = User { roles, groups, ..user.clone() };
-    let own = user.sub == worker.visitor.user.sub;
+    let own = user.sub == console_user.visitor.user.sub;
     if own && visitor::standing(call, &next) != Some(Standing::Administrator) {
-        return show(call, worker, user, None, &[UserField::OwnRole]).await;
+        return show(call, console_user, user, None, &[UserField::OwnRole]).await;
     }
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
@@ -74,42 +74,42 @@ async fn save(call: &Call<'_>, worker: &ConsoleUser, user: &User, form: &Params)
         RenameOutcome::Renamed(_) => {}
         RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
         RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
-            return show(call, worker, user, None, &[UserField::UsernameTaken]).await;
+            return show(call, console_user, user, None, &[UserField::UsernameTaken]).await;
         }
     }
     let changed =
         if username.is_some() && user.username.is_none() { "username, groups and roles" } else { "groups and roles" };
-    let event = worker.event(call, AuditKind::UserChanged).of(user.sub).with_detail(changed);
+    let event = console_user.event(call, AuditKind::UserChanged).of(user.sub).with_detail(changed);
     call.sealgate.audit.note(event);
     Ok(back(call, user, Done::User))
 }
 
-async fn end_session(call: &Call<'_>, worker: &ConsoleUser, user: &User, id: &str) -> Result<Response, Failure> {
+async fn end_session(call: &Call<'_>, console_user: &ConsoleUser, user: &User, id: &str) -> Result<Response, Failure> {
     let id = SessionId::parse(id).ok_or(Failure::page(Problem::InvalidRequest))?;
     let session = call.sealgate.store.session(id).await?;
     // The form belongs to one person's page, so it ends that person's sessions only.
     if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
-        execute(call, worker, Command::Session(SessionCommand::End(id))).await?;
+        execute(call, console_user, Command::Session(SessionCommand::End(id))).await?;
     }
     Ok(back(call, user, Done::Session))
 }
 
 async fn run(
     call: &Call<'_>,
-    worker: &ConsoleUser,
+    console_user: &ConsoleUser,
     user: &User,
     command: UserCommand,
     done: Done,
 ) -> Result<Response, Failure> {
-    execute(call, worker, Command::User(command)).await?;
+    execute(call, console_user, Command::User(command)).await?;
     Ok(back(call, user, done))
 }
 
-async fn reset_password(call: &Call<'_>, worker: &ConsoleUser, user: &User) -> Result<Response, Failure> {
+async fn reset_password(call: &Call<'_>, console_user: &ConsoleUser, user: &User) -> Result<Response, Failure> {
     let password = new_password(call);
     let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone() };
-    execute(call, worker, Command::User(set)).await?;
-    show(call, worker, user, Some(&password), &[]).await
+    execute(call, console_user, Command::User(set)).await?;
+    show(call, console_user, user, Some(&password), &[]).await
 }
 
 fn back(call: &Call<'_>, user: &User, done: Done) -> Response {
@@ -119,7 +119,7 @@ fn back(call: &Call<'_>, user: &User, done: Done) -> Response {
 /// A person's page, with a password that was just made.
 pub(super) async fn show(
     call: &Call<'_>,
-    worker: &ConsoleUser,
+    console_user: &ConsoleUser,
     user: &User,
     password: Option<&Secret>,
     faults: &[UserField],
@@ -143,7 +143,7 @@ pub(super) async fn show(
     let (subject, groups) = (user.sub.to_string(), user.groups.iter().cloned().collect::<Vec<_>>().join("\n"));
     let content = UserPage {
         // The page also answers the form for a new person: its forms belong to the person's own path.
-        csrf: &worker.visitor.csrf(call, &call.path(&format!("/console/users/{subject}"))),
+        csrf: &console_user.visitor.csrf(call, &call.path(&format!("/console/users/{subject}"))),
         subject: &subject,
         email: user.email.as_str(),
         username: user.username.as_ref().map(Username::as_str),
@@ -151,12 +151,12 @@ pub(super) async fn show(
         groups: &groups,
         roles: ticked(&user.roles),
         enabled: user.is_enabled(),
-        own: user.sub == worker.visitor.user.sub,
+        own: user.sub == console_user.visitor.user.sub,
         created_at: user.created_at.seconds(),
         sessions: &lines,
         password: password.map(Secret::expose),
         faults,
     };
     let pages = &call.sealgate.pages;
-    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_user(chrome, shell, &content)))
+    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_user(chrome, shell, &content)))
 }

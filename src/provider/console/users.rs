@@ -24,7 +24,7 @@ const PAGE: usize = 50;
 /// Groups that a person may be in, as on the command line.
 const MOST_GROUPS: usize = 100;
 
-pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let query = call.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
     let store = &call.sealgate.store;
@@ -61,7 +61,7 @@ pub(super) async fn answer(call: &Call<'_>, worker: &ConsoleUser) -> Result<Resp
     }
     let content = Users { users: &lines, wanted: &wanted, next: next.as_deref() };
     let pages = &call.sealgate.pages;
-    Ok(worker.page(call, StatusCode::OK, |chrome, shell| pages.console_users(chrome, shell, &content)))
+    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_users(chrome, shell, &content)))
 }
 
 /// What is typed about a new person.
@@ -75,11 +75,11 @@ struct Typed {
 }
 
 /// The form for a new person, and what it makes.
-pub(super) async fn add(call: &Call<'_>, worker: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn add(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if call.request.method() != Method::POST {
-        return Ok(show(call, worker, &Typed::default(), &[]));
+        return Ok(show(call, console_user, &Typed::default(), &[]));
     }
-    let form = worker.form(call)?;
+    let form = console_user.form(call)?;
     let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
     let typed = Typed {
         email: text("email")?,
@@ -115,7 +115,7 @@ pub(super) async fn add(call: &Call<'_>, worker: &ConsoleUser) -> Result<Respons
         faults.push(UserField::Groups);
     }
     let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
-        return Ok(show(call, worker, &typed, &faults));
+        return Ok(show(call, console_user, &typed, &faults));
     };
     let password = new_password(call);
     let new = NewUserCommand {
@@ -129,9 +129,9 @@ pub(super) async fn add(call: &Call<'_>, worker: &ConsoleUser) -> Result<Respons
         groups,
         password: password.clone(),
     };
-    execute(call, worker, Command::User(UserCommand::Add(Box::new(new)))).await?;
+    execute(call, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
     let added = call.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
-    user::show(call, worker, &added, Some(&password), &[]).await
+    user::show(call, console_user, &added, Some(&password), &[]).await
 }
 
 /// A password that nobody chose: 96 bits.
@@ -168,9 +168,9 @@ pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     (groups.len() <= MOST_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
 }
 
-fn show(call: &Call<'_>, worker: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
+fn show(call: &Call<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
     let content = NewUser {
-        csrf: &worker.csrf(call),
+        csrf: &console_user.csrf(call),
         email: &typed.email,
         username: &typed.username,
         name: &typed.name,
@@ -179,5 +179,5 @@ fn show(call: &Call<'_>, worker: &ConsoleUser, typed: &Typed, faults: &[UserFiel
         faults,
     };
     let pages = &call.sealgate.pages;
-    worker.page(call, StatusCode::OK, |chrome, shell| pages.console_new_user(chrome, shell, &content))
+    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_new_user(chrome, shell, &content))
 }
