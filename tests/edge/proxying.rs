@@ -279,7 +279,8 @@ fn an_event_stream_comes_through_as_it_is_sent() {
     let address = upstream(move |_, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").unwrap();
         for number in 0..3 {
-            write!(stream, "data: {number}\n\n").unwrap();
+            // In one piece: `write!` would send three, and each could become a chunk of its own.
+            stream.write_all(format!("data: {number}\n\n").as_bytes()).unwrap();
             if next.recv().is_err() {
                 return;
             }
