@@ -218,6 +218,7 @@ const TWICE: &[&str] = &[
     "Place",
     "Record",
     "Replay",
+    "RequestContext",
     "Sessions",
     "Shown",
     "SignedIn",

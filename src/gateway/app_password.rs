@@ -16,8 +16,8 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
+use crate::gateway::context::RequestContext;
 use crate::gateway::policy::Credential;
-use crate::gateway::visit::Visit;
 use crate::limiter::{LimitKey, Pace};
 use crate::oauth::credentials::{self, NamedPassword};
 use crate::store::StoreError;
@@ -28,25 +28,25 @@ const WRONG: Refusal = Refusal::new(
 );
 
 /// Who presents an application password; where it is none of this application's, a refusal that tells no more than that.
-pub(super) async fn credential(visit: &Visit<'_>, noted: &Uses) -> Result<Result<Credential, Halt>, StoreError> {
-    let field = visit.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+pub(super) async fn credential(ctx: &RequestContext<'_>, noted: &Uses) -> Result<Result<Credential, Halt>, StoreError> {
+    let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
-        return Ok(Err(wrong(visit, None)));
+        return Ok(Err(wrong(ctx, None)));
     };
-    let store = &visit.sealgate.store;
+    let store = &ctx.sealgate.store;
     // The same look-ups whether or not there is such a person, so that the time tells little.
     let user = store.user_by_sign_in_name(&name).await?;
     let passwords = store.app_passwords(user.as_ref().map_or(nobody(), |user| user.sub)).await?;
     let hash = password.hash();
-    let Some(found) = passwords.find(&visit.app.name, &hash) else { return Ok(Err(wrong(visit, user.as_ref()))) };
+    let Some(found) = passwords.find(&ctx.app.name, &hash) else { return Ok(Err(wrong(ctx, user.as_ref()))) };
     match user {
         Some(user) if user.is_enabled() => {
-            if !visit.is_again() {
-                noted.note(user.sub, &hash, found.last_used_at, visit.now);
+            if !ctx.is_again() {
+                noted.note(user.sub, &hash, found.last_used_at, ctx.now);
             }
             Ok(Ok(Credential::Program(Arc::new(user))))
         }
-        user => Ok(Err(wrong(visit, user.as_ref()))),
+        user => Ok(Err(wrong(ctx, user.as_ref()))),
     }
 }
 
@@ -56,37 +56,37 @@ fn nobody() -> Subject {
 
 /// 401, or 429 to an address that goes on and on. Nobody guesses 160 bits: this keeps the trail and the log short, and shuts
 /// out nobody who has a right one.
-fn wrong(visit: &Visit<'_>, user: Option<&User>) -> Halt {
-    let refused = || Answer::error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(visit));
-    if visit.is_again() {
+fn wrong(ctx: &RequestContext<'_>, user: Option<&User>) -> Halt {
+    let refused = || Answer::error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
+    if ctx.is_again() {
         return ("wrong_password", refused());
     }
-    let settings = &visit.sealgate.config.login;
-    let key = LimitKey::address("basic_address", visit.origin.address);
+    let settings = &ctx.sealgate.config.login;
+    let key = LimitKey::address("basic_address", ctx.origin.address);
     let pace = Pace::even(settings.failures_per_address, settings.window.max(Duration::from_secs(1)));
-    if let Err(seconds) = visit.sealgate.brake.take(&[(key, pace)], visit.now) {
+    if let Err(seconds) = ctx.sealgate.brake.take(&[(key, pace)], ctx.now) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many wrong passwords came from this address.");
         let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, &refusal);
         return ("throttled", answer.with(RETRY_AFTER, &seconds.to_string()));
     }
-    let event = AuditEvent::new(visit.now, AuditKind::SignInFailed, Actor::Stranger).in_app(&visit.app.name);
-    let event = event.from_request(visit.origin.address, &visit.origin.request_id);
+    let event = AuditEvent::new(ctx.now, AuditKind::SignInFailed, Actor::Stranger).in_app(&ctx.app.name);
+    let event = event.from_request(ctx.origin.address, &ctx.origin.request_id);
     let event = event.with_detail("application password");
-    visit.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
     ("wrong_password", refused())
 }
 
-fn challenge(visit: &Visit<'_>) -> String {
-    format!("Basic realm=\"{}\", charset=\"UTF-8\"", visit.app.name)
+fn challenge(ctx: &RequestContext<'_>) -> String {
+    format!("Basic realm=\"{}\", charset=\"UTF-8\"", ctx.app.name)
 }
 
 /// Offers Basic beside what an answer offers. Not to a browser, which would put up a window of its own that asks for a
 /// password: browsers say which kind of request it is (Fetch Metadata), programs do not.
-pub(super) fn offered(visit: &Visit<'_>, answer: Answer) -> Answer {
-    if is_browser(&visit.head.headers) {
+pub(super) fn offered(ctx: &RequestContext<'_>, answer: Answer) -> Answer {
+    if is_browser(&ctx.head.headers) {
         return answer;
     }
-    match HeaderValue::try_from(challenge(visit)) {
+    match HeaderValue::try_from(challenge(ctx)) {
         Ok(value) => answer.and(WWW_AUTHENTICATE, value),
         Err(_) => answer,
     }

@@ -16,8 +16,8 @@ use crate::app::state::Sealgate;
 use crate::config::{Config, Identity};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::answer::Answer;
+use crate::gateway::context::Body;
 use crate::gateway::headers::{ASSERTION, Rewrite};
-use crate::gateway::visit::Body;
 use crate::gateway::{Decision, Gateway};
 use crate::web::origin::Origin;
 

@@ -8,6 +8,7 @@ mod answer;
 mod app_password;
 mod assertion;
 mod characters;
+mod context;
 mod cors;
 mod credential;
 mod destination;
@@ -28,7 +29,6 @@ mod resource;
 mod route;
 mod session;
 mod sign_in;
-mod visit;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -55,6 +55,7 @@ use crate::web::request_fields;
 use answer::Answer;
 use assertion::Assertions;
 use characters::Characters;
+use context::{Body, RequestContext, Sessions};
 use cors::Cors;
 use credential::Presented;
 use path::{Ambiguous, CanonicalPath};
@@ -65,7 +66,6 @@ use refusal::{
 use remembered::Remembered;
 use route::Routes;
 use session::Uses;
-use visit::{Body, Sessions, Visit};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -170,9 +170,9 @@ impl Gateway {
             let refusal = Refusal::invalid_request("This host is not served here.");
             return Decision::Answer(Answer::error(StatusCode::MISDIRECTED_REQUEST, &refusal).into_response());
         };
-        let visit = Visit::new(sealgate, head, &gate.app, gate.sessions).with_body(body);
-        let (word, decision) = self.decide(index, gate, &visit, host).await;
-        if !visit.is_again() && !matches!(decision, Ok(Passage::ReadForm)) {
+        let ctx = RequestContext::new(sealgate, head, &gate.app, gate.sessions).with_body(body);
+        let (word, decision) = self.decide(index, gate, &ctx, host).await;
+        if !ctx.is_again() && !matches!(decision, Ok(Passage::ReadForm)) {
             sealgate.metrics.decided(&gate.app.name, word);
         }
         match decision {
@@ -187,7 +187,7 @@ impl Gateway {
     pub fn unanswered(&self, sealgate: &Sealgate, head: &Parts, status: StatusCode) -> Option<Response<Bytes>> {
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let gate = self.app_of(host).and_then(|index| self.gates.get(index))?;
-        Visit::new(sealgate, head, &gate.app, gate.sessions).unanswered(status).map(Answer::into_response)
+        RequestContext::new(sealgate, head, &gate.app, gate.sessions).unanswered(status).map(Answer::into_response)
     }
 
     /// Notes in the store which sessions and application passwords were used since the last call: to be called every few seconds, or people are
@@ -202,141 +202,140 @@ impl Gateway {
         &self,
         index: usize,
         gate: &Gate,
-        visit: &Visit<'_>,
+        ctx: &RequestContext<'_>,
         host: &str,
     ) -> (&'static str, Result<Passage, Answer>) {
-        if let Some(field) = request_fields::repeated(&visit.head.headers) {
-            return refused(refuse_repeated(visit, field));
+        if let Some(field) = request_fields::repeated(&ctx.head.headers) {
+            return refused(refuse_repeated(ctx, field));
         }
-        let (target, path) = match read_target(visit.head, host, gate.routes.characters()) {
+        let (target, path) = match read_target(ctx.head, host, gate.routes.characters()) {
             Ok(read) => read,
-            Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
+            Err(ambiguous) => return refused(refuse_path(ctx, ambiguous)),
         };
         if sign_in::return_path::is_own(&path) {
-            return ("own", Err(own::answer(visit, &path).await.unwrap_or_else(|error| visit.failed(&error))));
+            return ("own", Err(own::answer(ctx, &path).await.unwrap_or_else(|error| ctx.failed(&error))));
         }
         if resource::is_metadata(&path) {
-            return ("own", Err(resource::metadata(visit)));
+            return ("own", Err(resource::metadata(ctx)));
         }
         let place = match gate.routes.find(&path) {
             Ok(Some(place)) => place,
-            Ok(None) => return refused(refuse_unopened(visit)),
-            Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
+            Ok(None) => return refused(refuse_unopened(ctx)),
+            Err(ambiguous) => return refused(refuse_path(ctx, ambiguous)),
         };
-        if gate.routes.respells(&visit.head.method) {
-            return refused(refuse_spelled_method(visit));
+        if gate.routes.respells(&ctx.head.method) {
+            return refused(refuse_spelled_method(ctx));
         }
-        if let Some(answer) = cors::preflight(place, visit.head) {
+        if let Some(answer) = cors::preflight(place, ctx.head) {
             return ("preflight", Err(answer));
         }
-        let Some(rule) = place.rule(visit.head.method.as_str()) else { return refused(refuse_method(visit, place)) };
-        let destination = match destination::destination(&visit.head.headers, visit.head.method.as_str(), &gate.routes)
-        {
+        let Some(rule) = place.rule(ctx.head.method.as_str()) else { return refused(refuse_method(ctx, place)) };
+        let destination = match destination::destination(&ctx.head.headers, ctx.head.method.as_str(), &gate.routes) {
             Ok(destination) => destination,
-            Err(ambiguous) => return refused(refuse_path(visit, ambiguous)),
+            Err(ambiguous) => return refused(refuse_path(ctx, ambiguous)),
         };
-        let cors = Cors::of(rule, &visit.head.headers);
+        let cors = Cors::of(rule, &ctx.head.headers);
         let asked = AccessRequest {
             index,
             app: &gate.app,
-            issuer: visit.sealgate.config.issuer.as_str(),
+            issuer: ctx.sealgate.config.issuer.as_str(),
             rule,
             destination,
             path_and_query: target,
             cors: cors.clone(),
-            now: visit.now,
+            now: ctx.now,
         };
-        match self.judge(gate, visit, &asked).await {
+        match self.judge(gate, ctx, &asked).await {
             Ok(Ok(passage)) => ("forwarded", Ok(passage)),
             Ok(Err((word, answer))) => (word, Err(cors.on(answer))),
-            Err(error) => ("failed", Err(cors.on(visit.failed(&error)))),
+            Err(error) => ("failed", Err(cors.on(ctx.failed(&error)))),
         }
     }
 
     async fn judge(
         &self,
         gate: &Gate,
-        visit: &Visit<'_>,
+        ctx: &RequestContext<'_>,
         asked: &AccessRequest<'_>,
     ) -> Result<Result<Passage, Halt>, StoreError> {
-        let credential = match self.credential(visit, asked).await? {
+        let credential = match self.credential(ctx, asked).await? {
             Ok(credential) => credential,
             Err(halt) => return Ok(Err(halt)),
         };
         let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
-                let issuer = &visit.sealgate.issuer;
-                let headers = &visit.head.headers;
+                let issuer = &ctx.sealgate.issuer;
+                let headers = &ctx.head.headers;
                 // Programs send their application password ahead to every path of an application that takes some.
                 let holds_token = credential::holds(headers, |token| issuer.is_own_access_token(token))
                     || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
                 permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
             }
-            Err(refused) if is_form_to_keep(visit, asked, &credential, refused) => match &visit.body {
-                Body::Read(body) => return Ok(Err(keep_form(visit, asked, &credential, refused, body).await?)),
+            Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
+                Body::Read(body) => return Ok(Err(keep_form(ctx, asked, &credential, refused, body).await?)),
                 _ => return Ok(Ok(Passage::ReadForm)),
             },
-            Err(refused) => return Ok(Err(refuse(visit, asked, &credential, refused).await?)),
+            Err(refused) => return Ok(Err(refuse(ctx, asked, &credential, refused).await?)),
         };
-        if let Body::Read(body) = &visit.body {
-            let shown = sign_in::saved_form::keep_and_show(visit, asked.path_and_query, body, &credential).await?;
+        if let Body::Read(body) = &ctx.body {
+            let shown = sign_in::saved_form::keep_and_show(ctx, asked.path_and_query, body, &credential).await?;
             return Ok(Err(("keeping_form", shown)));
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
-        let asserted = gate.app.identity.assertion && !visit.is_again();
+        let asserted = gate.app.identity.assertion && !ctx.is_again();
         let Some(who) = credential.who().filter(|_| asserted) else { return Ok(Ok(Passage::Forward(permit))) };
-        let made = self.assertions.about(visit.sealgate, &gate.app, who, credential.session(), visit.now).await;
+        let made = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now).await;
         Ok(match made {
             Some(assertion) => Ok(Passage::Forward(permit.with_assertion(&assertion))),
-            None => Err(("unsigned", visit.overloaded())),
+            None => Err(("unsigned", ctx.overloaded())),
         })
     }
 
     /// Who asks.
     async fn credential(
         &self,
-        visit: &Visit<'_>,
+        ctx: &RequestContext<'_>,
         asked: &AccessRequest<'_>,
     ) -> Result<Result<Credential, Halt>, StoreError> {
         let access = asked.rule.access;
         if access == Access::Public {
-            let repeated = credential::is_repeated(&visit.head.headers);
-            return Ok(if repeated { Err(refuse_repeated(visit, &AUTHORIZATION)) } else { Ok(Credential::Nobody) });
+            let repeated = credential::is_repeated(&ctx.head.headers);
+            return Ok(if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) });
         }
-        if asked.rule.basic && app_password::is_presented(&visit.head.headers) {
-            return app_password::credential(visit, &self.password_uses).await;
+        if asked.rule.basic && app_password::is_presented(&ctx.head.headers) {
+            return app_password::credential(ctx, &self.password_uses).await;
         }
-        let token = match Presented::read(&visit.head.headers) {
+        let token = match Presented::read(&ctx.head.headers) {
             Presented::Nothing if access == Access::Bearer => return Ok(Ok(Credential::Nobody)),
-            Presented::Nothing => return self.browser(visit, asked.index, &asked.cors).await,
-            Presented::Malformed => return Ok(Err(refuse_token(visit))),
+            Presented::Nothing => return self.browser(ctx, asked.index, &asked.cors).await,
+            Presented::Malformed => return Ok(Err(refuse_token(ctx))),
             Presented::Bearer(token) => token,
         };
-        if let Some(source) = visit.sealgate.trust.claimed(token, &visit.app.trusted_issuers) {
-            return Ok(foreign_token::credential(visit, source, token).await);
+        if let Some(source) = ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers) {
+            return Ok(foreign_token::credential(ctx, source, token).await);
         }
-        match visit.sealgate.bearer(token, visit.now).await {
+        match ctx.sealgate.bearer(token, ctx.now).await {
             Ok(bearer) => Ok(Ok(Credential::Bearer(bearer))),
-            Err(BearerFault::Invalid) => Ok(Err(refuse_token(visit))),
+            Err(BearerFault::Invalid) => Ok(Err(refuse_token(ctx))),
             Err(BearerFault::Store(error)) => Err(error),
         }
     }
 
     async fn browser(
         &self,
-        visit: &Visit<'_>,
+        ctx: &RequestContext<'_>,
         app: usize,
         cors: &Cors,
     ) -> Result<Result<Credential, Halt>, StoreError> {
-        let Some(known) = self.remembered.find(visit, app).await? else { return Ok(Ok(Credential::Nobody)) };
-        let own = visit.app.origin(&visit.sealgate.config.issuer);
+        let Some(known) = self.remembered.find(ctx, app).await? else { return Ok(Ok(Credential::Nobody)) };
+        let own = ctx.app.origin(&ctx.sealgate.config.issuer);
         let listed = matches!(cors, Cors::Listed(_));
-        if !listed && navigation::is_foreign_websocket(&visit.head.headers, &own) {
+        if !listed && navigation::is_foreign_websocket(&ctx.head.headers, &own) {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The page of another origin may not open this.");
             return Ok(Err(("foreign_origin", Answer::error(StatusCode::FORBIDDEN, &refusal))));
         }
-        if !visit.is_again() {
-            self.uses.note(known.signed_in.session, known.last_seen_at, visit.now);
+        if !ctx.is_again() {
+            self.uses.note(known.signed_in.session, known.last_seen_at, ctx.now);
         }
         Ok(Ok(Credential::Browser(Arc::clone(&known.signed_in))))
     }
@@ -392,7 +391,7 @@ fn refused((word, answer): Halt) -> (&'static str, Result<Passage, Answer>) {
 
 /// Whether this is a person's form that a sign-in would let through, and that can be kept until then.
 fn is_form_to_keep(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     asked: &AccessRequest<'_>,
     credential: &Credential,
     refused: Refused<'_>,
@@ -402,20 +401,20 @@ fn is_form_to_keep(
         Refused::Acr(_) | Refused::TooOld(_) => true,
         _ => false,
     };
-    would_help && !credential.is_by_token() && sign_in::saved_form::is_keepable(visit)
+    would_help && !credential.is_by_token() && sign_in::saved_form::is_keepable(ctx)
 }
 
 async fn keep_form(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     asked: &AccessRequest<'_>,
     credential: &Credential,
     refused: Refused<'_>,
     body: &Bytes,
 ) -> Result<Halt, StoreError> {
     let demand = SignInRequest { first: First::Needed, acr: &asked.rule.acr, max_age: asked.rule.max_age };
-    match sign_in::saved_form::keep_and_sign_in(visit, asked.path_and_query, body, credential, demand).await? {
+    match sign_in::saved_form::keep_and_sign_in(ctx, asked.path_and_query, body, credential, demand).await? {
         Some(answer) => Ok(("keeping_form", answer)),
-        None => refuse(visit, asked, credential, refused).await,
+        None => refuse(ctx, asked, credential, refused).await,
     }
 }
 

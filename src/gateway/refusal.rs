@@ -9,6 +9,7 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::Halt;
 use crate::gateway::answer::Answer;
 use crate::gateway::app_password;
+use crate::gateway::context::RequestContext;
 use crate::gateway::headers::Unwritable;
 use crate::gateway::navigation;
 use crate::gateway::path::Ambiguous;
@@ -16,61 +17,60 @@ use crate::gateway::policy::{AccessRequest, Credential, Refused};
 use crate::gateway::route::{Place, Rule};
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::gateway::visit::Visit;
 use crate::page::Problem;
 use crate::store::StoreError;
 
 /// A path that two servers may read in two ways.
-pub(super) fn refuse_path(visit: &Visit<'_>, ambiguous: Ambiguous) -> Halt {
-    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+pub(super) fn refuse_path(ctx: &RequestContext<'_>, ambiguous: Ambiguous) -> Halt {
+    let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
     let refusal = Refusal::invalid_request("The path can be read in more than one way.");
-    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+    ("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
 /// A path that no rule is for.
-pub(super) fn refuse_unopened(visit: &Visit<'_>) -> Halt {
-    tracing::info!(request_id = visit.origin.request_id, app = visit.app.name, reason = "unopened", "refused");
+pub(super) fn refuse_unopened(ctx: &RequestContext<'_>) -> Halt {
+    tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
-    ("unopened", visit.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
+    ("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
 /// A method that differs from one that we or the rules know in letter case only: methods have case (RFC 9110 §9.1), and
 /// many frameworks are blind to it.
-pub(super) fn refuse_spelled_method(visit: &Visit<'_>) -> Halt {
-    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+pub(super) fn refuse_spelled_method(ctx: &RequestContext<'_>) -> Halt {
+    let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = "method_case", "refused");
     let refusal = Refusal::invalid_request("The method is spelled in another letter case.");
-    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+    ("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
 /// Two fields of which each may be the one that the application goes by.
-pub(super) fn refuse_repeated(visit: &Visit<'_>, field: &HeaderName) -> Halt {
-    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+pub(super) fn refuse_repeated(ctx: &RequestContext<'_>, field: &HeaderName) -> Halt {
+    let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
     let refusal = Refusal::invalid_request("A field that may stand once stands more often.");
-    ("ambiguous", visit.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+    ("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
 /// A method that no rule of the path is for (RFC 9110 §15.5.6).
-pub(super) fn refuse_method(visit: &Visit<'_>, place: &Place) -> Halt {
+pub(super) fn refuse_method(ctx: &RequestContext<'_>, place: &Place) -> Halt {
     tracing::info!(
-        request_id = visit.origin.request_id,
-        app = visit.app.name,
+        request_id = ctx.origin.request_id,
+        app = ctx.app.name,
         rule = place.path,
         reason = "method",
         "refused"
     );
     let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path is for the method.");
-    let answer = visit.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
+    let answer = ctx.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
     ("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
 
 /// A token that does not stand. One answer for forged, expired and revoked ones, and never a redirect: whoever sends a
 /// token is a program.
-pub(super) fn refuse_token(visit: &Visit<'_>) -> Halt {
+pub(super) fn refuse_token(ctx: &RequestContext<'_>) -> Halt {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
-    ("invalid_token", visit.challenge(None, Some(&INVALID)))
+    ("invalid_token", ctx.challenge(None, Some(&INVALID)))
 }
 
 /// A request that the policy does not let through.
@@ -78,7 +78,7 @@ pub(super) fn refuse_token(visit: &Visit<'_>) -> Halt {
 /// # Errors
 /// When the store fails.
 pub(super) async fn refuse(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     asked: &AccessRequest<'_>,
     credential: &Credential,
     refused: Refused<'_>,
@@ -86,8 +86,8 @@ pub(super) async fn refuse(
     let (who, rule) = (credential.who(), asked.rule);
     if let Some(who) = who {
         tracing::info!(
-            request_id = visit.origin.request_id,
-            app = visit.app.name,
+            request_id = ctx.origin.request_id,
+            app = ctx.app.name,
             rule = rule.path,
             reason = refused.as_str(),
             claim = refused.claim(),
@@ -95,22 +95,22 @@ pub(super) async fn refuse(
             "refused"
         );
     }
-    let by_browser = !credential.is_by_token() && navigation::is_navigation(visit.head);
+    let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
-            return Ok(("signing_in", sign_in(visit, asked.path_and_query, rule).await?));
+            return Ok(("signing_in", sign_in(ctx, asked.path_and_query, rule).await?));
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
-            return Ok(("stepping_up", sign_in(visit, asked.path_and_query, rule).await?));
+            return Ok(("stepping_up", sign_in(ctx, asked.path_and_query, rule).await?));
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) => {
             let description = "A stronger or a more recent sign-in is needed.";
             let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
-            visit.challenge(Some(rule), Some(&refusal))
+            ctx.challenge(Some(rule), Some(&refusal))
         }
         (Refused::Audience, _) => {
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
-            return Ok(("invalid_token", visit.challenge(None, Some(&refusal))));
+            return Ok(("invalid_token", ctx.challenge(None, Some(&refusal))));
         }
         // Another token would not help a client, nor another sign-in: it is the client that is refused.
         (Refused::Client, _) => {
@@ -119,9 +119,9 @@ pub(super) async fn refuse(
         }
         (Refused::Scope(_), _) => {
             let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
-            visit.challenge(Some(rule), Some(&refusal))
+            ctx.challenge(Some(rule), Some(&refusal))
         }
-        (Refused::Group | Refused::User, Some(who)) => visit.forbidden(who),
+        (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
         // A sign-in of another kind would not help: the request as a whole is not allowed.
         (Refused::Destination, _) => {
             let refusal =
@@ -135,24 +135,22 @@ pub(super) async fn refuse(
                     "a group of the person cannot be written in the application's encoding; rename it"
                 }
             };
-            tracing::error!(app = visit.app.name, subject = who.name(), "{what}");
+            tracing::error!(app = ctx.app.name, subject = who.name(), "{what}");
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
-            visit.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
+            ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
-        (Refused::Unknown, _) if rule.basic => app_password::offered(visit, visit.challenge(Some(rule), None)),
-        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => {
-            visit.challenge(Some(rule), None)
-        }
+        (Refused::Unknown, _) if rule.basic => app_password::offered(ctx, ctx.challenge(Some(rule), None)),
+        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => ctx.challenge(Some(rule), None),
     };
     Ok((refused.as_str(), answer))
 }
 
 /// Sends a person to sign in and back to this very page.
-async fn sign_in(visit: &Visit<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
+async fn sign_in(ctx: &RequestContext<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
     let demand = SignInRequest { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
     match ReturnPath::parse(target.as_str()) {
-        Some(wanted) => login::begin(visit, &wanted, demand).await,
+        Some(wanted) => login::begin(ctx, &wanted, demand).await,
         // Sending them back to another page than they wanted would be worse than saying so.
-        None => Ok(visit.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
+        None => Ok(ctx.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
     }
 }

@@ -11,9 +11,9 @@ use quick_cache::sync::Cache;
 
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
+use crate::gateway::context::RequestContext;
 use crate::gateway::policy::SignedIn;
 use crate::gateway::session;
-use crate::gateway::visit::Visit;
 use crate::store::StoreError;
 
 /// Sessions that are remembered, 2 KiB each or so.
@@ -44,18 +44,18 @@ impl Default for Remembered {
 
 impl Remembered {
     /// The person whose cookie came with a request to the application of this index.
-    pub(super) async fn find(&self, visit: &Visit<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
-        let Some(cookie) = session::cookie(visit) else { return Ok(None) };
+    pub(super) async fn find(&self, ctx: &RequestContext<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
+        let Some(cookie) = session::cookie(ctx) else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
-        let store = &visit.sealgate.store;
+        let store = &ctx.sealgate.store;
         let stands = |known: &Known| known.standing == store.standing_of(known.signed_in.user.sub);
-        if let Some(known) = self.0.get(&key).filter(|known| visit.now < known.until && stands(known)) {
+        if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && stands(known)) {
             return Ok(Some(known));
         }
         // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry. Of
         // everybody, since only the look-ups tell whose session it is.
         let before = store.standings();
-        let Some(found) = session::find(visit).await? else {
+        let Some(found) = session::find(ctx).await? else {
             self.0.remove(&key);
             return Ok(None);
         };
@@ -64,7 +64,7 @@ impl Remembered {
             standing: before.of(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, at, acr }),
             last_seen_at: parent.last_seen_at,
-            until: until.min(visit.now.plus(LONGEST)),
+            until: until.min(ctx.now.plus(LONGEST)),
         });
         self.0.insert(key, Arc::clone(&known));
         Ok(Some(known))

@@ -11,9 +11,9 @@ use crate::config::Access;
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::scope::ScopeValue;
 use crate::gateway::answer::Answer;
+use crate::gateway::context::RequestContext;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::route::Rule;
-use crate::gateway::visit::Visit;
 
 /// Where it stands on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";
@@ -30,8 +30,8 @@ struct Metadata<'a> {
 }
 
 /// The address of the document.
-pub(super) fn metadata_url(visit: &Visit<'_>) -> String {
-    format!("{}{PATH}", visit.app.origin(&visit.sealgate.config.issuer))
+pub(super) fn metadata_url(ctx: &RequestContext<'_>) -> String {
+    format!("{}{PATH}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
 /// Whether this is its path.
@@ -55,8 +55,8 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
 }
 
 /// The document, the same for everybody.
-pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
-    if visit.head.method == Method::OPTIONS {
+pub(super) fn metadata(ctx: &RequestContext<'_>) -> Answer {
+    if ctx.head.method == Method::OPTIONS {
         // Pages of every origin may read it, with the headers that clients of the Model Context Protocol send.
         return Answer::empty(StatusCode::NO_CONTENT)
             .with(ALLOW, "GET, HEAD")
@@ -65,21 +65,20 @@ pub(super) fn metadata(visit: &Visit<'_>) -> Answer {
             .with(ACCESS_CONTROL_ALLOW_HEADERS, "MCP-Protocol-Version")
             .with(ACCESS_CONTROL_MAX_AGE, "600");
     }
-    if !matches!(visit.head.method, Method::GET | Method::HEAD) {
+    if !matches!(ctx.head.method, Method::GET | Method::HEAD) {
         let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
         return Answer::error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, "GET, HEAD");
     }
-    let config = &visit.sealgate.config;
+    let config = &ctx.sealgate.config;
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
-    let taken =
-        taken.filter(|terms| visit.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
+    let taken = taken.filter(|terms| ctx.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
     let metadata = Metadata {
         // The resource is the place that the document is found by (RFC 9728 §3.3), whatever audience its tokens name.
-        resource: &visit.app.origin(&config.issuer),
+        resource: &ctx.app.origin(&config.issuer),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
-        scopes_supported: scopes(&visit.app.routes),
+        scopes_supported: scopes(&ctx.app.routes),
         bearer_methods_supported: ["header"],
-        resource_name: &visit.app.name,
+        resource_name: &ctx.app.name,
     };
     Answer::document(&metadata)
         .with(CACHE_CONTROL, "public, max-age=3600")

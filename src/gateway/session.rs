@@ -10,7 +10,7 @@ use crate::app::state::Sealgate;
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
-use crate::gateway::visit::{Sessions, Visit};
+use crate::gateway::context::{RequestContext, Sessions};
 use crate::store::{Loaded, Store, StoreError};
 
 /// A person with a live session.
@@ -29,33 +29,33 @@ pub(super) struct SignedIn {
 }
 
 /// The session cookie that came with the request.
-pub(super) fn cookie(visit: &Visit<'_>) -> Option<SessionCookie> {
-    visit.cookie(visit.cookies.session).and_then(SessionCookie::parse)
+pub(super) fn cookie(ctx: &RequestContext<'_>) -> Option<SessionCookie> {
+    ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse)
 }
 
 /// The person whose cookie came with the request. Everything that the cookie rests on is looked up: the application's
 /// session, the provider session that it came from, the person. So a logout or a disabled account ends it
 /// with the next request, on every host.
-pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreError> {
-    let Some(cookie) = cookie(visit) else { return Ok(None) };
-    let store = &visit.sealgate.store;
-    let (own, parent) = match visit.sessions {
+pub(super) async fn find(ctx: &RequestContext<'_>) -> Result<Option<SignedIn>, StoreError> {
+    let Some(cookie) = cookie(ctx) else { return Ok(None) };
+    let store = &ctx.sealgate.store;
+    let (own, parent) = match ctx.sessions {
         Sessions::OfApp => {
-            let Some(own) = of_app(visit, &cookie).await? else { return Ok(None) };
+            let Some(own) = of_app(ctx, &cookie).await? else { return Ok(None) };
             let parent = store.session(own.parent).await?;
             (Some(own), parent)
         }
         Sessions::OfProvider => {
             let parent = store.session(cookie.id).await?;
-            let opens = |parent: &Session| parent.accepts(&cookie) || parent.overlapping(&cookie, visit.now).is_some();
+            let opens = |parent: &Session| parent.accepts(&cookie) || parent.overlapping(&cookie, ctx.now).is_some();
             (None, parent.filter(|parent| opens(&parent.value)))
         }
     };
-    let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(visit.now)) else {
+    let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(ctx.now)) else {
         return Ok(None);
     };
     // A cookie from before the last sign-in proves what it proved before that.
-    let replaced = parent.overlapping(&cookie, visit.now).filter(|_| own.is_none());
+    let replaced = parent.overlapping(&cookie, ctx.now).filter(|_| own.is_none());
     let sign_in = match (&own, replaced) {
         // What this very browser was let in with: a renewed sign-in comes with a new cookie.
         (Some(own), _) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
@@ -63,7 +63,7 @@ pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreErr
         (None, None) => parent.current(),
     };
     let Some(sign_in) = sign_in else { return Ok(None) };
-    let Some(user) = enabled(visit, sign_in.subject).await? else { return Ok(None) };
+    let Some(user) = enabled(ctx, sign_in.subject).await? else { return Ok(None) };
     let (at, acr) = (sign_in.at, sign_in.acr().to_owned());
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
     // A replaced cookie ends sooner than the session.
@@ -73,16 +73,15 @@ pub(super) async fn find(visit: &Visit<'_>) -> Result<Option<SignedIn>, StoreErr
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.
-pub(super) async fn of_app(visit: &Visit<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
-    let found = visit.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
-    let opens =
-        |own: &AppSession| own.cookie == cookie.hash() && own.app == visit.app.name && visit.now < own.expires_at;
+pub(super) async fn of_app(ctx: &RequestContext<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
+    let found = ctx.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
+    let opens = |own: &AppSession| own.cookie == cookie.hash() && own.app == ctx.app.name && ctx.now < own.expires_at;
     Ok(found.filter(opens))
 }
 
 /// The person, if they may come in.
-pub(super) async fn enabled(visit: &Visit<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
-    Ok(visit.sealgate.store.user(subject).await?.filter(User::is_enabled))
+pub(super) async fn enabled(ctx: &RequestContext<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
+    Ok(ctx.sealgate.store.user(subject).await?.filter(User::is_enabled))
 }
 
 /// Sessions that were used and are to be noted so: a write to disk, which no request waits for. Those that find no room

@@ -7,7 +7,7 @@ use crate::domain::user::{Subject, User};
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::page::{AccountChooser, AccountLine};
 use crate::provider::authorize::RESUME;
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::interaction::Waiting;
 use crate::provider::response::Response;
@@ -15,27 +15,27 @@ use crate::store::Loaded;
 
 const PAGE: &str = "select-account";
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let waiting = Waiting::find(call).await?;
-    let Some(session) = call.session().await? else {
-        return Ok(Response::see_other(&waiting.address(call, "login")));
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(ctx).await?;
+    let Some(session) = ctx.session().await? else {
+        return Ok(Response::see_other(&waiting.address(ctx, "login")));
     };
-    if call.request.method() != Method::POST {
-        return show(call, &waiting, &session.value).await;
+    if ctx.request.method() != Method::POST {
+        return show(ctx, &waiting, &session.value).await;
     }
-    let form = waiting.form(call, PAGE)?;
+    let form = waiting.form(ctx, PAGE)?;
     let chosen = form.one("account")?.and_then(Subject::parse);
     match chosen.filter(|subject| session.value.sign_in_of(*subject).is_some()) {
-        Some(subject) => choose(call, &waiting, &session, subject).await,
+        Some(subject) => choose(ctx, &waiting, &session, subject).await,
         // "Another account", or one that has signed out meanwhile.
-        None => Ok(Response::see_other(&waiting.address(call, "login"))),
+        None => Ok(Response::see_other(&waiting.address(ctx, "login"))),
     }
 }
 
-async fn show(call: &Call<'_>, waiting: &Waiting, session: &Session) -> Result<Response, Failure> {
+async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, session: &Session) -> Result<Response, Failure> {
     let mut people = Vec::new();
     for sign_in in &session.sign_ins {
-        if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+        if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
             people.push((user.sub.to_string(), user));
         }
     }
@@ -48,17 +48,17 @@ async fn show(call: &Call<'_>, waiting: &Waiting, session: &Session) -> Result<R
         })
         .collect();
     let content = AccountChooser {
-        action: &waiting.address(call, PAGE),
+        action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
         accounts: &accounts,
     };
-    let html = call.with_chrome(|chrome| call.sealgate.pages.account_chooser(chrome, &content));
+    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.account_chooser(chrome, &content));
     Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
 }
 
 async fn choose(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     waiting: &Waiting,
     session: &Loaded<Session>,
     subject: Subject,
@@ -66,10 +66,10 @@ async fn choose(
     let mut next = session.value.clone();
     next.choose(subject);
     // A conflict means that the session changed in another tab; the choice still holds for this request.
-    let _ = call.sealgate.store.update_session(session, &next).await?;
+    let _ = ctx.sealgate.store.update_session(session, &next).await?;
     let interaction = waiting.interaction();
     let progress = Progress { account: Some(subject), ..Progress::default() };
     let next = Interaction { progress, ..interaction.clone() };
-    let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
-    Ok(Response::see_other(&waiting.address(call, RESUME)))
+    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    Ok(Response::see_other(&waiting.address(ctx, RESUME)))
 }

@@ -16,7 +16,7 @@ use crate::metrics::TokenKind;
 use crate::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
 use crate::oauth::next_step::{Interaction, NextStep, Progress, next_step};
 use crate::page::Problem;
-use crate::provider::call::{Bucket, Call};
+use crate::provider::context::{Bucket, RequestContext};
 use crate::provider::failure::Failure;
 use crate::provider::interaction::{self, Waiting};
 use crate::provider::response::Response;
@@ -28,19 +28,19 @@ use crate::tokens::clients::OWN_CLIENT;
 pub(super) const RESUME: &str = "resume";
 
 /// What a request is counted as.
-pub(super) fn bucket(call: &Call<'_>) -> Bucket {
-    let query = call.query();
+pub(super) fn bucket(ctx: &RequestContext<'_>) -> Bucket {
+    let query = ctx.query();
     let id = query.as_ref().ok().and_then(|params| params.one("client_id").ok().flatten()).unwrap_or_default();
     Bucket::of_request(id)
 }
 
 /// A new request of a client.
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    if let Some(address) = call.again_with_cookies() {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if let Some(address) = ctx.again_with_cookies() {
         return Ok(Response::see_other(&address));
     }
-    let params = call.params()?;
-    call.speak(params.one("ui_locales").ok().flatten());
+    let params = ctx.params()?;
+    ctx.speak(params.one("ui_locales").ok().flatten());
     // Client and redirect URI before all else: until they are known to belong together, nothing may leave by a redirect.
     let no_way_back = |fault| match fault {
         NoWayBack::Client => Failure::page(Problem::UnknownClient),
@@ -49,35 +49,35 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         NoWayBack::RedirectUri => Failure::page(Problem::RedirectUri),
     };
     let id = ReturnTo::client_id(&params).map_err(no_way_back)?;
-    let client = call.sealgate.client(&id).await?.filter(Client::is_enabled);
+    let client = ctx.sealgate.client(&id).await?.filter(Client::is_enabled);
     let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
-    call.concern(Some(&client));
-    let form_post = call.sealgate.config.form_post.is_for(&client.id);
+    ctx.concern(Some(&client));
+    let form_post = ctx.sealgate.config.form_post.is_for(&client.id);
     let return_to = ReturnTo::resolve(&params, &client, form_post).map_err(no_way_back)?;
 
-    let begun = begin(call, &params, &client, return_to.clone()).await;
+    let begun = begin(ctx, &params, &client, return_to.clone()).await;
     begun.map_err(|failure| failure.returning_to(&return_to))
 }
 
 async fn begin(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     params: &crate::oauth::params::Params,
     client: &Client,
     return_to: ReturnTo,
 ) -> Result<Response, Failure> {
     let mut request = AuthorizationRequest::parse(params, client, return_to)?;
     let expected = match request.id_token_hint.take() {
-        Some(hint) => Some(hinted(call, &hint)?),
+        Some(hint) => Some(hinted(ctx, &hint)?),
         None => None,
     };
-    let id = Secret::from_random(&call.random::<16>());
-    let blind = is_posted_blind(call, &request);
-    let (browser, new_cookie) = if blind && call.cookie(call.cookies.browser).is_none() {
+    let id = Secret::from_random(&ctx.random::<16>());
+    let blind = is_posted_blind(ctx, &request);
+    let (browser, new_cookie) = if blind && ctx.cookie(ctx.cookies.browser).is_none() {
         // The browser may have a binding cookie that it keeps back: a new one would take its place, and with it all that
         // waits in other tabs. The request is bound when the browser comes back by GET.
         (unbound(id.expose()), None)
     } else {
-        let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
+        let (browser, new_cookie) = ctx.cookies.browser(ctx.request.headers(), ctx.random());
         (SecretHash::of(browser.as_bytes()), new_cookie)
     };
     let interaction = Interaction {
@@ -86,20 +86,20 @@ async fn begin(
         expected,
         progress: Progress::default(),
         number: 0,
-        created_at: call.now,
-        expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
+        created_at: ctx.now,
+        expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
     };
     let page = if blind {
         RESUME
     } else {
-        match decide(call, &interaction, client).await? {
+        match decide(ctx, &interaction, client).await? {
             Decision::Answered(response) => return Ok(response),
             Decision::Page(page) => page,
         }
     };
-    call.charge_site(Bucket::of_request(client.id.as_str()))?;
-    call.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
-    let response = Response::see_other(&interaction::address(call, page, id.expose(), &client.id));
+    ctx.charge_site(Bucket::of_request(client.id.as_str()))?;
+    ctx.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
+    let response = Response::see_other(&interaction::address(ctx, page, id.expose(), &client.id));
     Ok(match new_cookie {
         Some(cookie) => response.with_cookie(cookie),
         None => response,
@@ -107,11 +107,11 @@ async fn begin(
 }
 
 /// Whether this is a POST without a session cookie, from a browser that does not say whence (see
-/// [`Call::again_with_cookies`]). A form on the client's site is a cross-site POST, and browsers keep a SameSite=Lax
+/// [`RequestContext::again_with_cookies`]). A form on the client's site is a cross-site POST, and browsers keep a SameSite=Lax
 /// cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is signed in is
 /// decided there, or everybody who comes by POST would have to sign in again.
-fn is_posted_blind(call: &Call<'_>, request: &AuthorizationRequest) -> bool {
-    call.request.method() == Method::POST && call.cookie(call.cookies.session).is_none() && !request.prompt.none
+fn is_posted_blind(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
+    ctx.request.method() == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
 }
 
 /// Stands for the browser of a posted request until one comes back with it. No cookie has this value.
@@ -121,39 +121,39 @@ fn unbound(id: &str) -> SecretHash {
 
 /// Binds a posted request to the browser that comes back with it, under a new name. Until then its address is worth what
 /// the address of any authorization request is: whoever opens it begins a sign-in of their own.
-async fn bind(call: &Call<'_>) -> Result<Option<Response>, Failure> {
-    let query = call.query()?;
+async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
+    let query = ctx.query()?;
     let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
-    let store = &call.sealgate.store;
+    let store = &ctx.sealgate.store;
     let found = store.interaction(&unbound(id), &SecretHash::of(id.as_bytes())).await?;
-    let Some(found) = found.filter(|found| call.now < found.value.expires_at) else { return Ok(None) };
+    let Some(found) = found.filter(|found| ctx.now < found.value.expires_at) else { return Ok(None) };
     if store.drop_interaction(&found).await? == Committed::Conflict {
         return Err(Failure::page(Problem::NothingToDo));
     }
-    let (browser, new_cookie) = call.cookies.browser(call.request.headers(), call.random());
+    let (browser, new_cookie) = ctx.cookies.browser(ctx.request.headers(), ctx.random());
     let bound = Interaction { browser: SecretHash::of(browser.as_bytes()), ..found.value };
-    let id = Secret::from_random(&call.random::<16>());
+    let id = Secret::from_random(&ctx.random::<16>());
     store.begin_interaction(&id.hash(), &bound).await?;
-    let response = Response::see_other(&interaction::address(call, RESUME, id.expose(), &bound.request.client));
+    let response = Response::see_other(&interaction::address(ctx, RESUME, id.expose(), &bound.request.client));
     Ok(Some(new_cookie.into_iter().fold(response, Response::with_cookie)))
 }
 
 /// A waiting request goes on, after a page has done its part.
-pub(super) async fn resume(call: &Call<'_>) -> Result<Response, Failure> {
-    if let Some(bound) = bind(call).await? {
+pub(super) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if let Some(bound) = bind(ctx).await? {
         return Ok(bound);
     }
-    let waiting = Waiting::find(call).await?;
+    let waiting = Waiting::find(ctx).await?;
     let interaction = waiting.interaction();
-    let answered = match decide(call, interaction, &waiting.client).await {
-        Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(call, page))),
+    let answered = match decide(ctx, interaction, &waiting.client).await {
+        Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(ctx, page))),
         Ok(Decision::Answered(response)) => Ok(response),
         Err(failure) => Err(failure.returning_to(&interaction.request.return_to)),
     };
-    match call.sealgate.store.drop_interaction(&waiting.loaded).await {
+    match ctx.sealgate.store.drop_interaction(&waiting.loaded).await {
         Ok(Committed::Yes) => answered,
         // Of two tabs that finish the same request at once, one gives the answer to the client.
-        Ok(Committed::Conflict) => Err(interaction::finished(call, interaction).await?),
+        Ok(Committed::Conflict) => Err(interaction::finished(ctx, interaction).await?),
         Err(error) => answered.and(Err(error.into())),
     }
 }
@@ -165,23 +165,23 @@ enum Decision {
     Page(&'static str),
 }
 
-async fn decide(call: &Call<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
+async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Client) -> Result<Decision, Failure> {
     // The client may have been forbidden something since it asked.
     if !interaction.request.scope.is_subset_of(client.scope) {
         let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not ask for this scope.");
         return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
     }
-    let session = match call.session().await? {
+    let session = match ctx.session().await? {
         Some(session) => {
-            call.sealgate.store.touch_session(&session, call.now).await;
-            without_gone_accounts(call, session.value).await?
+            ctx.sealgate.store.touch_session(&session, ctx.now).await;
+            without_gone_accounts(ctx, session.value).await?
         }
         None => None,
     };
-    let consents = consents(call, session.as_ref(), client).await?;
+    let consents = consents(ctx, session.as_ref(), client).await?;
     let consented =
         |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
-    Ok(match (next_step(interaction, client, session.as_ref(), consented, call.now), session) {
+    Ok(match (next_step(interaction, client, session.as_ref(), consented, ctx.now), session) {
         (NextStep::ChooseAccount, _) => Decision::Page("select-account"),
         (NextStep::SignIn, _) => Decision::Page("login"),
         (NextStep::Consent(_), _) => Decision::Page("consent"),
@@ -191,22 +191,22 @@ async fn decide(call: &Call<'_>, interaction: &Interaction, client: &Client) -> 
         // Our own pages need no code: the session is there, and the way back is one of ours.
         (NextStep::Issue { .. }, Some(_)) if client.id.as_str() == OWN_CLIENT => {
             let page = interaction.request.return_to.redirect_uri();
-            let path = page.strip_prefix(call.sealgate.config.issuer.as_str()).ok_or(Failure::Internal)?;
-            Decision::Answered(Response::see_other(&call.path(path)))
+            let path = page.strip_prefix(ctx.sealgate.config.issuer.as_str()).ok_or(Failure::Internal)?;
+            Decision::Answered(Response::see_other(&ctx.path(path)))
         }
         (NextStep::Issue { sign_in, scope }, Some(session)) => {
             let before = consented(sign_in.subject);
-            Decision::Answered(issue(call, interaction, client, &session, sign_in, scope, before).await?)
+            Decision::Answered(issue(ctx, interaction, client, &session, sign_in, scope, before).await?)
         }
         (NextStep::Issue { .. }, None) => return Err(Failure::Internal),
     })
 }
 
 /// The session with those people only that may still come in; `None` when nobody is left.
-async fn without_gone_accounts(call: &Call<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
+async fn without_gone_accounts(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
     let mut kept = Vec::with_capacity(session.sign_ins.len());
     for sign_in in session.sign_ins {
-        if call.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
+        if ctx.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
             kept.push(sign_in);
         }
     }
@@ -215,13 +215,13 @@ async fn without_gone_accounts(call: &Call<'_>, mut session: Session) -> Result<
 }
 
 async fn consents(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     session: Option<&Session>,
     client: &Client,
 ) -> Result<Vec<(Subject, Scope)>, StoreError> {
     let mut consents = Vec::new();
     for sign_in in session.iter().flat_map(|session| &session.sign_ins) {
-        let consent = call.sealgate.store.consent(sign_in.subject, &client.id).await?;
+        let consent = ctx.sealgate.store.consent(sign_in.subject, &client.id).await?;
         if let Some(consent) = consent.filter(|consent| consent.is_for(client)) {
             consents.push((sign_in.subject, consent.scope));
         }
@@ -230,8 +230,8 @@ async fn consents(
 }
 
 /// The person whom an ID token names that we once issued, expired or not.
-fn hinted(call: &Call<'_>, hint: &str) -> Result<Subject, Failure> {
-    let claims = call.sealgate.issuer.id_token_hint(hint);
+fn hinted(ctx: &RequestContext<'_>, hint: &str) -> Result<Subject, Failure> {
+    let claims = ctx.sealgate.issuer.id_token_hint(hint);
     let subject = claims.and_then(|claims| Subject::parse(&claims.sub));
     subject.ok_or_else(|| {
         Refusal::new(ErrorCode::InvalidRequest, "The id_token_hint is not an ID token of this issuer.").into()
@@ -239,7 +239,7 @@ fn hinted(call: &Call<'_>, hint: &str) -> Result<Subject, Failure> {
 }
 
 async fn issue(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     interaction: &Interaction,
     client: &Client,
     session: &Session,
@@ -248,14 +248,14 @@ async fn issue(
     before: Scope,
 ) -> Result<Response, Failure> {
     let request = &interaction.request;
-    let secret = Secret::from_random(&call.random::<32>());
+    let secret = Secret::from_random(&ctx.random::<32>());
     let newly_allowed = interaction.progress.allowed.filter(|_| client.consent == ConsentRule::Ask);
     let consent = newly_allowed.map(|allowed| Consent {
         subject: sign_in.subject,
         client: client.id.clone(),
         // What was asked for this time is answered anew: something that was unticked is no longer allowed.
         scope: allowed.union(before.except(request.scope)),
-        at: call.now,
+        at: ctx.now,
         incarnation: Some(client.incarnation),
     });
     let code = Code {
@@ -267,24 +267,24 @@ async fn issue(
         sign_in,
         typed: interaction.progress.signed_in,
         session: session.id,
-        expires_at: call.now.plus(call.sealgate.config.tokens.authorization_code),
+        expires_at: ctx.now.plus(ctx.sealgate.config.tokens.authorization_code),
         state: CodeState::Issued,
     };
-    call.sealgate.store.issue_code(&secret.hash(), &code, consent.as_ref()).await?;
-    call.sealgate.metrics.issued(TokenKind::Code);
+    ctx.sealgate.store.issue_code(&secret.hash(), &code, consent.as_ref()).await?;
+    ctx.sealgate.metrics.issued(TokenKind::Code);
     if let Some(consent) = consent {
-        let event = call.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
-        call.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
+        let event = ctx.event(AuditKind::ConsentGiven, Actor::Person).of(consent.subject).with_client(&client.id);
+        ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
     }
-    let way = request.return_to.with_code(secret.expose(), call.sealgate.config.issuer.as_str());
-    Ok(way_back::respond(call, &way))
+    let way = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
+    Ok(way_back::respond(ctx, &way))
 }
 
 /// The person that a page speaks to: chosen or signed in for this request, or else in use. The same as [`next_step`]
 /// means, or page and step would send the browser to and fro.
-pub(super) async fn account(call: &Call<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
-    let session = match call.session().await? {
-        Some(session) => without_gone_accounts(call, session.value).await?,
+pub(super) async fn account(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<User>, StoreError> {
+    let session = match ctx.session().await? {
+        Some(session) => without_gone_accounts(ctx, session.value).await?,
         None => None,
     };
     let interaction = waiting.interaction();
@@ -294,7 +294,7 @@ pub(super) async fn account(call: &Call<'_>, waiting: &Waiting) -> Result<Option
         None => session.current(),
     });
     match sign_in {
-        Some(sign_in) => Ok(call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled)),
+        Some(sign_in) => Ok(ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled)),
         None => Ok(None),
     }
 }

@@ -15,7 +15,7 @@ use crate::domain::secret::Secret;
 use crate::limiter::LimitKey;
 use crate::oauth::credentials::{ClientCredentials, FAILED};
 use crate::oauth::params::Params;
-use crate::provider::call::{Bucket, Call};
+use crate::provider::context::{Bucket, RequestContext};
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
@@ -31,22 +31,26 @@ impl Caller {
     ///
     /// # Errors
     /// 429 when the client's allowance is used up.
-    pub(super) fn prove(&self, call: &Call<'_>) -> Result<(), Failure> {
-        if call.is_charged() {
+    pub(super) fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Failure> {
+        if ctx.is_charged() {
             return Ok(());
         }
         let own = LimitKey::text(self.bucket.name(), self.client.id.as_str().as_bytes());
-        call.charge_within(limit_of(&self.client, self.bucket, call), self.bucket, &own)
+        ctx.charge_within(limit_of(&self.client, self.bucket, ctx), self.bucket, &own)
     }
 
     /// The outcome of a request; one that has proven nothing is charged to the client and the address together.
     ///
     /// # Errors
     /// Those of the outcome, and 429 when the allowance of such requests is used up.
-    pub(super) fn settle(&self, call: &Call<'_>, outcome: Result<Response, Failure>) -> Result<Response, Failure> {
-        if !call.is_charged() {
+    pub(super) fn settle(
+        &self,
+        ctx: &RequestContext<'_>,
+        outcome: Result<Response, Failure>,
+    ) -> Result<Response, Failure> {
+        if !ctx.is_charged() {
             let id = self.client.id.as_str().as_bytes();
-            call.charge(self.bucket, &LimitKey::text_and_address(failures_of(self.bucket), id, call.origin.address))?;
+            ctx.charge(self.bucket, &LimitKey::text_and_address(failures_of(self.bucket), id, ctx.origin.address))?;
         }
         outcome
     }
@@ -56,55 +60,55 @@ impl Caller {
 ///
 /// # Errors
 /// `invalid_client`, `invalid_request`, 429, 503.
-pub(super) async fn authenticate(call: &Call<'_>, form: &Params, bucket: Bucket) -> Result<Caller, Failure> {
-    let credentials = match ClientCredentials::parse(&call.authorization(), form) {
+pub(super) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket: Bucket) -> Result<Caller, Failure> {
+    let credentials = match ClientCredentials::parse(&ctx.authorization(), form) {
         Ok(credentials) => credentials,
         Err(refusal) => {
-            call.charge_address(bucket)?;
+            ctx.charge_address(bucket)?;
             return Err(Failure::Client(refusal));
         }
     };
     let id = credentials.id.as_ref().map(|id| id.as_str().as_bytes()).unwrap_or_default();
     let client = match &credentials.id {
-        Some(id) => call.sealgate.registered_client(id).await?,
+        Some(id) => ctx.sealgate.registered_client(id).await?,
         None => None,
     };
     // The secret is hashed and compared whether or not there is a client, so that the time tells nothing.
-    let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), call);
+    let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), ctx);
     let Some(client) = client else {
-        call.charge_address(bucket)?;
-        call.charge_site(bucket)?;
+        ctx.charge_address(bucket)?;
+        ctx.charge_site(bucket)?;
         return Err(Failure::Client(FAILED));
     };
     if !accepted {
-        call.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, call.origin.address))?;
+        ctx.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, ctx.origin.address))?;
         return Err(Failure::Client(FAILED));
     }
     let own = LimitKey::text(bucket.name(), id);
     if client.is_public() {
         // Whatever it shows, there is nothing left of its allowance.
-        call.require_within(limit_of(&client, bucket, call), bucket, &own)?;
+        ctx.require_within(limit_of(&client, bucket, ctx), bucket, &own)?;
     } else {
-        call.charge_within(limit_of(&client, bucket, call), bucket, &own)?;
+        ctx.charge_within(limit_of(&client, bucket, ctx), bucket, &own)?;
     }
     Ok(Caller { client, bucket })
 }
 
-fn accepts(client: Option<&Client>, secret: Option<&Secret>, call: &Call<'_>) -> bool {
+fn accepts(client: Option<&Client>, secret: Option<&Secret>, ctx: &RequestContext<'_>) -> bool {
     let presented = secret.map(Secret::hash);
     let Some(client) = client.filter(|client| client.is_enabled()) else { return false };
     if client.is_public() {
         // A public client has no secret; one that sends some is not the client that was registered.
         return presented.is_none();
     }
-    secret.is_some_and(|secret| client.knows(secret, call.now))
+    secret.is_some_and(|secret| client.knows(secret, ctx.now))
 }
 
 /// How often this client may come: at the token endpoint it may have a limit of its own. Requests that prove nothing are
 /// counted by everybody's.
-fn limit_of(client: &Client, bucket: Bucket, call: &Call<'_>) -> RateLimit {
+fn limit_of(client: &Client, bucket: Bucket, ctx: &RequestContext<'_>) -> RateLimit {
     let own = client.token_limit.filter(|_| bucket == Bucket::Token);
-    own.unwrap_or_else(|| call.limit(bucket))
+    own.unwrap_or_else(|| ctx.limit(bucket))
 }
 
 fn failures_of(bucket: Bucket) -> &'static str {

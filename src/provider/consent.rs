@@ -12,7 +12,7 @@ use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::{Consent, Problem, Publisher, ScopeLine};
 use crate::provider::authorize::{RESUME, account};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::interaction::{Waiting, finished};
 use crate::provider::response::Response;
@@ -23,19 +23,19 @@ const PAGE: &str = "consent";
 /// For how long a client that somebody else than an operator made is called new.
 const NEW: Duration = Duration::from_hours(30 * 24);
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let waiting = Waiting::find(call).await?;
-    let Some(user) = account(call, &waiting).await? else {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(ctx).await?;
+    let Some(user) = account(ctx, &waiting).await? else {
         // The session ended in the meantime: start over at the sign-in.
-        return Ok(Response::see_other(&waiting.address(call, RESUME)));
+        return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     };
-    if call.request.method() != Method::POST {
-        return show(call, &waiting, &user).await;
+    if ctx.request.method() != Method::POST {
+        return show(ctx, &waiting, &user).await;
     }
-    let form = waiting.form(call, &form_of(&user))?;
+    let form = waiting.form(ctx, &form_of(&user))?;
     match (form.has("consent-allow"), form.has("consent-deny")) {
-        (true, false) => allow(call, &waiting, &user, &form).await,
-        (false, true) => deny(call, &waiting).await,
+        (true, false) => allow(ctx, &waiting, &user, &form).await,
+        (false, true) => deny(ctx, &waiting).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
@@ -46,11 +46,11 @@ fn form_of(user: &User) -> String {
     format!("{PAGE} {}", user.sub)
 }
 
-async fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
+async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Result<Response, Failure> {
     let client = &waiting.client;
     let vouched_for = client.is_vouched_for();
     let owner = match client.owner.filter(|_| !vouched_for) {
-        Some(owner) => call.sealgate.store.user(owner).await?,
+        Some(owner) => ctx.sealgate.store.user(owner).await?,
         None => None,
     };
     let publisher = match &owner {
@@ -73,18 +73,18 @@ async fn show(call: &Call<'_>, waiting: &Waiting, user: &User) -> Result<Respons
     let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
     let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
     let content = Consent {
-        action: &waiting.address(call, PAGE),
+        action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(&form_of(user)),
         client: &client.name,
         host: &host,
         publisher,
-        is_new: !client.is_operators_own() && call.now.since(client.created_at) < NEW,
+        is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW,
         website: website.as_deref(),
         account: user.email.as_str(),
         scopes: &lines,
         offline_access: scope.contains(ScopeValue::OfflineAccess),
     };
-    let html = call.with_chrome(|chrome| call.sealgate.pages.consent(chrome, &content));
+    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.consent(chrome, &content));
     Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
 }
 
@@ -104,25 +104,25 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
     values.into_iter().flatten().filter(|value| !value.is_empty()).collect()
 }
 
-async fn allow(call: &Call<'_>, waiting: &Waiting, user: &User, form: &Params) -> Result<Response, Failure> {
+async fn allow(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, form: &Params) -> Result<Response, Failure> {
     let interaction = waiting.interaction();
     let asked = interaction.request.scope;
     let offline = form.one("offline_access")? == Some("true");
     let allowed: Scope = if offline { asked } else { asked.without(ScopeValue::OfflineAccess) };
     let progress = Progress { account: Some(user.sub), allowed: Some(allowed), ..interaction.progress.clone() };
     let next = Interaction { progress, ..interaction.clone() };
-    match call.sealgate.store.update_interaction(&waiting.loaded, &next).await? {
-        Committed::Yes => Ok(Response::see_other(&waiting.address(call, RESUME))),
-        Committed::Conflict => Err(finished(call, waiting.interaction()).await?),
+    match ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await? {
+        Committed::Yes => Ok(Response::see_other(&waiting.address(ctx, RESUME))),
+        Committed::Conflict => Err(finished(ctx, waiting.interaction()).await?),
     }
 }
 
-async fn deny(call: &Call<'_>, waiting: &Waiting) -> Result<Response, Failure> {
-    match call.sealgate.store.drop_interaction(&waiting.loaded).await? {
+async fn deny(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Response, Failure> {
+    match ctx.sealgate.store.drop_interaction(&waiting.loaded).await? {
         Committed::Yes => {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The person denied the request.");
             Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
         }
-        Committed::Conflict => Err(finished(call, waiting.interaction()).await?),
+        Committed::Conflict => Err(finished(ctx, waiting.interaction()).await?),
     }
 }

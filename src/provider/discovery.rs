@@ -1,7 +1,7 @@
 //! `GET /.well-known/openid-configuration` (OpenID Connect Discovery 1.0 §4) and the same for OAuth (RFC 8414 §3).
 
 use crate::oauth::metadata::ProviderMetadata;
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
@@ -9,8 +9,8 @@ use crate::provider::response::Response;
 const SECONDS: u32 = 3600;
 
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
-pub(super) fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let config = &call.sealgate.config;
+pub(super) fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
     let document = ProviderMetadata::of(config.issuer.as_str(), groups, form_post);
     Ok(Response::public_json(&document, SECONDS))

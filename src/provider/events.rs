@@ -6,7 +6,7 @@ use crate::domain::audit::{Actor, AuditEvent};
 use crate::domain::client::ClientId;
 use crate::domain::user::Subject;
 use crate::page::{AuditActor, EventLine, Named};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::store::StoreError;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 
@@ -22,40 +22,40 @@ impl Names {
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn written(&mut self, call: &Call<'_>, event: AuditEvent) -> Result<Written, StoreError> {
+    pub(super) async fn written(&mut self, ctx: &RequestContext<'_>, event: AuditEvent) -> Result<Written, StoreError> {
         let subject = match event.subject {
-            Some(subject) => Some(self.person(call, subject).await?),
+            Some(subject) => Some(self.person(ctx, subject).await?),
             None => None,
         };
         let actor = match event.actor {
-            Actor::Administrator(subject) => Some(self.person(call, subject).await?),
+            Actor::Administrator(subject) => Some(self.person(ctx, subject).await?),
             Actor::Stranger | Actor::Person | Actor::Client | Actor::Operator | Actor::Server => None,
         };
         let party = match &event.client {
             // Our own pages have no name that says more than the event itself.
             Some(id) if id.as_str() == OWN_CLIENT => None,
-            Some(id) => Some(self.client(call, id).await?),
+            Some(id) => Some(self.client(ctx, id).await?),
             None => event.app.clone().map(|name| Called { id: name.clone(), name: Some(name), has_page: false }),
         };
         let address = event.address.map(|address| address.to_string());
         Ok(Written { event, party, subject, actor, address })
     }
 
-    async fn person(&mut self, call: &Call<'_>, subject: Subject) -> Result<Called, StoreError> {
+    async fn person(&mut self, ctx: &RequestContext<'_>, subject: Subject) -> Result<Called, StoreError> {
         let name = if let Some(known) = self.people.get(&subject) {
             known.clone()
         } else {
-            let name = call.sealgate.store.user(subject).await?.map(|user| user.email.as_str().to_owned());
+            let name = ctx.sealgate.store.user(subject).await?.map(|user| user.email.as_str().to_owned());
             self.people.entry(subject).or_insert(name).clone()
         };
         Ok(Called { id: subject.to_string(), has_page: name.is_some(), name })
     }
 
-    async fn client(&mut self, call: &Call<'_>, id: &ClientId) -> Result<Called, StoreError> {
+    async fn client(&mut self, ctx: &RequestContext<'_>, id: &ClientId) -> Result<Called, StoreError> {
         let name = if let Some(known) = self.clients.get(id) {
             known.clone()
         } else {
-            let name = call.sealgate.client(id).await?.map(|client| client.name);
+            let name = ctx.sealgate.client(id).await?.map(|client| client.name);
             self.clients.entry(id.clone()).or_insert(name).clone()
         };
         let has_page = name.is_some() && !id.as_str().starts_with(INTERNAL_CLIENT);

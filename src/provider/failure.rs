@@ -13,7 +13,7 @@ use crate::oauth::authorize::ReturnTo;
 use crate::page::{ErrorPage, Problem, Way, WayTo};
 use crate::password::PasswordError;
 use crate::provider::Style;
-use crate::provider::call::{Call, status_of};
+use crate::provider::context::{RequestContext, status_of};
 use crate::provider::response::Response;
 use crate::provider::visitor;
 use crate::provider::way_back;
@@ -77,11 +77,11 @@ impl Failure {
     }
 
     /// The failure on the wire.
-    pub fn into_response(self, call: &Call<'_>) -> Response {
+    pub fn into_response(self, ctx: &RequestContext<'_>) -> Response {
         match self {
-            Self::Refused(status, refusal) => match call.style {
+            Self::Refused(status, refusal) => match ctx.style {
                 Style::Json => error(status, &refusal),
-                Style::Page => page(call, status, Problem::InvalidRequest),
+                Style::Page => page(ctx, status, Problem::InvalidRequest),
             },
             Self::Client(refusal) => {
                 let response = error(status_of(&refusal), &refusal);
@@ -93,41 +93,41 @@ impl Failure {
                 }
             }
             Self::Bearer(refusal) => bearer(refusal),
-            Self::Page(status, problem) => page(call, status, problem),
+            Self::Page(status, problem) => page(ctx, status, problem),
             Self::Elsewhere(address) => Response::see_other(&address),
             Self::Return(return_to, refusal) => {
-                way_back::respond(call, &return_to.with_refusal(&refusal, call.sealgate.config.issuer.as_str()))
+                way_back::respond(ctx, &return_to.with_refusal(&refusal, ctx.sealgate.config.issuer.as_str()))
             }
             Self::Method(methods) => {
                 let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-                let response = if call.is_opened_by_person() {
-                    page(call, StatusCode::METHOD_NOT_ALLOWED, Problem::ForPrograms)
+                let response = if ctx.is_opened_by_person() {
+                    page(ctx, StatusCode::METHOD_NOT_ALLOWED, Problem::ForPrograms)
                 } else {
                     let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
                     error(StatusCode::METHOD_NOT_ALLOWED, &refusal)
                 };
                 response.with(ALLOW, &names.join(", "))
             }
-            Self::RateLimited(seconds) if call.is_opened_by_person() => {
-                page(call, StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
+            Self::RateLimited(seconds) if ctx.is_opened_by_person() => {
+                page(ctx, StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
                     .with(RETRY_AFTER, &seconds.to_string())
             }
             Self::RateLimited(seconds) => rate_limited(seconds),
             Self::Unavailable => {
                 let refusal =
                     Refusal::new(ErrorCode::TemporarilyUnavailable, "The service is overloaded. Try again later.");
-                let response = match call.style {
+                let response = match ctx.style {
                     Style::Json => error(StatusCode::SERVICE_UNAVAILABLE, &refusal),
-                    Style::Page => page(call, StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),
+                    Style::Page => page(ctx, StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),
                 };
                 response.with(RETRY_AFTER, "1")
             }
-            Self::Internal => match call.style {
+            Self::Internal => match ctx.style {
                 Style::Json => {
                     let refusal = Refusal::new(ErrorCode::ServerError, "The service failed.");
                     error(StatusCode::INTERNAL_SERVER_ERROR, &refusal)
                 }
-                Style::Page => page(call, StatusCode::INTERNAL_SERVER_ERROR, Problem::Internal),
+                Style::Page => page(ctx, StatusCode::INTERNAL_SERVER_ERROR, Problem::Internal),
             },
         }
     }
@@ -159,23 +159,23 @@ fn bearer(refusal: Option<Refusal>) -> Response {
     error(status_of(&refusal), &refusal).with(WWW_AUTHENTICATE, &challenge)
 }
 
-fn page(call: &Call<'_>, status: StatusCode, problem: Problem) -> Response {
+fn page(ctx: &RequestContext<'_>, status: StatusCode, problem: Problem) -> Response {
     let account = match problem {
-        Problem::Console => visitor::sign_in(call, "/console", &[("prompt", "select_account")]),
+        Problem::Console => visitor::sign_in(ctx, "/console", &[("prompt", "select_account")]),
         // There the path would be nobody's too.
-        Problem::UnknownHost => format!("{}/account", call.sealgate.config.issuer.as_str()),
-        _ => call.path("/account"),
+        Problem::UnknownHost => format!("{}/account", ctx.sealgate.config.issuer.as_str()),
+        _ => ctx.path("/account"),
     };
     let waiting_helps = matches!(problem, Problem::TooManyRequests { .. } | Problem::Unavailable | Problem::Internal);
-    let way = match (problem, call.party()) {
+    let way = match (problem, ctx.party()) {
         (Problem::Console, _) => Way { address: &account, to: WayTo::AnotherAccount },
         // The page's own address: what was sent with a POST cannot be asked for again.
-        _ if waiting_helps && call.request.method() != Method::POST => Way { address: "", to: WayTo::Again },
+        _ if waiting_helps && ctx.request.method() != Method::POST => Way { address: "", to: WayTo::Again },
         (_, Some(party)) => Way { address: &party.address, to: WayTo::Application(&party.name) },
         (_, None) => Way { address: &account, to: WayTo::Account },
     };
-    let content = ErrorPage { problem, request_id: &call.origin.request_id, way };
-    let html = call.with_chrome(|chrome| call.sealgate.pages.error(chrome, &content));
+    let content = ErrorPage { problem, request_id: &ctx.origin.request_id, way };
+    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.error(chrome, &content));
     Response::page(status, html, None)
 }
 

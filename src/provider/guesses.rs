@@ -19,7 +19,7 @@ use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionId;
 use crate::limiter::{Counted, LimitKey, Pace};
 use crate::password::Line;
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 
 /// Networks of one /48 that may use up their failures at once.
 const SITE: u32 = 10;
@@ -44,32 +44,36 @@ impl Guesses {
     ///
     /// # Errors
     /// Seconds to wait before the next guess; nothing is counted then.
-    pub(super) fn at_sign_in(call: &Call<'_>, typed: &str, known: Option<&KnownBrowser>) -> Result<Self, u64> {
+    pub(super) fn at_sign_in(ctx: &RequestContext<'_>, typed: &str, known: Option<&KnownBrowser>) -> Result<Self, u64> {
         let account = || SecretHash::of(typed.to_ascii_lowercase().as_bytes());
-        Self::count(call, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark)))
+        Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark)))
     }
 
     /// Counts a guess in a session of the person, from a browser that is known of them or not.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
-    pub(super) fn in_session(call: &Call<'_>, session: SessionId, known: Option<&KnownBrowser>) -> Result<Self, u64> {
-        Self::count(call, known.map_or(By::Session(session), |known| By::Known(known.mark)))
+    pub(super) fn in_session(
+        ctx: &RequestContext<'_>,
+        session: SessionId,
+        known: Option<&KnownBrowser>,
+    ) -> Result<Self, u64> {
+        Self::count(ctx, known.map_or(By::Session(session), |known| By::Known(known.mark)))
     }
 
     /// Counts before the guess is judged: were it counted afterwards, guesses made at the same moment would all pass.
-    fn count(call: &Call<'_>, by: By) -> Result<Self, u64> {
-        let settings = &call.sealgate.config.login;
+    fn count(ctx: &RequestContext<'_>, by: By) -> Result<Self, u64> {
+        let settings = &ctx.sealgate.config.login;
         let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
-        let address = call.origin.address;
+        let address = ctx.origin.address;
         let counted = match &by {
             By::Known(mark) => {
                 let key = LimitKey::text("login_browser", mark.as_bytes());
-                call.sealgate.brake.take(&[(key, Pace::even(most, window))], call.now)
+                ctx.sealgate.brake.take(&[(key, Pace::even(most, window))], ctx.now)
             }
             By::Session(id) => {
                 let key = LimitKey::text("login_session", id.as_bytes());
-                call.sealgate.brake.take(&[(key, Pace::even(most, window))], call.now)
+                ctx.sealgate.brake.take(&[(key, Pace::even(most, window))], ctx.now)
             }
             By::Stranger(account) => {
                 let account = account.as_bytes();
@@ -81,22 +85,22 @@ impl Guesses {
                 ];
                 let site = LimitKey::site("login_site", address);
                 keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
-                call.sealgate.brake.take(&keys, call.now)
+                ctx.sealgate.brake.take(&keys, ctx.now)
             }
         };
         counted.map(|counted| Self { by, counted })
     }
 
     /// Where the check of the guess waits: strangers by their network, so that none of them fills the queue.
-    pub(super) fn line(&self, call: &Call<'_>) -> Line {
+    pub(super) fn line(&self, ctx: &RequestContext<'_>) -> Line {
         match self.by {
             By::Known(_) | By::Session(_) => Line::Trusted,
-            By::Stranger(_) => Line::of(call.origin.address),
+            By::Stranger(_) => Line::of(ctx.origin.address),
         }
     }
 
     /// Takes the count of the guess back: it was right, or could not be judged.
-    pub(super) fn give_back(self, call: &Call<'_>) {
-        call.sealgate.brake.give_back(self.counted, call.now);
+    pub(super) fn give_back(self, ctx: &RequestContext<'_>) {
+        ctx.sealgate.brake.give_back(self.counted, ctx.now);
     }
 }

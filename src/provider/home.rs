@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::config::{App, Config};
 use crate::page::{Asset, Home, HomeApp};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::provider::visitor::Visitor;
@@ -24,14 +24,14 @@ struct Shown<'c> {
     icon: Option<String>,
 }
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::find(call, PAGE).await?;
-    let config = &call.sealgate.config;
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(ctx, PAGE).await?;
+    let config = &ctx.sealgate.config;
     let open = config.apps.iter().filter_map(|app| {
         let path = app.opens_to(&visitor.user)?;
         let icon = app.icon.as_ref().map(|icon| {
             let version = Asset::logo(icon).version;
-            call.path(&format!("/oauth/icons/{}?v={version}", app.name))
+            ctx.path(&format!("/oauth/icons/{}?v={version}", app.name))
         });
         Some(Shown { app, address: format!("{}{path}", app.origin(&config.issuer)), icon })
     });
@@ -42,6 +42,6 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         apps.push(HomeApp { address, title, description, icon: icon.as_deref() });
     }
     let content = Home { apps: &apps };
-    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.home(chrome, shell, &content));
+    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.home(chrome, shell, &content));
     Ok(Response::page(StatusCode::OK, html, None))
 }

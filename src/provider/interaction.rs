@@ -8,7 +8,7 @@ use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::Problem;
 use crate::provider::authorize::RESUME;
-use crate::provider::call::{Bucket, Call};
+use crate::provider::context::{Bucket, RequestContext};
 use crate::provider::failure::Failure;
 use crate::store::Loaded;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
@@ -42,31 +42,27 @@ impl Waiting {
     /// # Errors
     /// A page when there is none in this browser: it was finished in another tab, or is somebody else's. One that is past
     /// its time begins anew.
-    pub(super) async fn find(call: &Call<'_>) -> Result<Self, Failure> {
-        let waiting = Self::find_at_any_time(call).await?;
-        if waiting.is_late(call) { Err(begin_anew(call, waiting.interaction()).await?) } else { Ok(waiting) }
+    pub(super) async fn find(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let waiting = Self::find_at_any_time(ctx).await?;
+        if waiting.is_late(ctx) { Err(begin_anew(ctx, waiting.interaction()).await?) } else { Ok(waiting) }
     }
 
     /// The same, past its time too, as long as it is kept.
     ///
     /// # Errors
     /// As [`Waiting::find`].
-    pub(super) async fn find_at_any_time(call: &Call<'_>) -> Result<Self, Failure> {
-        let query = call.query()?;
+    pub(super) async fn find_at_any_time(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let query = ctx.query()?;
         let (id, client) = named(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
         if let Some(client) = &client {
-            call.concern(call.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
+            ctx.concern(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
         }
-        let browser =
-            call.cookie(call.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
-        let found = call
-            .sealgate
-            .store
-            .interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes()))
-            .await?;
-        let Some(loaded) = found else { return Err(over(call, client.as_ref()).await?) };
-        call.speak(loaded.value.request.ui_locales.as_deref());
-        let client = call.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
+        let browser = ctx.cookie(ctx.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
+        let found =
+            ctx.sealgate.store.interaction(&SecretHash::of(browser.as_bytes()), &SecretHash::of(id.as_bytes())).await?;
+        let Some(loaded) = found else { return Err(over(ctx, client.as_ref()).await?) };
+        ctx.speak(loaded.value.request.ui_locales.as_deref());
+        let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
         // The client may have withdrawn the URI since, for instance because somebody else has got hold of it.
         if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
@@ -75,23 +71,23 @@ impl Waiting {
         Ok(Self { id: id.to_owned(), loaded, client, browser })
     }
 
-    fn is_late(&self, call: &Call<'_>) -> bool {
-        self.loaded.value.expires_at <= call.now
+    fn is_late(&self, ctx: &RequestContext<'_>) -> bool {
+        self.loaded.value.expires_at <= ctx.now
     }
 
     /// The same request under a new name and with all of its time, where this one is past its own.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn in_time(self, call: &Call<'_>) -> Result<Self, Failure> {
-        if !self.is_late(call) {
+    pub(super) async fn in_time(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        if !self.is_late(ctx) {
             return Ok(self);
         }
-        let id = anew(call, self.interaction()).await?;
-        let found = call.sealgate.store.interaction(&SecretHash::of(self.browser.as_bytes()), &id.hash()).await?;
+        let id = anew(ctx, self.interaction()).await?;
+        let found = ctx.sealgate.store.interaction(&SecretHash::of(self.browser.as_bytes()), &id.hash()).await?;
         let loaded = found.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
         // A conflict means that another tab has just gone on with it.
-        let _ = call.sealgate.store.drop_interaction(&self.loaded).await?;
+        let _ = ctx.sealgate.store.drop_interaction(&self.loaded).await?;
         Ok(Self { id: id.expose().to_owned(), loaded, ..self })
     }
 
@@ -106,8 +102,8 @@ impl Waiting {
     }
 
     /// The address of one of the pages for this request.
-    pub(super) fn address(&self, call: &Call<'_>, page: &str) -> String {
-        address(call, page, &self.id, &self.client.id)
+    pub(super) fn address(&self, ctx: &RequestContext<'_>, page: &str) -> String {
+        address(ctx, page, &self.id, &self.client.id)
     }
 
     /// The token of the page's form. Derived from the browser's cookie, which no other site can read, and different for
@@ -120,8 +116,8 @@ impl Waiting {
     ///
     /// # Errors
     /// A page when the form's token is not the one that the page was given.
-    pub(super) fn form(&self, call: &Call<'_>, page: &str) -> Result<Params, Failure> {
-        let form = call.form()?;
+    pub(super) fn form(&self, ctx: &RequestContext<'_>, page: &str) -> Result<Params, Failure> {
+        let form = ctx.form()?;
         let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(page)));
         if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
@@ -134,50 +130,50 @@ impl Waiting {
 
 /// What becomes of a form or a step whose request was finished in another tab, as far as it is still known: who is signed
 /// in goes on with the same request, begun anew; everybody else hears that there is nothing to do.
-pub(super) async fn finished(call: &Call<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
-    if call.session().await?.is_none() {
+pub(super) async fn finished(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
     }
-    begin_anew(call, interaction).await
+    begin_anew(ctx, interaction).await
 }
 
 /// The way to the same request, begun anew.
-async fn begin_anew(call: &Call<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
-    let id = anew(call, interaction).await?;
-    Ok(Failure::Elsewhere(address(call, RESUME, id.expose(), &interaction.request.client)))
+async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Failure, Failure> {
+    let id = anew(ctx, interaction).await?;
+    Ok(Failure::Elsewhere(address(ctx, RESUME, id.expose(), &interaction.request.client)))
 }
 
-async fn anew(call: &Call<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
+async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
     let again = Interaction {
         progress: Progress::default(),
-        created_at: call.now,
-        expires_at: call.now.plus(call.sealgate.config.sessions.interaction),
+        created_at: ctx.now,
+        expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
         ..interaction.clone()
     };
-    call.charge_site(Bucket::of_request(interaction.request.client.as_str()))?;
-    let id = Secret::from_random(&call.random::<16>());
-    call.sealgate.store.begin_interaction(&id.hash(), &again).await?;
+    ctx.charge_site(Bucket::of_request(interaction.request.client.as_str()))?;
+    let id = Secret::from_random(&ctx.random::<16>());
+    ctx.sealgate.store.begin_interaction(&id.hash(), &again).await?;
     Ok(id)
 }
 
 /// Where a browser goes that comes back to a page whose request is not there any more, with Back for instance. Whoever is
 /// signed in goes on to the application behind the gate, or to our own pages. Another client has had its answer and has
 /// forgotten what it asked: its person is shown the way to it.
-async fn over(call: &Call<'_>, client: Option<&ClientId>) -> Result<Failure, Failure> {
-    if call.session().await?.is_none() {
+async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Failure, Failure> {
+    if ctx.session().await?.is_none() {
         return Ok(Failure::page(Problem::NothingToDo));
     }
     let id = client.map(ClientId::as_str).unwrap_or_default();
     if id == OWN_CLIENT {
-        return Ok(Failure::Elsewhere(call.path("/account")));
+        return Ok(Failure::Elsewhere(ctx.path("/account")));
     }
-    match call.party().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
+    match ctx.party().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
         Some(app) => Ok(Failure::Elsewhere(app.address.clone())),
         None => Ok(Failure::page(Problem::SignedInAlready)),
     }
 }
 
 /// The address of one of the pages for a waiting request.
-pub(super) fn address(call: &Call<'_>, page: &str, id: &str, client: &ClientId) -> String {
-    call.path(&format!("/oauth/{page}?{PARAMETER}={id}.{client}"))
+pub(super) fn address(ctx: &RequestContext<'_>, page: &str, id: &str, client: &ClientId) -> String {
+    ctx.path(&format!("/oauth/{page}?{PARAMETER}={id}.{client}"))
 }

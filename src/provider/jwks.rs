@@ -1,12 +1,12 @@
 //! `GET /oauth/jwks`: the public keys, as the token states them (RFC 7517 §5).
 
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
-pub(super) fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let sealgate = call.sealgate;
+pub(super) fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let sealgate = ctx.sealgate;
     // A new key is published for longer than this before it signs.
     let seconds = u32::try_from(sealgate.config.keys.cache.as_secs()).unwrap_or(u32::MAX);
     Ok(Response::public_json(&sealgate.issuer.signer().key_set().jwk_set(), seconds))

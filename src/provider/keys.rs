@@ -4,15 +4,15 @@
 
 use serde_json::json;
 
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
 /// How long the document may be kept, seconds: short, for it shows states as they are now.
 const SECONDS: u32 = 60;
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let sealgate = call.sealgate;
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let sealgate = ctx.sealgate;
     let signer = sealgate.issuer.signer();
     let (set, found) = (signer.key_set(), signer.found());
     let ring = sealgate.store.key_ring().await?;
@@ -28,7 +28,7 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             "kid": kid,
             "alg": "RS256",
             "bits": published.bits(),
-            "state": life.map(|life| ring.state(life, call.now)),
+            "state": life.map(|life| ring.state(life, ctx.now)),
             "created_at": life.map(|life| life.created_at),
             "published_at": life.map(|life| life.published_at),
             "activate_at": life.and_then(|life| life.activate_at),

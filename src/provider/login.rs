@@ -16,7 +16,7 @@ use crate::oauth::next_step::{Interaction, Progress};
 use crate::page::{Login, LoginProblem};
 use crate::password::{self, Line};
 use crate::provider::authorize::RESUME;
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::Waiting;
@@ -30,44 +30,44 @@ const PAGE: &str = "login";
 /// How often a session that changes at the same moment is read again.
 const MOST_TRIES: usize = 8;
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    if call.request.method() != Method::POST {
-        let waiting = Waiting::find(call).await?;
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if ctx.request.method() != Method::POST {
+        let waiting = Waiting::find(ctx).await?;
         let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
-        return Ok(show(call, &waiting, StatusCode::OK, email, None));
+        return Ok(show(ctx, &waiting, StatusCode::OK, email, None));
     }
-    let waiting = Waiting::find_at_any_time(call).await?;
-    let form = waiting.form(call, PAGE)?;
+    let waiting = Waiting::find_at_any_time(ctx).await?;
+    let form = waiting.form(ctx, PAGE)?;
     // A page that was left open for too long is as good as a new one, in the browser that it was shown to.
-    let waiting = waiting.in_time(call).await?;
+    let waiting = waiting.in_time(ctx).await?;
     let typed = form.one("email")?.unwrap_or_default().trim();
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
-    let user = call.sealgate.store.user_by_sign_in_name(typed).await?;
-    let known = known_browser::find(call, user.as_ref()).await?;
-    let guesses = match Guesses::at_sign_in(call, typed, known.as_ref()) {
+    let user = ctx.sealgate.store.user_by_sign_in_name(typed).await?;
+    let known = known_browser::find(ctx, user.as_ref()).await?;
+    let guesses = match Guesses::at_sign_in(ctx, typed, known.as_ref()) {
         Ok(guesses) => guesses,
         Err(seconds) => {
-            failed(call, &waiting, user.as_ref(), "throttled");
-            call.sealgate.metrics.signed_in(SignInOutcome::Throttled);
+            failed(ctx, &waiting, user.as_ref(), "throttled");
+            ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
             let problem = LoginProblem::Throttled { seconds };
-            let page = show(call, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem));
+            let page = show(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem));
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
         }
     };
-    match is_right(call, guesses.line(call), user.as_ref(), password.clone()).await {
+    match is_right(ctx, guesses.line(ctx), user.as_ref(), password.clone()).await {
         Ok(Some(user)) => {
-            guesses.give_back(call);
-            let Some(signed_in) = sign_in(call, &waiting, user, known.as_ref()).await? else {
-                return Ok(wrong(call, &waiting, typed, Some(user)));
+            guesses.give_back(ctx);
+            let Some(signed_in) = sign_in(ctx, &waiting, user, known.as_ref()).await? else {
+                return Ok(wrong(ctx, &waiting, typed, Some(user)));
             };
-            rehash(call, user, password).await;
-            call.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
+            rehash(ctx, user, password).await;
+            ctx.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
             Ok(signed_in)
         }
-        Ok(None) => Ok(wrong(call, &waiting, typed, user.as_ref())),
+        Ok(None) => Ok(wrong(ctx, &waiting, typed, user.as_ref())),
         Err(Failure::Unavailable) => {
-            guesses.give_back(call);
-            let page = show(call, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy));
+            guesses.give_back(ctx);
+            let page = show(ctx, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy));
             Ok(page.with(RETRY_AFTER, "1"))
         }
         Err(other) => Err(other),
@@ -75,39 +75,39 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
 }
 
 fn show(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     waiting: &Waiting,
     status: StatusCode,
     email: &str,
     problem: Option<LoginProblem>,
 ) -> Response {
     let content = Login {
-        action: &waiting.address(call, PAGE),
+        action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
         email,
         problem,
     };
-    let html = call.with_chrome(|chrome| call.sealgate.pages.login(chrome, &content));
+    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.login(chrome, &content));
     Response::page(status, html, waiting.then().as_deref())
 }
 
-fn wrong(call: &Call<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Response {
-    call.sealgate.metrics.signed_in(SignInOutcome::Failed);
-    failed(call, waiting, user, "wrong");
-    show(call, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
+fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Response {
+    ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
+    failed(ctx, waiting, user, "wrong");
+    show(ctx, waiting, StatusCode::OK, typed, Some(LoginProblem::WrongCredentials))
 }
 
 /// Takes a failure down, for the person whom it concerns if there is one. What was typed is not kept: people type
 /// passwords into the wrong field.
-fn failed(call: &Call<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
-    let event = call.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
-    call.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
+fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why: &str) {
+    let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id).with_detail(why);
+    ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
 }
 
 /// The person whose address was typed, if the password is theirs and they may come in.
 async fn is_right<'u>(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     line: Line,
     user: Option<&'u User>,
     password: SecretString,
@@ -115,108 +115,113 @@ async fn is_right<'u>(
     // Without an account, or with a disabled one, the same work is done on a hash that no password meets.
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
-    let right = call.sealgate.passwords.verify(line, hash, password).await?;
+    let right = ctx.sealgate.passwords.verify(line, hash, password).await?;
     Ok(user.filter(|_| right))
 }
 
 /// Brings a hash with yesterday's parameters up to today's, while the password is at hand. Where that fails, the next
 /// sign-in tries again: this one stands, and its answer carries the session's cookie.
-async fn rehash(call: &Call<'_>, user: &User, password: SecretString) {
+async fn rehash(ctx: &RequestContext<'_>, user: &User, password: SecretString) {
     let Some(old) = user.password.as_ref().filter(|hash| password::needs_rehash(hash)) else { return };
-    if let Err(error) = try_rehash(call, user, old, password).await {
+    if let Err(error) = try_rehash(ctx, user, old, password).await {
         tracing::warn!(?error, "a password's hash was not brought up to today's parameters");
     }
 }
 
-async fn try_rehash(call: &Call<'_>, user: &User, old: &PasswordHash, password: SecretString) -> Result<(), Failure> {
-    let new = call.sealgate.passwords.hash(password, call.random()).await?;
+async fn try_rehash(
+    ctx: &RequestContext<'_>,
+    user: &User,
+    old: &PasswordHash,
+    password: SecretString,
+) -> Result<(), Failure> {
+    let new = ctx.sealgate.passwords.hash(password, ctx.random()).await?;
     // The password may have been changed at this very moment: then that one stands.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(new.clone());
         }
     };
-    call.sealgate.store.change_user(user.sub, replace).await?;
+    ctx.sealgate.store.change_user(user.sub, replace).await?;
     Ok(())
 }
 
 /// Signs in whoever has shown this person's password; `None` when it is not theirs any more.
 async fn sign_in(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     waiting: &Waiting,
     user: &User,
     known: Option<&KnownBrowser>,
 ) -> Result<Option<Response>, Failure> {
-    let sign_in = SignIn { subject: user.sub, at: call.now, steps: vec![Step::Password] };
-    let cookie = match call.session().await? {
-        Some(session) => renew(call, session, sign_in).await?,
-        None => begin(call, sign_in).await?,
+    let sign_in = SignIn { subject: user.sub, at: ctx.now, steps: vec![Step::Password] };
+    let cookie = match ctx.session().await? {
+        Some(session) => renew(ctx, session, sign_in).await?,
+        None => begin(ctx, sign_in).await?,
     };
-    let marked = known_browser::learn(call, user.sub, known).await;
+    let marked = known_browser::learn(ctx, user.sub, known).await;
     // Whoever disabled the account or set another password while this one was checked has ended the sessions that there
     // were. This one came after.
     let same = |now: &User| now.is_enabled() && now.password == user.password;
-    if !call.sealgate.store.user(user.sub).await?.is_some_and(|now| same(&now)) {
-        call.sealgate.store.end_session(cookie.id).await?;
+    if !ctx.sealgate.store.user(user.sub).await?.is_some_and(|now| same(&now)) {
+        ctx.sealgate.store.end_session(cookie.id).await?;
         if let Some(marked) = &marked {
-            call.sealgate.store.forget_browser(user.sub, marked.mark.hash()).await?;
+            ctx.sealgate.store.forget_browser(user.sub, marked.mark.hash()).await?;
         }
         return Ok(None);
     }
-    let event = call.event(AuditKind::SignedIn, Actor::Person).of(user.sub).in_session(cookie.id);
-    call.sealgate.audit.note(event.with_client(&waiting.client.id));
+    let event = ctx.event(AuditKind::SignedIn, Actor::Person).of(user.sub).in_session(cookie.id);
+    ctx.sealgate.audit.note(event.with_client(&waiting.client.id));
     let interaction = waiting.interaction();
     let progress = Progress { account: Some(user.sub), signed_in: true, allowed: None };
     let next = Interaction { progress, ..interaction.clone() };
     // A conflict means that another tab has gone on with the same request: what it did stands.
-    let _ = call.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
-    let set = cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure);
-    let response = Response::see_other(&waiting.address(call, RESUME)).with_cookie(set);
+    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    let set = cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure);
+    let response = Response::see_other(&waiting.address(ctx, RESUME)).with_cookie(set);
     Ok(Some(marked.into_iter().fold(response, |response, marked| response.with_cookie(marked.cookie))))
 }
 
 /// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.
-async fn renew(call: &Call<'_>, session: Loaded<Session>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
+async fn renew(ctx: &RequestContext<'_>, session: Loaded<Session>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
     let id = session.value.id;
-    let presented = call.cookie(call.cookies.session).and_then(SessionCookie::parse);
+    let presented = ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse);
     let mut found = Some(session);
     for _ in 0..MOST_TRIES {
-        let Some(session) = found.filter(|session| session.value.is_live(call.now)) else { break };
-        let cookie = SessionCookie::new(id, call.random());
+        let Some(session) = found.filter(|session| session.value.is_live(ctx.now)) else { break };
+        let cookie = SessionCookie::new(id, ctx.random());
         let mut next = session.value.clone();
-        next.renew(sign_in.clone(), cookie.hash(), call.now);
+        next.renew(sign_in.clone(), cookie.hash(), ctx.now);
         // Only the cookie that this browser has shown may live on for a moment, not one that somebody got meanwhile.
         if !presented.as_ref().is_some_and(|presented| presented.hash() == session.value.cookie) {
             next.previous = None;
         }
         // The end counts from the latest password; the sweeper finds by itself that the record lives longer than it knew.
-        next.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
-        if call.sealgate.store.update_session(&session, &next).await? == Committed::Yes {
+        next.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
+        if ctx.sealgate.store.update_session(&session, &next).await? == Committed::Yes {
             return Ok(cookie);
         }
         // Somebody signed in or out in another tab at this very moment.
-        found = call.sealgate.store.session(id).await?;
+        found = ctx.sealgate.store.session(id).await?;
     }
     // The browser forgets the old session with its new cookie: it must not go on without a browser.
-    call.sealgate.store.end_session(id).await?;
-    begin(call, sign_in).await
+    ctx.sealgate.store.end_session(id).await?;
+    begin(ctx, sign_in).await
 }
 
-async fn begin(call: &Call<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
-    let settings = &call.sealgate.config.sessions;
-    let cookie = SessionCookie::new(SessionId::from_random(call.random()), call.random());
+async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
+    let settings = &ctx.sealgate.config.sessions;
+    let cookie = SessionCookie::new(SessionId::from_random(ctx.random()), ctx.random());
     let session = Session {
         id: cookie.id,
         cookie: cookie.hash(),
         previous: None,
         sign_ins: vec![sign_in],
-        created_at: call.now,
-        last_seen_at: call.now,
-        expires_at: call.now.plus(settings.absolute),
+        created_at: ctx.now,
+        last_seen_at: ctx.now,
+        expires_at: ctx.now.plus(settings.absolute),
         idle_seconds: settings.idle.as_secs(),
-        address: call.origin.address,
-        user_agent: call.user_agent(),
+        address: ctx.origin.address,
+        user_agent: ctx.user_agent(),
     };
-    call.sealgate.store.begin_session(&session).await?;
+    ctx.sealgate.store.begin_session(&session).await?;
     Ok(cookie)
 }

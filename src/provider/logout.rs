@@ -14,72 +14,70 @@ use crate::domain::session::Session;
 use crate::domain::user::{Subject, User};
 use crate::oauth::logout::{AfterLogout, LogoutRequest};
 use crate::page::{ConfirmLogout, Problem, SignedOut};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::Loaded;
 use crate::web::cookie;
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    if let Some(address) = call.again_with_cookies() {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if let Some(address) = ctx.again_with_cookies() {
         return Ok(Response::see_other(&address));
     }
-    let request = LogoutRequest::parse(&call.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
-    call.speak(request.ui_locales.as_deref());
-    let hint = request.id_token_hint.as_deref().and_then(|hint| call.sealgate.issuer.id_token_hint(hint));
+    let request = LogoutRequest::parse(&ctx.params()?).map_err(|_| Failure::page(Problem::InvalidRequest))?;
+    ctx.speak(request.ui_locales.as_deref());
+    let hint = request.id_token_hint.as_deref().and_then(|hint| ctx.sealgate.issuer.id_token_hint(hint));
     let hinted_client = hint.as_ref().and_then(|claims| ClientId::parse(&claims.aud));
     if let (Some(hinted), Some(named)) = (&hinted_client, &request.client)
         && hinted != named
     {
         return Err(Failure::page(Problem::InvalidRequest));
     }
-    let client = client(call, hinted_client.as_ref().or(request.client.as_ref())).await?;
+    let client = client(ctx, hinted_client.as_ref().or(request.client.as_ref())).await?;
     let after = after(&request, client.as_ref())?;
-    let session = call.session_to_end().await?;
+    let session = ctx.session_to_end().await?;
     let subject = hint.as_ref().and_then(|claims| Subject::parse(&claims.sub));
     match (session, subject) {
         (Some(session), Some(subject)) if session.value.sign_in_of(subject).is_some() => {
-            end(call, &session, after.as_ref()).await
+            end(ctx, &session, after.as_ref()).await
         }
-        (Some(_), _) => {
-            Ok(Response::redirect(StatusCode::FOUND, &ask(call, &request, client.as_ref(), after.as_ref())))
-        }
+        (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),
         // Nobody is signed in. With a hint the client is known to have had this person; without one, anybody could
         // bounce a browser off us.
-        (None, Some(_)) => Ok(leave(call, after.as_ref(), None)),
-        (None, None) => Ok(leave(call, None, None)),
+        (None, Some(_)) => Ok(leave(ctx, after.as_ref(), None)),
+        (None, None) => Ok(leave(ctx, None, None)),
     }
 }
 
 /// The page that asks, and its answer.
-pub(super) async fn confirm(call: &Call<'_>) -> Result<Response, Failure> {
-    let params = call.params()?;
+pub(super) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let params = ctx.params()?;
     let request = LogoutRequest::parse(&params).map_err(|_| Failure::page(Problem::InvalidRequest))?;
-    call.speak(request.ui_locales.as_deref());
-    let client = client(call, request.client.as_ref()).await?;
+    ctx.speak(request.ui_locales.as_deref());
+    let client = client(ctx, request.client.as_ref()).await?;
     let after = after(&request, client.as_ref())?;
-    let Some(session) = call.session_to_end().await? else { return Ok(leave(call, None, None)) };
-    let csrf = csrf(call);
-    if call.request.method() != Method::POST {
-        return show(call, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
+    let Some(session) = ctx.session_to_end().await? else { return Ok(leave(ctx, None, None)) };
+    let csrf = csrf(ctx);
+    if ctx.request.method() != Method::POST {
+        return show(ctx, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
     }
     if !params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &csrf)) {
         return Err(Failure::page(Problem::ExpiredForm));
     }
-    end(call, &session, after.as_ref()).await
+    end(ctx, &session, after.as_ref()).await
 }
 
 /// The page that says that nobody is signed in any more.
-pub(super) fn signed_out(call: &Call<'_>) -> Result<Response, Failure> {
-    let content = SignedOut { client: None, sign_in: &call.path("/account") };
-    let html = call.with_chrome(|chrome| call.sealgate.pages.signed_out(chrome, &content));
-    call.query()?;
+pub(super) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let content = SignedOut { client: None, sign_in: &ctx.path("/account") };
+    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.signed_out(chrome, &content));
+    ctx.query()?;
     Ok(Response::page(StatusCode::OK, html, None))
 }
 
-async fn client(call: &Call<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
+async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
     match id {
-        Some(id) => Ok(call.sealgate.client(id).await?.filter(Client::is_enabled)),
+        Some(id) => Ok(ctx.sealgate.client(id).await?.filter(Client::is_enabled)),
         None => Ok(None),
     }
 }
@@ -94,7 +92,12 @@ fn after(request: &LogoutRequest, client: Option<&Client>) -> Result<Option<Afte
     }
 }
 
-fn ask(call: &Call<'_>, request: &LogoutRequest, client: Option<&Client>, after: Option<&AfterLogout>) -> String {
+fn ask(
+    ctx: &RequestContext<'_>,
+    request: &LogoutRequest,
+    client: Option<&Client>,
+    after: Option<&AfterLogout>,
+) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in hidden(client, after) {
         query.append_pair(name, value);
@@ -102,7 +105,7 @@ fn ask(call: &Call<'_>, request: &LogoutRequest, client: Option<&Client>, after:
     if let Some(locales) = &request.ui_locales {
         query.append_pair("ui_locales", locales);
     }
-    call.path(&format!("/oauth/logout/confirm?{}", query.finish()))
+    ctx.path(&format!("/oauth/logout/confirm?{}", query.finish()))
 }
 
 /// What the page carries along; all of it is checked again when the form comes back.
@@ -114,68 +117,72 @@ fn hidden<'a>(client: Option<&'a Client>, after: Option<&'a AfterLogout>) -> Vec
 }
 
 async fn show(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     session: &Session,
     client: Option<&Client>,
     after: Option<&AfterLogout>,
     csrf: &str,
 ) -> Result<Response, Failure> {
     let user: Option<User> = match session.current() {
-        Some(sign_in) => call.sealgate.store.user(sign_in.subject).await?,
+        Some(sign_in) => ctx.sealgate.store.user(sign_in.subject).await?,
         None => None,
     };
     let content = ConfirmLogout {
-        action: &call.path("/oauth/logout/confirm"),
+        action: &ctx.path("/oauth/logout/confirm"),
         csrf,
         client: client.map(|client| client.name.as_str()),
         account: user.as_ref().map(|user| user.email.as_str()),
-        stay: &call.path("/account"),
+        stay: &ctx.path("/account"),
         hidden: &hidden(client, after),
     };
-    let html = call.with_chrome(|chrome| call.sealgate.pages.confirm_logout(chrome, &content));
+    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.confirm_logout(chrome, &content));
     let then = after.and_then(|after| redirect_uri::form_action(after.uri()));
     Ok(Response::page(StatusCode::OK, html, then.as_deref()))
 }
 
-async fn end(call: &Call<'_>, session: &Loaded<Session>, after: Option<&AfterLogout>) -> Result<Response, Failure> {
-    call.sealgate.store.end_session(session.value.id).await?;
+async fn end(
+    ctx: &RequestContext<'_>,
+    session: &Loaded<Session>,
+    after: Option<&AfterLogout>,
+) -> Result<Response, Failure> {
+    ctx.sealgate.store.end_session(session.value.id).await?;
     for sign_in in &session.value.sign_ins {
-        let event = call.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
-        call.sealgate.audit.note(event.in_session(session.value.id));
+        let event = ctx.event(AuditKind::SignedOut, Actor::Person).of(sign_in.subject);
+        ctx.sealgate.audit.note(event.in_session(session.value.id));
     }
-    if let Some(browser) = call.cookie(call.cookies.browser).filter(|_| keeps_forms_here(call)) {
+    if let Some(browser) = ctx.cookie(ctx.cookies.browser).filter(|_| keeps_forms_here(ctx)) {
         // What waits to be sent is not for whoever signs in next.
-        call.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
+        ctx.sealgate.store.drop_forms(&SecretHash::of(browser.as_bytes())).await?;
     }
-    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(call, after, None)) };
-    Ok(leave(call, after, Some(only.subject)))
+    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, after, None)) };
+    Ok(leave(ctx, after, Some(only.subject)))
 }
 
 /// Sends the browser on, without its session cookie. `person`: who has left, where that is known.
-fn leave(call: &Call<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
-    let location = after.map_or_else(|| call.path("/oauth/signed-out"), AfterLogout::location);
+fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<Subject>) -> Response {
+    let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
     // Another site's form comes without the cookie (SameSite=Lax), but the browser would take our word that it is over.
-    if call.cookie(call.cookies.session).is_none() {
+    if ctx.cookie(ctx.cookies.session).is_none() {
         return response;
     }
-    let response = response.with_cookie(cookie::expire(call.cookies.session, call.cookies.secure));
-    if keeps_forms_here(call) {
-        response.with_cookie(call.cookies.left_by(call.request.headers(), person))
+    let response = response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure));
+    if keeps_forms_here(ctx) {
+        response.with_cookie(ctx.cookies.left_by(ctx.request.headers(), person))
     } else {
         response
     }
 }
 
 /// Whether an application shares our host, and with it the session's cookie, and its forms are kept.
-fn keeps_forms_here(call: &Call<'_>) -> bool {
-    let config = &call.sealgate.config;
+fn keeps_forms_here(ctx: &RequestContext<'_>) -> bool {
+    let config = &ctx.sealgate.config;
     let shares = |app: &App| host_name(&app.host) == config.issuer.host();
-    call.sealgate.store.keeps_forms() && config.apps.iter().any(shares)
+    ctx.sealgate.store.keeps_forms() && config.apps.iter().any(shares)
 }
 
 /// The token of the page's form, bound to the session's cookie.
-fn csrf(call: &Call<'_>) -> String {
-    let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+fn csrf(ctx: &RequestContext<'_>) -> String {
+    let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
     base64url(SecretHash::of(format!("csrf logout {cookie}").as_bytes()).as_bytes())
 }

@@ -1,17 +1,17 @@
 //! The provider's endpoints: the table of routes, and the way of every request through it.
 //!
-//! An endpoint is a function of a [`Call`] that yields a response or a [`Failure`]; what a failure looks like on the wire
+//! An endpoint is a function of a [`RequestContext`] that yields a response or a [`Failure`]; what a failure looks like on the wire
 //! is decided in `failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
-//! that count by client or token are charged by the endpoint once it knows who that is, with [`Call::charge`].
+//! that count by client or token are charged by the endpoint once it knows who that is, with [`RequestContext::charge`].
 
 mod account;
 mod account_chooser;
 mod asset;
 mod authorize;
-mod call;
 mod client_auth;
 mod consent;
 mod console;
+mod context;
 mod discovery;
 mod events;
 mod failure;
@@ -36,7 +36,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 
-pub use call::{Bucket, Call};
+pub use context::{Bucket, RequestContext};
 pub use failure::Failure;
 pub use response::Response;
 
@@ -245,8 +245,8 @@ pub fn refuse(
 
 /// The answer to a request for a host that is nobody's (421): to a person a page, to a program JSON.
 pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Response<Bytes> {
-    refused(sealgate, head, |call| {
-        if call.is_opened_by_person() {
+    refused(sealgate, head, |ctx| {
+        if ctx.is_opened_by_person() {
             return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
         }
         let refusal = Refusal::invalid_request("This host is not served here.");
@@ -257,16 +257,16 @@ pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Re
 fn refused(
     sealgate: &Sealgate,
     head: &http::request::Parts,
-    failure: impl FnOnce(&Call<'_>) -> Failure,
+    failure: impl FnOnce(&RequestContext<'_>) -> Failure,
 ) -> http::Response<Bytes> {
     let request = Request::from_parts(head.clone(), Bytes::new());
-    let call = Call::new(sealgate, &request, Style::Json);
-    let failure = match call.charge_address(Bucket::Pages) {
-        Ok(()) => failure(&call),
+    let ctx = RequestContext::new(sealgate, &request, Style::Json);
+    let failure = match ctx.charge_address(Bucket::Pages) {
+        Ok(()) => failure(&ctx),
         Err(limited) => limited,
     };
-    let mut response = failure.into_response(&call);
-    response.rate_limit(call.reading().as_ref());
+    let mut response = failure.into_response(&ctx);
+    response.rate_limit(ctx.reading().as_ref());
     response.finish()
 }
 
@@ -274,82 +274,82 @@ fn refused(
 pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
     let started = Instant::now();
     let route = route_of(&sealgate.config, request.uri().path());
-    let mut call = Call::new(sealgate, &request, route.map_or(Style::Json, |route| route.style));
+    let mut ctx = RequestContext::new(sealgate, &request, route.map_or(Style::Json, |route| route.style));
     // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
-    if route.is_none() && call.is_opened_by_person() {
-        call.style = Style::Page;
+    if route.is_none() && ctx.is_opened_by_person() {
+        ctx.style = Style::Page;
     }
-    let mut response = match answer(&call, route).await {
+    let mut response = match answer(&ctx, route).await {
         Ok(response) => response,
-        Err(failure) => failure.into_response(&call),
+        Err(failure) => failure.into_response(&ctx),
     };
     if route.is_some_and(|route| route.cors) {
         response.allow_every_origin();
     }
-    if call.style == Style::Page
-        && let Some(choice) = call.chosen_language()
+    if ctx.style == Style::Page
+        && let Some(choice) = ctx.chosen_language()
     {
         response = response.with_cookie(choice);
     }
-    response.rate_limit(call.reading().as_ref());
+    response.rate_limit(ctx.reading().as_ref());
     let response = response.finish();
     let name = route.map_or("other", |route| route.name);
     sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
     response
 }
 
-async fn answer(call: &Call<'_>, route: Option<&Route>) -> Result<Response, Failure> {
+async fn answer(ctx: &RequestContext<'_>, route: Option<&Route>) -> Result<Response, Failure> {
     let Some(route) = route else {
-        call.charge_address(Bucket::Pages)?;
-        return Err(match call.style {
+        ctx.charge_address(Bucket::Pages)?;
+        return Err(match ctx.style {
             Style::Json => {
                 Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
             }
             Style::Page => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         });
     };
-    if route.cors && call.request.method() == Method::OPTIONS {
-        call.charge_address(Bucket::Pages)?;
+    if route.cors && ctx.request.method() == Method::OPTIONS {
+        ctx.charge_address(Bucket::Pages)?;
         return Ok(Response::preflight(route.methods));
     }
-    if !route.methods.contains(call.request.method()) {
-        call.charge_address(Bucket::Pages)?;
+    if !route.methods.contains(ctx.request.method()) {
+        ctx.charge_address(Bucket::Pages)?;
         return Err(Failure::Method(route.methods));
     }
     // Whoever carries requests here may let more through, or less.
-    if call.request.body().len() > route.body {
-        call.charge_address(Bucket::Pages)?;
+    if ctx.request.body().len() > route.body {
+        ctx.charge_address(Bucket::Pages)?;
         let refusal = Refusal::invalid_request("The body is too long.");
         return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
     }
     if let Some(bucket) = route.charged {
-        let bucket = if bucket == Bucket::Authorize { authorize::bucket(call) } else { bucket };
-        call.charge_address(bucket)?;
+        let bucket = if bucket == Bucket::Authorize { authorize::bucket(ctx) } else { bucket };
+        ctx.charge_address(bucket)?;
     }
     match route.endpoint {
-        Endpoint::Discovery => discovery::answer(call),
-        Endpoint::Jwks => jwks::answer(call),
-        Endpoint::Keys => keys::answer(call).await,
-        Endpoint::Authorize => authorize::answer(call).await,
-        Endpoint::Resume => authorize::resume(call).await,
-        Endpoint::Login => login::answer(call).await,
-        Endpoint::Consent => consent::answer(call).await,
-        Endpoint::AccountChooser => account_chooser::answer(call).await,
-        Endpoint::Token => token::answer(call).await,
-        Endpoint::UserInfo => userinfo::answer(call).await,
-        Endpoint::Revoke => revoke::answer(call).await,
-        Endpoint::Logout => logout::answer(call).await,
-        Endpoint::ConfirmLogout => logout::confirm(call).await,
-        Endpoint::SignedOut => logout::signed_out(call),
-        Endpoint::Register => register::answer(call).await,
-        Endpoint::Registration => register::manage(call).await,
-        Endpoint::Stylesheet => Ok(asset::stylesheet(call)),
-        Endpoint::Script => Ok(asset::script(call)),
-        Endpoint::Logo => asset::logo(call),
-        Endpoint::Icon => asset::icon(call),
-        Endpoint::Home => home::answer(call).await,
-        Endpoint::Account(section) => account::answer(call, section).await,
-        Endpoint::ChangePassword => Ok(account::change_password(call)),
-        Endpoint::Console(area) => console::answer(call, area).await,
+        Endpoint::Discovery => discovery::answer(ctx),
+        Endpoint::Jwks => jwks::answer(ctx),
+        Endpoint::Keys => keys::answer(ctx).await,
+        Endpoint::Authorize => authorize::answer(ctx).await,
+        Endpoint::Resume => authorize::resume(ctx).await,
+        Endpoint::Login => login::answer(ctx).await,
+        Endpoint::Consent => consent::answer(ctx).await,
+        Endpoint::AccountChooser => account_chooser::answer(ctx).await,
+        Endpoint::Token => token::answer(ctx).await,
+        Endpoint::UserInfo => userinfo::answer(ctx).await,
+        Endpoint::Revoke => revoke::answer(ctx).await,
+        Endpoint::Logout => logout::answer(ctx).await,
+        Endpoint::ConfirmLogout => logout::confirm(ctx).await,
+        Endpoint::SignedOut => logout::signed_out(ctx),
+        Endpoint::Register => register::answer(ctx).await,
+        Endpoint::Registration => register::manage(ctx).await,
+        Endpoint::Stylesheet => Ok(asset::stylesheet(ctx)),
+        Endpoint::Script => Ok(asset::script(ctx)),
+        Endpoint::Logo => asset::logo(ctx),
+        Endpoint::Icon => asset::icon(ctx),
+        Endpoint::Home => home::answer(ctx).await,
+        Endpoint::Account(section) => account::answer(ctx, section).await,
+        Endpoint::ChangePassword => Ok(account::change_password(ctx)),
+        Endpoint::Console(area) => console::answer(ctx, area).await,
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::client::{
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::secret::{Secret, SecretHash};
 use crate::oauth::registration::{ClientMetadata, Issued, client_information, members};
-use crate::provider::call::{Bucket, Call};
+use crate::provider::context::{Bucket, RequestContext};
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::Registered;
@@ -25,16 +25,15 @@ const SERVERS_OWN: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
 /// A new client.
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    call.charge_site(Bucket::Register)?;
-    let initial_token = authorize(call).await?;
-    let metadata = ClientMetadata::parse(json(call)?)?;
-    let secret =
-        (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
-    let access_token = Secret::from_random(&call.random::<32>());
-    let client = client(call, metadata, secret.as_ref(), &access_token)?;
-    let most = call.sealgate.config.registration.max_clients;
-    match call.sealgate.store.register_client(&client, initial_token.as_ref(), most).await? {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    ctx.charge_site(Bucket::Register)?;
+    let initial_token = authorize(ctx).await?;
+    let metadata = ClientMetadata::parse(json(ctx)?)?;
+    let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
+    let access_token = Secret::from_random(&ctx.random::<32>());
+    let client = client(ctx, metadata, secret.as_ref(), &access_token)?;
+    let most = ctx.sealgate.config.registration.max_clients;
+    match ctx.sealgate.store.register_client(&client, initial_token.as_ref(), most).await? {
         Registered::Added => {}
         Registered::Lost => return Err(Failure::Bearer(Some(WRONG_TOKEN))),
         Registered::Full => {
@@ -43,65 +42,65 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
             return Err(Failure::Unavailable);
         }
     }
-    note(call, AuditKind::ClientRegistered, &client);
+    note(ctx, AuditKind::ClientRegistered, &client);
     let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
-    Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(call, &client.id), &issued)))
+    Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(ctx, &client.id), &issued)))
 }
 
 /// Takes down what became of a client.
-fn note(call: &Call<'_>, kind: AuditKind, client: &Client) {
-    call.sealgate.audit.note(call.event(kind, Actor::Client).with_client(&client.id));
+fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
+    ctx.sealgate.audit.note(ctx.event(kind, Actor::Client).with_client(&client.id));
 }
 
 /// The body, if it is labelled as JSON (RFC 7591 §3.1): a page of another site cannot send that unasked.
-fn json<'c>(call: &'c Call<'_>) -> Result<&'c [u8], Refusal> {
+fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
     const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body is application/json.");
-    if call.is_labelled("application/json") { Ok(call.request.body()) } else { Err(WRONG) }
+    if ctx.is_labelled("application/json") { Ok(ctx.request.body()) } else { Err(WRONG) }
 }
 
 /// Whether this request may register a client; yields the initial access token that it uses up.
-async fn authorize(call: &Call<'_>) -> Result<Option<SecretHash>, Failure> {
-    match call.sealgate.config.registration.mode {
+async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failure> {
+    match ctx.sealgate.config.registration.mode {
         RegistrationMode::Open => Ok(None),
         RegistrationMode::Off => Err(Failure::json(
             StatusCode::FORBIDDEN,
             Refusal::new(ErrorCode::AccessDenied, "Clients are registered by the operator."),
         )),
         RegistrationMode::Token => {
-            let token = presented(call)?;
-            let works = call.sealgate.store.initial_token_works(&token, call.now).await?;
+            let token = presented(ctx)?;
+            let works = ctx.sealgate.store.initial_token_works(&token, ctx.now).await?;
             if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
         }
     }
 }
 
 /// The hash of the bearer token that was sent.
-fn presented(call: &Call<'_>) -> Result<SecretHash, Failure> {
-    Ok(SecretHash::of(call.bearer()?.as_bytes()))
+fn presented(ctx: &RequestContext<'_>) -> Result<SecretHash, Failure> {
+    Ok(SecretHash::of(ctx.bearer()?.as_bytes()))
 }
 
 fn client(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     metadata: ClientMetadata,
     secret: Option<&Secret>,
     access_token: &Secret,
 ) -> Result<Client, Failure> {
-    let id = ClientId::parse(Secret::from_random(&call.random::<16>()).expose()).ok_or(Failure::Internal)?;
-    let unused_until = call.now.plus(call.sealgate.config.registration.unused);
+    let id = ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?;
+    let unused_until = ctx.now.plus(ctx.sealgate.config.registration.unused);
     let mut client = Client {
         id,
         name: String::new(),
         client_type: metadata.client_type(),
         auth_method: metadata.auth_method,
-        secrets: secret.iter().map(|secret| fresh(secret, call)).collect(),
+        secrets: secret.iter().map(|secret| fresh(secret, ctx)).collect(),
         redirect_uris: Vec::new(),
         post_logout_redirect_uris: Vec::new(),
         scope: metadata.scope,
         grant_types: Vec::new(),
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
-        created_at: call.now,
-        incarnation: u32::from_be_bytes(call.random()),
+        created_at: ctx.now,
+        incarnation: u32::from_be_bytes(ctx.random()),
         details: ClientDetails::default(),
         owner: None,
         registration: Some(SelfRegistration {
@@ -118,40 +117,40 @@ fn client(
     Ok(client)
 }
 
-fn fresh(secret: &Secret, call: &Call<'_>) -> ClientSecret {
-    ClientSecret { hash: secret.hash(), created_at: call.now, expires_at: None }
+fn fresh(secret: &Secret, ctx: &RequestContext<'_>) -> ClientSecret {
+    ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None }
 }
 
-fn address(call: &Call<'_>, id: &ClientId) -> String {
-    format!("{}/oauth/register/{id}", call.sealgate.config.issuer.as_str())
+fn address(ctx: &RequestContext<'_>, id: &ClientId) -> String {
+    format!("{}/oauth/register/{id}", ctx.sealgate.config.issuer.as_str())
 }
 
 /// A client reads, replaces or removes its own registration.
-pub(super) async fn manage(call: &Call<'_>) -> Result<Response, Failure> {
-    let client = owner(call).await?;
+pub(super) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let client = owner(ctx).await?;
     // RFC 7592 §3 wants the token in every answer; we have it from the request only.
-    let access_token = Secret::new(call.bearer()?);
-    match *call.request.method() {
-        Method::PUT => replace(call, client, &access_token).await,
+    let access_token = Secret::new(ctx.bearer()?);
+    match *ctx.request.method() {
+        Method::PUT => replace(ctx, client, &access_token).await,
         Method::DELETE => {
-            call.sealgate.store.delete_client(&client.id, call.now).await?;
-            note(call, AuditKind::ClientDeleted, &client);
+            ctx.sealgate.store.delete_client(&client.id, ctx.now).await?;
+            note(ctx, AuditKind::ClientDeleted, &client);
             Ok(Response::empty(StatusCode::NO_CONTENT))
         }
         _ => {
             let issued = Issued { secret: None, access_token: Some(&access_token) };
-            Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
+            Ok(Response::json(StatusCode::OK, &client_information(&client, &address(ctx, &client.id), &issued)))
         }
     }
 }
 
 /// The client that the path names, if the request holds its registration access token. One answer for every other case:
 /// it tells nobody which clients exist.
-async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
-    let token = presented(call)?;
-    let id = call.request.uri().path().rsplit('/').next().and_then(ClientId::parse);
+async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
+    let token = presented(ctx)?;
+    let id = ctx.request.uri().path().rsplit('/').next().and_then(ClientId::parse);
     let client = match id {
-        Some(id) => call.sealgate.store.client(&id).await?,
+        Some(id) => ctx.sealgate.store.client(&id).await?,
         None => None,
     };
     client
@@ -161,9 +160,9 @@ async fn owner(call: &Call<'_>) -> Result<Client, Failure> {
 }
 
 /// RFC 7592 §2.2: the body is the whole metadata and names the client; a secret in it must be the client's own.
-async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
+async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret) -> Result<Response, Failure> {
     let invalid = |description| Failure::from(Refusal::new(ErrorCode::InvalidClientMetadata, description));
-    let body = members(json(call)?)?;
+    let body = members(json(ctx)?)?;
     if body.get("client_id").and_then(serde_json::Value::as_str) != Some(client.id.as_str()) {
         return Err(invalid("The member client_id is the id of the client."));
     }
@@ -172,19 +171,19 @@ async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Resu
     }
     let own = match body.get("client_secret") {
         Some(secret) => {
-            let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, call.now));
+            let own = secret.as_str().map(Secret::new).filter(|secret| client.knows(secret, ctx.now));
             Some(own.ok_or_else(|| invalid("The member client_secret is the secret of the client."))?)
         }
         None => None,
     };
-    let metadata = ClientMetadata::parse(call.request.body())?;
+    let metadata = ClientMetadata::parse(ctx.request.body())?;
     // A public client that becomes a confidential one needs a secret; the other way round it loses its own.
     let secret = match metadata.client_type() {
-        ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&call.random::<32>())),
+        ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&ctx.random::<32>())),
         _ => None,
     };
-    let fresh = secret.as_ref().map(|secret| fresh(secret, call));
-    let changed = call
+    let fresh = secret.as_ref().map(|secret| fresh(secret, ctx));
+    let changed = ctx
         .sealgate
         .store
         .change_client(&client.id, |client| {
@@ -198,9 +197,9 @@ async fn replace(call: &Call<'_>, client: Client, access_token: &Secret) -> Resu
         })
         .await?;
     let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
-    note(call, AuditKind::ClientChanged, &client);
+    note(ctx, AuditKind::ClientChanged, &client);
     // A client that keeps what it is answered must not lose a secret that it has just shown.
     let secret = secret.or(own).filter(|_| !client.is_public());
     let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };
-    Ok(Response::json(StatusCode::OK, &client_information(&client, &address(call, &client.id), &issued)))
+    Ok(Response::json(StatusCode::OK, &client_information(&client, &address(ctx, &client.id), &issued)))
 }

@@ -22,8 +22,8 @@ use crate::domain::user::{Subject, User};
 use crate::metrics::{Replayed, TokenKind};
 use crate::oauth::params::Params;
 use crate::oauth::token::{Authorization, TokenRequest, TokenResponse};
-use crate::provider::call::{Bucket, Call};
 use crate::provider::client_auth::{self, Caller};
+use crate::provider::context::{Bucket, RequestContext};
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::Committed;
@@ -32,30 +32,30 @@ use crate::tokens::issuer::Tokens;
 /// Whoever loses a race loads and decides again; after so many losses something is wrong.
 const MOST_TRIES: usize = 8;
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let form = match call.form() {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let form = match ctx.form() {
         Ok(form) => form,
         Err(failure) => {
-            call.charge_address(Bucket::Token)?;
+            ctx.charge_address(Bucket::Token)?;
             return Err(failure);
         }
     };
-    let caller = client_auth::authenticate(call, &form, Bucket::Token).await?;
-    let outcome = grant_tokens(call, &caller, &form).await;
-    caller.settle(call, outcome)
+    let caller = client_auth::authenticate(ctx, &form, Bucket::Token).await?;
+    let outcome = grant_tokens(ctx, &caller, &form).await;
+    caller.settle(ctx, outcome)
 }
 
-async fn grant_tokens(call: &Call<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
+async fn grant_tokens(ctx: &RequestContext<'_>, caller: &Caller, form: &Params) -> Result<Response, Failure> {
     match TokenRequest::parse(form, &caller.client)? {
         TokenRequest::Code { code, redirect_uri, verifier } => {
-            redeem(call, caller, &code, &redirect_uri, verifier.as_ref()).await
+            redeem(ctx, caller, &code, &redirect_uri, verifier.as_ref()).await
         }
-        TokenRequest::Refresh { token, scope } => refresh(call, caller, &token, scope).await,
+        TokenRequest::Refresh { token, scope } => refresh(ctx, caller, &token, scope).await,
     }
 }
 
 async fn redeem(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     caller: &Caller,
     code: &Secret,
     redirect_uri: &str,
@@ -63,46 +63,46 @@ async fn redeem(
 ) -> Result<Response, Failure> {
     let client = &caller.client;
     for _ in 0..MOST_TRIES {
-        let Some(loaded) = call.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
+        let Some(loaded) = ctx.sealgate.store.code(&code.hash()).await? else { return Err(UNKNOWN_CODE.into()) };
         let code = &loaded.value;
-        match code.redeem(&client.id, redirect_uri, verifier, call.now) {
-            Ok(()) => caller.prove(call)?,
+        match code.redeem(&client.id, redirect_uri, verifier, ctx.now) {
+            Ok(()) => caller.prove(ctx)?,
             Err(RedeemFault::Refused(refusal)) => return Err(refusal.into()),
             Err(RedeemFault::Replayed(grant)) => {
                 // Somebody has a copy of the code: what it gave ends (RFC 6749 §4.1.2).
-                call.sealgate.store.end_grant(grant, EndReason::CodeReplayed, call.now).await?;
-                call.sealgate.metrics.replayed(Replayed::Code);
-                let event = call.event(AuditKind::ReuseDetected, Actor::Client).of(code.sign_in.subject);
-                call.sealgate.audit.note(event.with_client(&client.id).with_grant(grant).with_detail("code"));
+                ctx.sealgate.store.end_grant(grant, EndReason::CodeReplayed, ctx.now).await?;
+                ctx.sealgate.metrics.replayed(Replayed::Code);
+                let event = ctx.event(AuditKind::ReuseDetected, Actor::Client).of(code.sign_in.subject);
+                ctx.sealgate.audit.note(event.with_client(&client.id).with_grant(grant).with_detail("code"));
                 return Err(Refusal::invalid_grant("The authorization code was used before.").into());
             }
         }
-        let user = standing(call, client, code).await?;
-        let key = GrantKey::from_random(call.random());
+        let user = standing(ctx, client, code).await?;
+        let key = GrantKey::from_random(ctx.random());
         let first =
-            code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), call.random()));
-        let grant = grant(call, code, &key, first.as_ref());
+            code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), ctx.random()));
+        let grant = grant(ctx, code, &key, first.as_ref());
         let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
-        let tokens = mint(call, &authorization, &user).await?;
-        if !call.sealgate.store.note_use(client).await? {
+        let tokens = mint(ctx, &authorization, &user).await?;
+        if !ctx.sealgate.store.note_use(client).await? {
             return Err(Refusal::invalid_grant("The client is no longer active.").into());
         }
-        if call.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
+        if ctx.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
             // Whoever took something of it away while the token device signed has ended the grants that there were. This
             // one came after, and nobody holds its tokens yet.
-            if let Err(gone) = standing(call, client, code).await {
-                call.sealgate.store.end_grant(grant.id, EndReason::Administrator, call.now).await?;
+            if let Err(gone) = standing(ctx, client, code).await {
+                ctx.sealgate.store.end_grant(grant.id, EndReason::Administrator, ctx.now).await?;
                 return Err(gone);
             }
-            note(call, AuditKind::TokensIssued, &grant, None);
-            return Ok(respond(call, tokens, first.as_ref(), grant.scope));
+            note(ctx, AuditKind::TokensIssued, &grant, None);
+            return Ok(respond(ctx, tokens, first.as_ref(), grant.scope));
         }
     }
     Err(Failure::Unavailable)
 }
 
 async fn refresh(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     caller: &Caller,
     presented: &Secret,
     narrower: Option<Scope>,
@@ -110,53 +110,53 @@ async fn refresh(
     let client = &caller.client;
     let unknown = Refusal::invalid_grant("The refresh token is invalid.");
     let Some(token) = RefreshToken::parse(presented.expose()) else { return Err(unknown.into()) };
-    let settings = &call.sealgate.config.tokens;
+    let settings = &ctx.sealgate.config.tokens;
     let window = client.refresh_retry(settings.refresh_retry);
     let begun = Instant::now();
     for _ in 0..MOST_TRIES {
-        let Some(loaded) = call.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
+        let Some(loaded) = ctx.sealgate.store.grant(token.grant()).await? else { return Err(unknown.into()) };
         let grant = &loaded.value;
-        let again = match grant.judge(&token, &client.id, window, call.now) {
+        let again = match grant.judge(&token, &client.id, window, ctx.now) {
             PresentedToken::Current => None,
             PresentedToken::Again(salt) => Some(salt),
             PresentedToken::Unknown => return Err(unknown.into()),
             PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
-            PresentedToken::Replayed if let Some(salt) = late_child(call, grant, &token) => Some(salt),
+            PresentedToken::Replayed if let Some(salt) = late_child(ctx, grant, &token) => Some(salt),
             PresentedToken::Replayed => {
                 // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
-                call.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, call.now).await?;
-                call.sealgate.metrics.replayed(Replayed::RefreshToken);
-                note(call, AuditKind::ReuseDetected, grant, Some("refresh token"));
+                ctx.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, ctx.now).await?;
+                ctx.sealgate.metrics.replayed(Replayed::RefreshToken);
+                note(ctx, AuditKind::ReuseDetected, grant, Some("refresh token"));
                 return Err(Refusal::invalid_grant("The refresh token was used before.").into());
             }
         };
-        caller.prove(call)?;
+        caller.prove(ctx)?;
         // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
         let most = grant.scope.intersection(client.scope);
         let scope = narrower.unwrap_or(most);
         if !scope.is_subset_of(most) {
             return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
         }
-        let user = person(call, grant.subject).await?;
-        let tokens = mint(call, &authorization(grant, scope), &user).await?;
+        let user = person(ctx, grant.subject).await?;
+        let tokens = mint(ctx, &authorization(grant, scope), &user).await?;
         let detail = again.as_ref().map(|_| "again");
-        let salt = again.clone().unwrap_or_else(|| Salt::from_random(call.random()));
+        let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
         let next = token.next(&salt);
-        let answering = call.sealgate.lateness.rotating(grant.id, token.hash(), salt.clone(), begun);
+        let answering = ctx.sealgate.lateness.rotating(grant.id, token.hash(), salt.clone(), begun);
         let changed = if again.is_some() {
             // Committed like a rotation, though little changes: a child that was used or a grant that ended while the
             // token device signed makes it fail.
             grant.clone()
         } else {
-            let parent = Parent { hash: token.hash(), salt, rotated_at: call.now };
+            let parent = Parent { hash: token.hash(), salt, rotated_at: ctx.now };
             let parent = Some(parent).filter(|_| !window.is_zero());
-            grant.rotated(&next, parent, call.now, settings.refresh_token)
+            grant.rotated(&next, parent, ctx.now, settings.refresh_token)
         };
-        let changed = changed.living_until(call.now.plus(settings.access_token));
-        if call.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
-            note(call, AuditKind::TokensRefreshed, grant, detail);
-            let response = respond(call, tokens, Some(&next), scope);
+        let changed = changed.living_until(ctx.now.plus(settings.access_token));
+        if ctx.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
+            note(ctx, AuditKind::TokensRefreshed, grant, detail);
+            let response = respond(ctx, tokens, Some(&next), scope);
             answering.answered();
             return Ok(response);
         }
@@ -166,24 +166,24 @@ async fn refresh(
 
 /// The salt of the child that a rotated token may be given again, because our own answer to its rotation was late or never
 /// came: nobody has used that child, so nobody is known to have it.
-fn late_child(call: &Call<'_>, grant: &Grant, parent: &RefreshToken) -> Option<Salt> {
-    let mut due = call.sealgate.lateness.due(grant.id, &parent.hash()).into_iter();
-    due.find(|salt| grant.is_in_force(&parent.next(salt), call.now))
+fn late_child(ctx: &RequestContext<'_>, grant: &Grant, parent: &RefreshToken) -> Option<Salt> {
+    let mut due = ctx.sealgate.lateness.due(grant.id, &parent.hash()).into_iter();
+    due.find(|salt| grant.is_in_force(&parent.next(salt), ctx.now))
 }
 
 /// Takes down what became of a grant.
-fn note(call: &Call<'_>, kind: AuditKind, grant: &Grant, detail: Option<&str>) {
-    let event = call.event(kind, Actor::Client).of(grant.subject).with_client(&grant.client).with_grant(grant.id);
-    call.sealgate.audit.note(detail.into_iter().fold(event.in_session(grant.session), AuditEvent::with_detail));
+fn note(ctx: &RequestContext<'_>, kind: AuditKind, grant: &Grant, detail: Option<&str>) {
+    let event = ctx.event(kind, Actor::Client).of(grant.subject).with_client(&grant.client).with_grant(grant.id);
+    ctx.sealgate.audit.note(detail.into_iter().fold(event.in_session(grant.session), AuditEvent::with_detail));
 }
 
 /// The person of a code, while all that the code rests on stands.
-async fn standing(call: &Call<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
-    let user = person(call, code.sign_in.subject).await?;
-    require_session(call, code).await?;
-    require_consent(call, client, code).await?;
+async fn standing(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
+    let user = person(ctx, code.sign_in.subject).await?;
+    require_session(ctx, code).await?;
+    require_consent(ctx, client, code).await?;
     let known = client.incarnation;
-    let client = call.sealgate.registered_client(&client.id).await?;
+    let client = ctx.sealgate.registered_client(&client.id).await?;
     let Some(client) = client.filter(|client| client.is_enabled() && client.incarnation == known) else {
         return Err(Refusal::invalid_grant("The client is no longer active.").into());
     };
@@ -195,38 +195,38 @@ async fn standing(call: &Call<'_>, client: &Client, code: &Code) -> Result<User,
 }
 
 /// The person, while they may come in.
-async fn person(call: &Call<'_>, subject: Subject) -> Result<User, Failure> {
-    let user = call.sealgate.store.user(subject).await?.filter(User::is_enabled);
+async fn person(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Failure> {
+    let user = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled);
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
 }
 
 /// A code gives nothing once its session has ended: whoever was signed out everywhere, or has signed out, must not come
 /// back through a code that was on its way.
-async fn require_session(call: &Call<'_>, code: &Code) -> Result<(), Failure> {
-    let session = call.sealgate.store.session(code.session).await?;
+async fn require_session(ctx: &RequestContext<'_>, code: &Code) -> Result<(), Failure> {
+    let session = ctx.sealgate.store.session(code.session).await?;
     let stands = session.is_some_and(|session| session.value.sign_in_of(code.sign_in.subject).is_some());
     if stands { Ok(()) } else { Err(Refusal::invalid_grant("The sign-in has ended.").into()) }
 }
 
 /// A code gives nothing that the person does not allow any more: a consent may have been withdrawn while it was on its
 /// way.
-async fn require_consent(call: &Call<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
+async fn require_consent(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<(), Failure> {
     if client.consent == ConsentRule::Implied {
         return Ok(());
     }
-    let consent = call.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
+    let consent = ctx.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
     if consent.is_some_and(|consent| consent.is_for(client) && code.scope.is_subset_of(consent.scope)) {
         return Ok(());
     }
     Err(Refusal::invalid_grant("The consent was withdrawn.").into())
 }
 
-fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {
-    let settings = &call.sealgate.config.tokens;
+fn grant(ctx: &RequestContext<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshToken>) -> Grant {
+    let settings = &ctx.sealgate.config.tokens;
     let refresh = first.map(|token| Refresh {
         generation: 0,
         current: token.hash(),
-        expires_at: call.now.plus(settings.refresh_token),
+        expires_at: ctx.now.plus(settings.refresh_token),
         parent: None,
     });
     let lifetime =
@@ -240,8 +240,8 @@ fn grant(call: &Call<'_>, code: &Code, key: &GrantKey, first: Option<&RefreshTok
         auth_time: code.sign_in.at,
         acr: code.sign_in.acr().to_owned(),
         amr: code.sign_in.amr(),
-        created_at: call.now,
-        expires_at: call.now.plus(lifetime),
+        created_at: ctx.now,
+        expires_at: ctx.now.plus(lifetime),
         state: GrantState::Active,
         refresh,
     }
@@ -260,13 +260,13 @@ fn authorization(grant: &Grant, scope: Scope) -> Authorization {
     }
 }
 
-async fn mint(call: &Call<'_>, authorization: &Authorization, user: &User) -> Result<Tokens, Failure> {
-    let jti = base64url(&call.random::<16>());
-    Ok(call.sealgate.issuer.mint(authorization, user, jti, call.now).await?)
+async fn mint(ctx: &RequestContext<'_>, authorization: &Authorization, user: &User) -> Result<Tokens, Failure> {
+    let jti = base64url(&ctx.random::<16>());
+    Ok(ctx.sealgate.issuer.mint(authorization, user, jti, ctx.now).await?)
 }
 
-fn respond(call: &Call<'_>, tokens: Tokens, refresh: Option<&RefreshToken>, scope: Scope) -> Response {
-    let metrics = &call.sealgate.metrics;
+fn respond(ctx: &RequestContext<'_>, tokens: Tokens, refresh: Option<&RefreshToken>, scope: Scope) -> Response {
+    let metrics = &ctx.sealgate.metrics;
     metrics.issued(TokenKind::Access);
     if tokens.id_token.is_some() {
         metrics.issued(TokenKind::Id);

@@ -11,7 +11,7 @@ use crate::domain::secret::SecretHash;
 use crate::limiter::LimitKey;
 use crate::oauth::claims::{UserClaims, UserInfo};
 use crate::oauth::params::Params;
-use crate::provider::call::{Bucket, Call};
+use crate::provider::context::{Bucket, RequestContext};
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::tokens::bearer::{Bearer, BearerFault};
@@ -20,19 +20,19 @@ const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token
 const TWICE: Refusal =
     Refusal::invalid_request("The access token is sent in the Authorization header and nowhere else.");
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     // Tokens that do not stand are counted by address, and stand in the way of such tokens only: a good one behind the
     // same address is somebody else's.
-    let (token, bearer) = match presented(call).await {
+    let (token, bearer) = match presented(ctx).await {
         Ok(found) => found,
         Err(failure @ Failure::Bearer(_)) => {
-            call.charge_address(Bucket::UserInfo)?;
+            ctx.charge_address(Bucket::UserInfo)?;
             return Err(failure);
         }
         Err(failure) => return Err(failure),
     };
     let hash = SecretHash::of(token.as_bytes());
-    call.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes()))?;
+    ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes()))?;
     if !bearer.scope.contains(ScopeValue::OpenId) {
         let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks the scope openid.");
         return Err(Failure::Bearer(Some(refusal)));
@@ -42,15 +42,15 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
 }
 
 /// The token that was sent, and what it stands for.
-async fn presented<'c>(call: &'c Call<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
-    let token = call.bearer()?;
+async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
+    let token = ctx.bearer()?;
     // RFC 6750 §2: one method, one token. Who sends it in the query as well has it in logs and histories already.
     let elsewhere = |params: Result<Params, Failure>| params.is_ok_and(|params| params.has("access_token"));
-    if elsewhere(call.query()) || elsewhere(call.form()) {
+    if elsewhere(ctx.query()) || elsewhere(ctx.form()) {
         return Err(Failure::Bearer(Some(TWICE)));
     }
-    match call.sealgate.bearer(token, call.now).await {
-        Ok(bearer) if bearer.claims.aud.contains(call.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
+    match ctx.sealgate.bearer(token, ctx.now).await {
+        Ok(bearer) if bearer.claims.aud.contains(ctx.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
         Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),
         Err(BearerFault::Store(error)) => Err(error.into()),
     }

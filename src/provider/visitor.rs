@@ -11,7 +11,7 @@ use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::domain::user::{Role, User};
 use crate::oauth::params::Params;
 use crate::page::{Chrome, Done, Problem, Shell, Standing};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::home;
 use crate::store::Loaded;
@@ -33,28 +33,28 @@ impl Visitor {
     ///
     /// # Errors
     /// [`Failure::Elsewhere`] when nobody is signed in; when the store fails.
-    pub(super) async fn find(call: &Call<'_>, page: &str) -> Result<Self, Failure> {
-        if let Some(session) = call.session().await? {
+    pub(super) async fn find(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
+        if let Some(session) = ctx.session().await? {
             for sign_in in &session.value.sign_ins {
-                if let Some(user) = call.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
-                    call.sealgate.store.touch_session(&session, call.now).await;
+                if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+                    ctx.sealgate.store.touch_session(&session, ctx.now).await;
                     return Ok(Self { sign_in: sign_in.clone(), session, user });
                 }
             }
         }
-        Err(Failure::Elsewhere(sign_in(call, page, &[])))
+        Err(Failure::Elsewhere(sign_in(ctx, page, &[])))
     }
 
     /// The same, if they typed their password no longer ago than `most`.
     ///
     /// # Errors
     /// As [`Visitor::find`], and when it was longer ago.
-    pub(super) async fn recent(call: &Call<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
-        let visitor = Self::find(call, page).await?;
-        if call.now.since(visitor.sign_in.at) <= most {
+    pub(super) async fn recent(ctx: &RequestContext<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
+        let visitor = Self::find(ctx, page).await?;
+        if ctx.now.since(visitor.sign_in.at) <= most {
             return Ok(visitor);
         }
-        Err(Failure::Elsewhere(sign_in(call, page, &[("max_age", &most.as_secs().to_string())])))
+        Err(Failure::Elsewhere(sign_in(ctx, page, &[("max_age", &most.as_secs().to_string())])))
     }
 
     /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may
@@ -66,13 +66,13 @@ impl Visitor {
     /// When the store fails; the call can be repeated.
     pub(super) async fn keep_this_session_only(
         &self,
-        call: &Call<'_>,
+        ctx: &RequestContext<'_>,
         change: impl Fn(&mut Session) + Send + Sync,
     ) -> Result<Option<HeaderValue>, Failure> {
-        let (store, id) = (&call.sealgate.store, self.session.value.id);
+        let (store, id) = (&ctx.sealgate.store, self.session.value.id);
         // The others first: a live one could make a new grant while the old ones are being ended.
         store.end_other_sessions_of_user(self.user.sub, id).await?;
-        let cookie = SessionCookie::new(SessionId::from_random(call.random()), call.random());
+        let cookie = SessionCookie::new(SessionId::from_random(ctx.random()), ctx.random());
         let next = |session: &Session| {
             let mut next = session.clone();
             change(&mut next);
@@ -81,21 +81,21 @@ impl Visitor {
             (session.cookie == self.session.value.cookie).then_some(next)
         };
         if store.move_session(id, next).await? {
-            return Ok(Some(cookie::set(call.cookies.session, cookie.value().expose(), call.cookies.secure)));
+            return Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)));
         }
         store.end_session(id).await?;
         Ok(None)
     }
 
     /// What they may do in the console, where there is one.
-    pub(super) fn standing(&self, call: &Call<'_>) -> Option<Standing> {
-        standing(call, &self.user)
+    pub(super) fn standing(&self, ctx: &RequestContext<'_>) -> Option<Standing> {
+        standing(ctx, &self.user)
     }
 
     /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
     /// site can read.
-    pub(super) fn csrf(&self, call: &Call<'_>, form: &str) -> String {
-        let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+    pub(super) fn csrf(&self, ctx: &RequestContext<'_>, form: &str) -> String {
+        let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
         let text = format!("csrf own {form} {} {cookie}", self.user.sub);
         base64url(SecretHash::of(text.as_bytes()).as_bytes())
     }
@@ -104,34 +104,38 @@ impl Visitor {
     ///
     /// # Errors
     /// A page when its token is not the one that the page was given.
-    pub(super) fn form(&self, call: &Call<'_>, form: &str) -> Result<Params, Failure> {
-        let params = call.form()?;
-        let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(call, form)));
+    pub(super) fn form(&self, ctx: &RequestContext<'_>, form: &str) -> Result<Params, Failure> {
+        let params = ctx.form()?;
+        let sound = params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf(ctx, form)));
         if sound { Ok(params) } else { Err(Failure::page(Problem::ExpiredForm)) }
     }
 
     /// An event of the audit trail that is their own doing, to be told more of.
-    pub(super) fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
-        call.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
+    pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
+        ctx.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
     }
 
     /// Puts a page of ours together.
-    pub(super) fn page(&self, call: &Call<'_>, build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String) -> String {
+    pub(super) fn page(
+        &self,
+        ctx: &RequestContext<'_>,
+        build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String,
+    ) -> String {
         let shell = Shell {
-            prefix: call.sealgate.config.issuer.path_prefix(),
+            prefix: ctx.sealgate.config.issuer.path_prefix(),
             account: self.user.email.as_str(),
-            console: self.standing(call),
-            home: home::is_shown(&call.sealgate.config),
-            app_passwords: call.sealgate.config.apps.iter().any(App::takes_app_passwords),
-            done: call.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
+            console: self.standing(ctx),
+            home: home::is_shown(&ctx.sealgate.config),
+            app_passwords: ctx.sealgate.config.apps.iter().any(App::takes_app_passwords),
+            done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         };
-        call.with_chrome(|chrome| build(chrome, &shell))
+        ctx.with_chrome(|chrome| build(chrome, &shell))
     }
 }
 
 /// What a person may do in the console, where there is one: by their role, or by a group.
-pub(super) fn standing(call: &Call<'_>, user: &User) -> Option<Standing> {
-    let console = &call.sealgate.config.console;
+pub(super) fn standing(ctx: &RequestContext<'_>, user: &User) -> Option<Standing> {
+    let console = &ctx.sealgate.config.console;
     let is = |role, group: &Option<String>| {
         user.roles.contains(&role) || group.as_ref().is_some_and(|group| user.groups.contains(group))
     };
@@ -144,15 +148,15 @@ pub(super) fn standing(call: &Call<'_>, user: &User) -> Option<Standing> {
 }
 
 /// The address that signs somebody in and comes back to one of our pages.
-pub(super) fn sign_in(call: &Call<'_>, page: &str, wishes: &[(&str, &str)]) -> String {
-    let redirect_uri = format!("{}{page}", call.sealgate.config.issuer.as_str());
+pub(super) fn sign_in(ctx: &RequestContext<'_>, page: &str, wishes: &[(&str, &str)]) -> String {
+    let redirect_uri = format!("{}{page}", ctx.sealgate.config.issuer.as_str());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
     query.append_pair("redirect_uri", &redirect_uri).extend_pairs(wishes);
-    call.path(&format!("/oauth/authorize?{}", query.finish()))
+    ctx.path(&format!("/oauth/authorize?{}", query.finish()))
 }
 
 /// The address of a page that tells what has been done.
-pub(super) fn done(call: &Call<'_>, page: &str, done: Done) -> String {
-    call.path(&format!("{page}?done={}", done.as_str()))
+pub(super) fn done(ctx: &RequestContext<'_>, page: &str, done: Done) -> String {
+    ctx.path(&format!("{page}?done={}", done.as_str()))
 }

@@ -7,11 +7,11 @@ use url::Url;
 use crate::domain::redirect_uri;
 use crate::oauth::authorize::WayBack;
 use crate::page::ReturnForm;
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::response::Response;
 
 /// The answer to the browser.
-pub(super) fn respond(call: &Call<'_>, way: &WayBack) -> Response {
+pub(super) fn respond(ctx: &RequestContext<'_>, way: &WayBack) -> Response {
     match way {
         WayBack::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
         WayBack::Form { action, fields } => {
@@ -19,7 +19,7 @@ pub(super) fn respond(call: &Call<'_>, way: &WayBack) -> Response {
             let to = Url::parse(action).ok();
             let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();
             let content = ReturnForm { action, host, fields };
-            let html = call.with_chrome(|chrome| call.sealgate.pages.return_form(chrome, &content));
+            let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.return_form(chrome, &content));
             Response::page(StatusCode::OK, html, redirect_uri::form_action(action).as_deref())
         }
     }

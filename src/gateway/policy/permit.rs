@@ -3,10 +3,10 @@
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
+use crate::gateway::context;
 use crate::gateway::cors::Cors;
 use crate::gateway::headers::{self, Identity, Rewrite};
 use crate::gateway::route::Rule;
-use crate::gateway::visit;
 
 /// Leave to carry one request to one application, with all that the application may learn from it.
 #[derive(Debug, Clone)]
@@ -43,6 +43,6 @@ impl Permit {
     /// How the request is changed on its way, and the answer on its way back. `head` is the one that the permit was given
     /// for.
     pub fn rewrite(&self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &visit::origin(head), &self.path_and_query, &self.identity, &self.cors)
+        headers::rewrite(head, &context::origin(head), &self.path_and_query, &self.identity, &self.cors)
     }
 }

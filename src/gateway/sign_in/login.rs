@@ -18,12 +18,12 @@ use crate::domain::pkce::CodeVerifier;
 use crate::domain::secret::{Secret, SecretHash, base64url};
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::gateway::answer::Answer;
+use crate::gateway::context::{RequestContext, Sessions};
 use crate::gateway::principal::Principal;
 use crate::gateway::session;
 use crate::gateway::sign_in::redirect_loop::{self, RedirectLoop};
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::sign_in::saved_form;
-use crate::gateway::visit::{Sessions, Visit};
 use crate::limiter::{LimitKey, Rule};
 use crate::oauth::params::Params;
 use crate::page::{Problem, language_from_tag, language_tag};
@@ -86,11 +86,11 @@ pub(in crate::gateway) enum Purpose<'a> {
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn begin(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     wanted: &ReturnPath,
     demand: SignInRequest<'_>,
 ) -> Result<Answer, StoreError> {
-    begin_for(visit, Purpose::Page(wanted), demand).await
+    begin_for(ctx, Purpose::Page(wanted), demand).await
 }
 
 /// Sends the browser to sign in and then back for what it came for.
@@ -98,56 +98,56 @@ pub(in crate::gateway) async fn begin(
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn begin_for(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
 ) -> Result<Answer, StoreError> {
-    go(visit, purpose, demand, rounds(visit)).await
+    go(ctx, purpose, demand, rounds(ctx)).await
 }
 
 async fn go(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
     rounds: RedirectLoop,
 ) -> Result<Answer, StoreError> {
     if rounds.is_loop() {
-        tracing::warn!(request_id = visit.origin.request_id, app = visit.app.name, "a browser goes in circles");
-        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
+        tracing::warn!(request_id = ctx.origin.request_id, app = ctx.app.name, "a browser goes in circles");
+        return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
-    let sealgate = visit.sealgate;
-    let form = if matches!(purpose, Purpose::NewForm(_)) { charge(visit, &WITH_FORM) } else { Ok(()) };
-    if let Err(seconds) = form.and_then(|()| charge(visit, &BEGUN)) {
+    let sealgate = ctx.sealgate;
+    let form = if matches!(purpose, Purpose::NewForm(_)) { charge(ctx, &WITH_FORM) } else { Ok(()) };
+    if let Err(seconds) = form.and_then(|()| charge(ctx, &BEGUN)) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
-        let answer = visit.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
+        let answer = ctx.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
         return Ok(answer.with(RETRY_AFTER, &seconds.to_string()));
     }
-    let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
+    let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     let form = match &purpose {
         Purpose::Page(_) => None,
         Purpose::KeptForm(id) => Some((*id).to_owned()),
-        Purpose::NewForm(form) => match saved_form::keep(visit, &browser, form).await? {
+        Purpose::NewForm(form) => match saved_form::keep(ctx, &browser, form).await? {
             Some(id) => Some(id.expose().to_owned()),
-            None => return Ok(visit.challenge(None, None)),
+            None => return Ok(ctx.challenge(None, None)),
         },
     };
     let home = ReturnPath::home();
     let wanted = if let Purpose::Page(wanted) = &purpose { wanted } else { &home };
-    let (state, verifier) = (Secret::from_random(&visit.random::<32>()), Secret::from_random(&visit.random::<32>()));
+    let (state, verifier) = (Secret::from_random(&ctx.random::<32>()), Secret::from_random(&ctx.random::<32>()));
     let attempt = SignInAttempt {
         browser: SecretHash::of(browser.as_bytes()),
-        app: visit.app.name.clone(),
+        app: ctx.app.name.clone(),
         wanted: wanted.as_str().to_owned(),
         verifier: verifier.expose().to_owned(),
-        expires_at: visit.now.plus(sealgate.config.sessions.interaction),
+        expires_at: ctx.now.plus(sealgate.config.sessions.interaction),
         acr: demand.acr.to_vec(),
         form,
         number: 0,
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
-    let status = if visit.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
-    let answer = Answer::redirect(status, &authorize(visit, &state, &verifier, demand));
+    let status = if ctx.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
+    let answer = Answer::redirect(status, &authorize(ctx, &state, &verifier, demand));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
@@ -158,15 +158,15 @@ async fn go(
 ///
 /// # Errors
 /// Seconds to wait when the allowance is used up.
-fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
-    let Some(all) = visit.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
+fn charge(ctx: &RequestContext<'_>, allowance: &Allowance) -> Result<(), u64> {
+    let Some(all) = ctx.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
     let limit = (all / allowance.one_in).max(1);
     let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
-    let site = LimitKey::site(allowance.of_site, visit.origin.address).map(|site| (site, rule(2 * limit)));
-    let address = (LimitKey::address(allowance.name, visit.origin.address), rule(limit));
+    let site = LimitKey::site(allowance.of_site, ctx.origin.address).map(|site| (site, rule(2 * limit)));
+    let address = (LimitKey::address(allowance.name, ctx.origin.address), rule(limit));
     for (key, rule) in [address].into_iter().chain(site) {
-        let reading = visit.sealgate.limiter.take(&key, rule, visit.now);
-        visit.sealgate.metrics.rate_limited(allowance.name, reading.allowed);
+        let reading = ctx.sealgate.limiter.take(&key, rule, ctx.now);
+        ctx.sealgate.metrics.rate_limited(allowance.name, reading.allowed);
         if let Some(seconds) = reading.retry_after {
             return Err(seconds);
         }
@@ -175,13 +175,13 @@ fn charge(visit: &Visit<'_>, allowance: &Allowance) -> Result<(), u64> {
 }
 
 /// The authorization request (OpenID Connect Core §3.1.2.1).
-fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, demand: SignInRequest<'_>) -> String {
-    let issuer = visit.sealgate.config.issuer.as_str();
+fn authorize(ctx: &RequestContext<'_>, state: &Secret, verifier: &Secret, demand: SignInRequest<'_>) -> String {
+    let issuer = ctx.sealgate.config.issuer.as_str();
     let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs([
-        ("client_id", client_id(visit).as_str()),
-        ("redirect_uri", &redirect_uri(visit)),
+        ("client_id", client_id(ctx).as_str()),
+        ("redirect_uri", &redirect_uri(ctx)),
         ("response_type", "code"),
         ("scope", "openid profile email"),
         ("state", state.expose()),
@@ -198,18 +198,18 @@ fn authorize(visit: &Visit<'_>, state: &Secret, verifier: &Secret, demand: SignI
         query.append_pair("max_age", &most.as_secs().to_string());
     }
     // Whoever has chosen a language on our pages here shall find it there.
-    if let Some(language) = visit.cookie(visit.cookies.language).and_then(language_from_tag) {
+    if let Some(language) = ctx.cookie(ctx.cookies.language).and_then(language_from_tag) {
         query.append_pair("ui_locales", language_tag(language));
     }
     format!("{issuer}/oauth/authorize?{}", query.finish())
 }
 
-fn client_id(visit: &Visit<'_>) -> String {
-    format!("{INTERNAL_CLIENT}{}", visit.app.name)
+fn client_id(ctx: &RequestContext<'_>) -> String {
+    format!("{INTERNAL_CLIENT}{}", ctx.app.name)
 }
 
-fn redirect_uri(visit: &Visit<'_>) -> String {
-    format!("{}{CALLBACK}", visit.app.origin(&visit.sealgate.config.issuer))
+fn redirect_uri(ctx: &RequestContext<'_>) -> String {
+    format!("{}{CALLBACK}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
 /// Where a person goes who has signed in.
@@ -268,127 +268,131 @@ impl Returned {
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
-pub(in crate::gateway) async fn callback(visit: &Visit<'_>) -> Result<Answer, StoreError> {
-    let returned = visit.query().and_then(|query| Returned::read(&query, visit.sealgate.config.issuer.as_str()));
-    let Ok(returned) = returned else { return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
-    let Some(attempt) = attempt(visit, returned.state.as_deref()).await? else {
-        return stale(visit, &Back::home(), returned.error.is_some()).await;
+pub(in crate::gateway) async fn callback(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
+    let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
+    let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
+    let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {
+        return stale(ctx, &Back::home(), returned.error.is_some()).await;
     };
     let back = Back::of(&attempt.value);
-    if attempt.value.expires_at <= visit.now {
+    if attempt.value.expires_at <= ctx.now {
         // The sign-in page was left open for too long, or the way back took too long. Where they wanted to go is known.
-        let _ = visit.sealgate.store.finish_attempt(&attempt).await?;
-        return stale(visit, &back, returned.error.is_some()).await;
+        let _ = ctx.sealgate.store.finish_attempt(&attempt).await?;
+        return stale(ctx, &back, returned.error.is_some()).await;
     }
-    if visit.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
-        return stale(visit, &back, returned.error.is_some()).await;
+    if ctx.sealgate.store.finish_attempt(&attempt).await? == Committed::Conflict {
+        return stale(ctx, &back, returned.error.is_some()).await;
     }
     if let Some(error) = returned.error {
-        return Ok(provider_refused(visit, &error));
+        return Ok(provider_refused(ctx, &error));
     }
-    let Some(code) = code(visit, &attempt.value, returned.code.as_deref()).await? else {
-        return stale(visit, &back, false).await;
+    let Some(code) = code(ctx, &attempt.value, returned.code.as_deref()).await? else {
+        return stale(ctx, &back, false).await;
     };
-    if visit.sealgate.store.use_code(&code).await? == Committed::Conflict {
-        return stale(visit, &back, false).await;
+    if ctx.sealgate.store.use_code(&code).await? == Committed::Conflict {
+        return stale(ctx, &back, false).await;
     }
-    let Some(parent) = parent(visit, &code.value).await? else { return stale(visit, &back, false).await };
+    let Some(parent) = parent(ctx, &code.value).await? else { return stale(ctx, &back, false).await };
     let reached = &attempt.value.acr;
     let reached = reached.is_empty() || reached.iter().any(|acr| acr == code.value.sign_in.acr());
-    let user = session::enabled(visit, code.value.sign_in.subject).await?;
+    let user = session::enabled(ctx, code.value.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
         // Another round would end as this one did.
-        Some(user) => visit.forbidden(Principal::Ours(&user)),
+        Some(user) => ctx.forbidden(Principal::Ours(&user)),
         None => Answer::redirect(StatusCode::FOUND, &back.location()),
     };
-    let answer = match visit.sessions {
-        Sessions::OfApp => match sign_in(visit, &code.value, &parent).await? {
+    let answer = match ctx.sessions {
+        Sessions::OfApp => match sign_in(ctx, &code.value, &parent).await? {
             Some(cookie) => answer.with_cookie(cookie),
             None => answer,
         },
         Sessions::OfProvider => answer,
     };
     let typed = code.value.typed;
-    Ok(with_rounds(visit, answer, if typed { None } else { Some(rounds(visit).and_one()) }))
+    Ok(with_rounds(ctx, answer, if typed { None } else { Some(rounds(ctx).and_one()) }))
 }
 
 /// The sign-in that was begun with this state, in this browser, for this application. It may be past its time.
-async fn attempt(visit: &Visit<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
-    let (Some(state), Some(browser)) = (state, visit.cookie(visit.cookies.browser)) else { return Ok(None) };
+async fn attempt(ctx: &RequestContext<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
+    let (Some(state), Some(browser)) = (state, ctx.cookie(ctx.cookies.browser)) else { return Ok(None) };
     let browser = SecretHash::of(browser.as_bytes());
-    let found = visit.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
+    let found = ctx.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
     Ok(found.filter(|found| {
         let attempt = &found.value;
-        attempt.app == visit.app.name && attempt.browser == browser
+        attempt.app == ctx.app.name && attempt.browser == browser
     }))
 }
 
 /// An answer to a question that this browser has not asked, or that was answered before: it came back in another tab, too
 /// late, or by somebody else's link. Who is signed in goes on to the application; everybody else begins anew.
-async fn stale(visit: &Visit<'_>, back: &Back, refused: bool) -> Result<Answer, StoreError> {
-    if session::find(visit).await?.is_some() {
+async fn stale(ctx: &RequestContext<'_>, back: &Back, refused: bool) -> Result<Answer, StoreError> {
+    if session::find(ctx).await?.is_some() {
         let answer = Answer::redirect(StatusCode::FOUND, &back.location());
-        return Ok(with_rounds(visit, answer, Some(rounds(visit).and_one())));
+        return Ok(with_rounds(ctx, answer, Some(rounds(ctx).and_one())));
     }
     if refused {
-        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
+        return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
     }
     // A browser that does not keep our cookie would come back like this for ever, and could not count either.
-    if visit.cookie(visit.cookies.browser).is_none() {
-        return Ok(visit.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
+    if ctx.cookie(ctx.cookies.browser).is_none() {
+        return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::CookieMissing));
     }
-    let rounds = rounds(visit).and_one();
-    let answer = go(visit, back.purpose(), SignInRequest::any(First::Needed), rounds).await?;
-    Ok(with_rounds(visit, answer, Some(rounds)))
+    let rounds = rounds(ctx).and_one();
+    let answer = go(ctx, back.purpose(), SignInRequest::any(First::Needed), rounds).await?;
+    Ok(with_rounds(ctx, answer, Some(rounds)))
 }
 
 /// The provider did not let them in. Beginning anew would end here again.
-fn provider_refused(visit: &Visit<'_>, error: &str) -> Answer {
+fn provider_refused(ctx: &RequestContext<'_>, error: &str) -> Answer {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
     tracing::info!(
-        request_id = visit.origin.request_id,
-        app = visit.app.name,
+        request_id = ctx.origin.request_id,
+        app = ctx.app.name,
         error = ours.map_or("another", ErrorCode::as_str),
         "the sign-in was refused"
     );
     match ours {
-        Some(_) => visit.problem(StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),
-        None => visit.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest),
+        Some(_) => ctx.problem(StatusCode::SERVICE_UNAVAILABLE, Problem::Unavailable),
+        None => ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest),
     }
 }
 
 /// The code, if it is the answer to this very attempt (RFC 6749 §4.1.3, RFC 7636 §4.6).
 async fn code(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     attempt: &SignInAttempt,
     code: Option<&str>,
 ) -> Result<Option<Loaded<Code>>, StoreError> {
     let (Some(code), Some(client), Some(verifier)) =
-        (code, ClientId::parse(&client_id(visit)), CodeVerifier::parse(&attempt.verifier))
+        (code, ClientId::parse(&client_id(ctx)), CodeVerifier::parse(&attempt.verifier))
     else {
         return Ok(None);
     };
-    let found = visit.sealgate.store.code(&SecretHash::of(code.as_bytes())).await?;
-    let redirect_uri = redirect_uri(visit);
-    Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), visit.now).is_ok()))
+    let found = ctx.sealgate.store.code(&SecretHash::of(code.as_bytes())).await?;
+    let redirect_uri = redirect_uri(ctx);
+    Ok(found.filter(|found| found.value.redeem(&client, &redirect_uri, Some(&verifier), ctx.now).is_ok()))
 }
 
 /// The provider session that the code came from, if it still stands and the person with it.
-async fn parent(visit: &Visit<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
+async fn parent(ctx: &RequestContext<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
     let subject = code.sign_in.subject;
-    let found = visit.sealgate.store.session(code.session).await?.map(|found| found.value);
-    let stands = found.filter(|parent| parent.is_live(visit.now) && parent.sign_in_of(subject).is_some());
-    let enabled = session::enabled(visit, subject).await?.is_some();
+    let found = ctx.sealgate.store.session(code.session).await?.map(|found| found.value);
+    let stands = found.filter(|parent| parent.is_live(ctx.now) && parent.sign_in_of(subject).is_some());
+    let enabled = session::enabled(ctx, subject).await?.is_some();
     Ok(stands.filter(|_| enabled))
 }
 
 /// Begins the application's session and yields its cookie; none where the browser has the very same one already, from
 /// another tab: its requests in flight shall not lose theirs.
-async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
-    let store = &visit.sealgate.store;
-    let old = match visit.cookie(visit.cookies.session).and_then(SessionCookie::parse) {
-        Some(cookie) => session::of_app(visit, &cookie).await?,
+async fn sign_in(
+    ctx: &RequestContext<'_>,
+    code: &Code,
+    parent: &Session,
+) -> Result<Option<http::HeaderValue>, StoreError> {
+    let store = &ctx.sealgate.store;
+    let old = match ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse) {
+        Some(cookie) => session::of_app(ctx, &cookie).await?,
         None => None,
     };
     if let Some(old) = &old {
@@ -401,40 +405,40 @@ async fn sign_in(visit: &Visit<'_>, code: &Code, parent: &Session) -> Result<Opt
             store.end_app_session(old.id).await?;
         }
     }
-    let cookie = SessionCookie::new(SessionId::from_random(visit.random()), visit.random());
+    let cookie = SessionCookie::new(SessionId::from_random(ctx.random()), ctx.random());
     let session = AppSession {
         id: cookie.id,
         cookie: cookie.hash(),
-        app: visit.app.name.clone(),
+        app: ctx.app.name.clone(),
         parent: parent.id,
         subject: code.sign_in.subject,
         sign_in: code.sign_in.clone(),
-        created_at: visit.now,
+        created_at: ctx.now,
         expires_at: parent.expires_at,
     };
     store.begin_app_session(&session).await?;
-    let event = AuditEvent::new(visit.now, AuditKind::AppSignedIn, Actor::Person).of(session.subject);
+    let event = AuditEvent::new(ctx.now, AuditKind::AppSignedIn, Actor::Person).of(session.subject);
     let event = event.in_app(&session.app).in_session(session.parent);
-    visit.sealgate.audit.note(event.from_request(visit.origin.address, &visit.origin.request_id));
-    Ok(Some(cookie::set(visit.cookies.session, cookie.value().expose(), visit.cookies.secure)))
+    ctx.sealgate.audit.note(event.from_request(ctx.origin.address, &ctx.origin.request_id));
+    Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
-fn rounds(visit: &Visit<'_>) -> RedirectLoop {
-    RedirectLoop::read(visit.cookie(rounds_cookie(visit)), visit.now)
+fn rounds(ctx: &RequestContext<'_>) -> RedirectLoop {
+    RedirectLoop::read(ctx.cookie(rounds_cookie(ctx)), ctx.now)
 }
 
-fn rounds_cookie(visit: &Visit<'_>) -> &'static str {
-    if visit.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
+fn rounds_cookie(ctx: &RequestContext<'_>) -> &'static str {
+    if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
 /// The answer with the count of rounds; none when a person has typed their password, which no loop does.
-fn with_rounds(visit: &Visit<'_>, answer: Answer, rounds: Option<RedirectLoop>) -> Answer {
-    let (name, secure) = (rounds_cookie(visit), visit.cookies.secure);
+fn with_rounds(ctx: &RequestContext<'_>, answer: Answer, rounds: Option<RedirectLoop>) -> Answer {
+    let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
     match rounds {
         Some(rounds) => {
             answer.with_cookie(cookie::set_for(name, &rounds.value(), secure, redirect_loop::WINDOW.as_secs()))
         }
-        None if visit.cookie(name).is_some() => answer.with_cookie(cookie::expire(name, secure)),
+        None if ctx.cookie(name).is_some() => answer.with_cookie(cookie::expire(name, secure)),
         None => answer,
     }
 }

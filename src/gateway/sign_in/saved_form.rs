@@ -13,13 +13,13 @@ use crate::domain::secret::{Secret, SecretHash};
 use crate::domain::session::SessionCookie;
 use crate::domain::user::Subject;
 use crate::gateway::answer::Answer;
+use crate::gateway::context::{Body, RequestContext, Sessions, own_path};
 use crate::gateway::navigation;
 use crate::gateway::policy::Credential;
 use crate::gateway::session;
 use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
 use crate::gateway::sign_in::replay::Replay;
 use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::gateway::visit::{Body, Sessions, Visit, own_path};
 use crate::page::{Problem, SendAgain};
 use crate::store::{Form, MAX_FORM_BYTES, StoreError};
 use crate::web::cookie::Left;
@@ -29,11 +29,11 @@ const LIFETIME: Duration = Duration::from_mins(15);
 
 /// Whether this is a form that could be kept, as far as its head tells: one that a page of this very host sends by
 /// navigation, so that what comes back is a page, and short.
-pub(in crate::gateway) fn is_keepable(visit: &Visit<'_>) -> bool {
-    let head = visit.head;
-    let own = visit.app.origin(&visit.sealgate.config.issuer);
-    !matches!(visit.body, Body::Away)
-        && visit.sealgate.store.keeps_forms()
+pub(in crate::gateway) fn is_keepable(ctx: &RequestContext<'_>) -> bool {
+    let head = ctx.head;
+    let own = ctx.app.origin(&ctx.sealgate.config.issuer);
+    !matches!(ctx.body, Body::Away)
+        && ctx.sealgate.store.keeps_forms()
         && is_urlencoded(head)
         && navigation::is_own_form(head, &own)
 }
@@ -56,7 +56,7 @@ fn is_urlencoded(head: &Parts) -> bool {
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn keep_and_sign_in(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     target: &PathAndQuery,
     body: &[u8],
     credential: &Credential,
@@ -64,14 +64,14 @@ pub(in crate::gateway) async fn keep_and_sign_in(
 ) -> Result<Option<Answer>, StoreError> {
     let whose = match credential.user() {
         Some(user) => Some(user.sub),
-        None => match whose(visit).await? {
+        None => match whose(ctx).await? {
             Whose::Of(subject) => Some(subject),
             Whose::Nobodys => None,
             Whose::Unknown => return Ok(None),
         },
     };
-    match form(visit, target, body, whose) {
-        Some(form) => login::begin_for(visit, Purpose::NewForm(form), demand).await.map(Some),
+    match form(ctx, target, body, whose) {
+        Some(form) => login::begin_for(ctx, Purpose::NewForm(form), demand).await.map(Some),
         None => Ok(None),
     }
 }
@@ -82,18 +82,18 @@ pub(in crate::gateway) async fn keep_and_sign_in(
 /// # Errors
 /// When the store fails.
 pub(in crate::gateway) async fn keep_and_show(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     target: &PathAndQuery,
     body: &[u8],
     credential: &Credential,
 ) -> Result<Answer, StoreError> {
-    let (browser, new_cookie) = visit.cookies.browser(&visit.head.headers, visit.random());
-    let form = form(visit, target, body, credential.user().map(|user| user.sub));
+    let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
+    let form = form(ctx, target, body, credential.user().map(|user| user.sub));
     let kept = match form {
-        Some(form) => keep(visit, &browser, &form).await?,
+        Some(form) => keep(ctx, &browser, &form).await?,
         None => None,
     };
-    let Some(id) = kept else { return Ok(visit.problem(StatusCode::CONFLICT, Problem::FormNotKept)) };
+    let Some(id) = kept else { return Ok(ctx.problem(StatusCode::CONFLICT, Problem::FormNotKept)) };
     let answer = Answer::redirect(StatusCode::SEE_OTHER, &address(id.expose()));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
@@ -106,19 +106,19 @@ pub(in crate::gateway) async fn keep_and_show(
 /// # Errors
 /// When the store fails.
 pub(in crate::gateway) async fn keep(
-    visit: &Visit<'_>,
+    ctx: &RequestContext<'_>,
     browser: &str,
     form: &Form,
 ) -> Result<Option<Secret>, StoreError> {
-    let id = Secret::from_random(&visit.random::<32>());
-    let store = &visit.sealgate.store;
+    let id = Secret::from_random(&ctx.random::<32>());
+    let store = &ctx.sealgate.store;
     let browser = SecretHash::of(browser.as_bytes());
-    let kept = store.keep_form(&browser, &id.hash(), form, visit.now.plus(LIFETIME), visit.random()).await;
+    let kept = store.keep_form(&browser, &id.hash(), form, ctx.now.plus(LIFETIME), ctx.random()).await;
     let kept = match kept {
         Err(StoreError::TooManyForms) => false,
         kept => kept?,
     };
-    let (request_id, app) = (&visit.origin.request_id, &visit.app.name);
+    let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     if !kept {
         tracing::warn!(request_id, app, "there is no room for a form; it is lost");
         return Ok(None);
@@ -136,26 +136,26 @@ pub(in crate::gateway) fn address(id: &str) -> String {
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
-pub(in crate::gateway) async fn show(visit: &Visit<'_>) -> Result<Answer, StoreError> {
-    let query = visit.query().unwrap_or_default();
-    let gone = || visit.problem(StatusCode::GONE, Problem::FormNotKept);
-    let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), visit.cookie(visit.cookies.browser)) else {
+pub(in crate::gateway) async fn show(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
+    let query = ctx.query().unwrap_or_default();
+    let gone = || ctx.problem(StatusCode::GONE, Problem::FormNotKept);
+    let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), ctx.cookie(ctx.cookies.browser)) else {
         return Ok(gone());
     };
-    let Some(signed_in) = session::find(visit).await? else {
-        return login::begin_for(visit, Purpose::KeptForm(id), SignInRequest::any(login::First::Needed)).await;
+    let Some(signed_in) = session::find(ctx).await? else {
+        return login::begin_for(ctx, Purpose::KeptForm(id), SignInRequest::any(login::First::Needed)).await;
     };
     let (browser, id) = (SecretHash::of(browser.as_bytes()), SecretHash::of(id.as_bytes()));
-    let taken = match visit.sealgate.store.take_form(&browser, &id, visit.now).await {
+    let taken = match ctx.sealgate.store.take_form(&browser, &id, ctx.now).await {
         Err(StoreError::Sealed(error)) => {
-            tracing::warn!(request_id = visit.origin.request_id, %error, "a kept form cannot be opened");
+            tracing::warn!(request_id = ctx.origin.request_id, %error, "a kept form cannot be opened");
             None
         }
         taken => taken?,
     };
-    let Some(form) = taken.filter(|form| form.app == visit.app.name) else { return Ok(gone()) };
+    let Some(form) = taken.filter(|form| form.app == ctx.app.name) else { return Ok(gone()) };
     if form.person.is_some_and(|person| person != signed_in.user.sub) {
-        return Ok(visit.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
+        return Ok(ctx.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
     }
     let Some(replay) = Replay::of(&form.body) else { return Ok(gone()) };
     let home = ReturnPath::home();
@@ -167,18 +167,18 @@ pub(in crate::gateway) async fn show(visit: &Visit<'_>) -> Result<Answer, StoreE
         fields: &replay.fields,
         instead: home.as_str(),
     };
-    Ok(visit.page_with_form(|pages, chrome| pages.send_again(chrome, &content)))
+    Ok(ctx.page_with_form(|pages, chrome| pages.send_again(chrome, &content)))
 }
 
 /// The form, if a browser will send the very same one again.
-fn form(visit: &Visit<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
+fn form(ctx: &RequestContext<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
     let wanted = ReturnPath::parse(target.as_str())?;
     // A page's link to it must mean the same bytes.
     let base = url::Url::parse("https://application.invalid/").ok()?;
     let read = base.join(wanted.as_str()).ok()?;
     let exact = &read[url::Position::BeforePath..] == wanted.as_str();
     Replay::of(body).filter(|_| exact && body.len() <= MAX_FORM_BYTES)?;
-    Some(Form { person, app: visit.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
+    Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
 }
 
 /// Whose sign-in it was that has ended.
@@ -190,25 +190,25 @@ enum Whose {
     Unknown,
 }
 
-async fn whose(visit: &Visit<'_>) -> Result<Whose, StoreError> {
-    let Some(cookie) = visit.cookie(visit.cookies.session) else {
+async fn whose(ctx: &RequestContext<'_>) -> Result<Whose, StoreError> {
+    let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
         // A page that was left open at a sign-out is still that person's.
-        return Ok(match visit.cookies.left(&visit.head.headers) {
+        return Ok(match ctx.cookies.left(&ctx.head.headers) {
             Left::Nobody => Whose::Nobodys,
             Left::By(subject) => Whose::Of(subject),
             Left::Somebody => Whose::Unknown,
         });
     };
     let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(Whose::Unknown) };
-    let store = &visit.sealgate.store;
-    let subject = match visit.sessions {
+    let store = &ctx.sealgate.store;
+    let subject = match ctx.sessions {
         Sessions::OfApp => {
             let own = store.app_session(cookie.id).await?.map(|found| found.value);
-            own.filter(|own| own.cookie == cookie.hash() && own.app == visit.app.name).map(|own| own.subject)
+            own.filter(|own| own.cookie == cookie.hash() && own.app == ctx.app.name).map(|own| own.subject)
         }
         Sessions::OfProvider => {
             let session = store.session(cookie.id).await?.map(|found| found.value);
-            session.and_then(|session| session.subject_of(&cookie, visit.now))
+            session.and_then(|session| session.subject_of(&cookie, ctx.now))
         }
     };
     Ok(subject.map_or(Whose::Unknown, Whose::Of))

@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
 use crate::page::Activity;
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::events::{Names, Written};
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
@@ -34,18 +34,18 @@ const KINDS: [AuditKind; 15] = [
     AuditKind::AppPasswordRevoked,
 ];
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::find(call, PAGE).await?;
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(ctx, PAGE).await?;
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
-    let after = call.query()?.one("after")?.and_then(AuditId::parse);
-    let page = call.sealgate.store.audit_page(&filter, after, MOST).await?;
+    let after = ctx.query()?.one("after")?.and_then(AuditId::parse);
+    let page = ctx.sealgate.store.audit_page(&filter, after, MOST).await?;
     let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
-        written.push(names.written(call, record.event).await?);
+        written.push(names.written(ctx, record.event).await?);
     }
     let lines: Vec<_> = written.iter().map(Written::line).collect();
-    let next = page.next.map(|next| call.path(&format!("{PAGE}?after={next}")));
+    let next = page.next.map(|next| ctx.path(&format!("{PAGE}?after={next}")));
     let content = Activity { events: &lines, next: next.as_deref() };
-    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.activity(chrome, shell, &content));
+    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.activity(chrome, shell, &content));
     Ok(Response::page(StatusCode::OK, html, None))
 }

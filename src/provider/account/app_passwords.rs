@@ -17,7 +17,7 @@ use crate::domain::username::Username;
 use crate::page::{
     AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords as Content, Done, Problem,
 };
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
@@ -30,45 +30,45 @@ const PAGE: &str = "/account/app-passwords";
 const TO_OPEN: Duration = Duration::from_mins(15);
 const TO_SEND: Duration = Duration::from_mins(30);
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    if call.request.method() != Method::POST {
-        let visitor = Visitor::recent(call, PAGE, TO_OPEN).await?;
-        return show(call, &visitor, &Typed::default(), None, None).await;
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if ctx.request.method() != Method::POST {
+        let visitor = Visitor::recent(ctx, PAGE, TO_OPEN).await?;
+        return show(ctx, &visitor, &Typed::default(), None, None).await;
     }
-    let visitor = Visitor::recent(call, PAGE, TO_SEND).await?;
-    let form = visitor.form(call, PAGE)?;
+    let visitor = Visitor::recent(ctx, PAGE, TO_SEND).await?;
+    let form = visitor.form(ctx, PAGE)?;
     if let Some(id) = form.one("revoke")? {
-        return revoke(call, &visitor, id).await;
+        return revoke(ctx, &visitor, id).await;
     }
-    let app = form.one("app")?.and_then(|name| taking(call).find(|app| app.name == name));
+    let app = form.one("app")?.and_then(|name| taking(ctx).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = Typed { app: app.name.clone(), name: form.one("name")?.unwrap_or_default().trim().to_owned() };
     if !is_line(&typed.name, LONGEST_APP_PASSWORD_NAME) {
-        return show(call, &visitor, &typed, Some(AppPasswordFault::Name), None).await;
+        return show(ctx, &visitor, &typed, Some(AppPasswordFault::Name), None).await;
     }
-    let (password, secret) = AppPassword::new(&app.name, &typed.name, &call.random(), call.now);
-    match call.sealgate.store.add_app_password(visitor.user.sub, &password).await? {
-        AppPasswordAdded::Full => show(call, &visitor, &typed, Some(AppPasswordFault::Full), None).await,
+    let (password, secret) = AppPassword::new(&app.name, &typed.name, &ctx.random(), ctx.now);
+    match ctx.sealgate.store.add_app_password(visitor.user.sub, &password).await? {
+        AppPasswordAdded::Full => show(ctx, &visitor, &typed, Some(AppPasswordFault::Full), None).await,
         AppPasswordAdded::Yes => {
-            let event = visitor.event(call, AuditKind::AppPasswordCreated).in_app(&app.name);
-            call.sealgate.audit.note(event.with_detail(password.id()));
-            show(call, &visitor, &Typed::default(), None, Some((app, secret))).await
+            let event = visitor.event(ctx, AuditKind::AppPasswordCreated).in_app(&app.name);
+            ctx.sealgate.audit.note(event.with_detail(password.id()));
+            show(ctx, &visitor, &Typed::default(), None, Some((app, secret))).await
         }
     }
 }
 
-async fn revoke(call: &Call<'_>, visitor: &Visitor, id: &str) -> Result<Response, Failure> {
+async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result<Response, Failure> {
     // One that is gone already is what was wanted.
-    if let Some(gone) = call.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
-        let event = visitor.event(call, AuditKind::AppPasswordRevoked).in_app(&gone.app);
-        call.sealgate.audit.note(event.with_detail(gone.id()));
+    if let Some(gone) = ctx.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
+        let event = visitor.event(ctx, AuditKind::AppPasswordRevoked).in_app(&gone.app);
+        ctx.sealgate.audit.note(event.with_detail(gone.id()));
     }
-    Ok(Response::see_other(&visitor::done(call, PAGE, Done::AppPassword)))
+    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::AppPassword)))
 }
 
 /// The applications that take some.
-fn taking<'c>(call: &'c Call<'_>) -> impl Iterator<Item = &'c App> {
-    call.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords())
+fn taking<'c>(ctx: &'c RequestContext<'_>) -> impl Iterator<Item = &'c App> {
+    ctx.sealgate.config.apps.iter().filter(|app| app.takes_app_passwords())
 }
 
 /// What is typed about a new one.
@@ -79,18 +79,18 @@ struct Typed {
 }
 
 async fn show(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     visitor: &Visitor,
     typed: &Typed,
     fault: Option<AppPasswordFault>,
     made: Option<(&App, Secret)>,
 ) -> Result<Response, Failure> {
-    let passwords = call.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
+    let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
     let ids: Vec<String> = passwords.iter().map(AppPassword::id).collect();
     let mut lines = Vec::with_capacity(passwords.len());
     for (password, id) in passwords.iter().zip(&ids).rev() {
         // One whose application is gone from the configuration opens nothing, and can still be taken back.
-        let app = call.sealgate.config.apps.iter().find(|app| app.name == password.app);
+        let app = ctx.sealgate.config.apps.iter().find(|app| app.name == password.app);
         lines.push(AppPasswordLine {
             id,
             name: &password.name,
@@ -100,18 +100,18 @@ async fn show(
         });
     }
     let mut apps = Vec::new();
-    for app in taking(call) {
+    for app in taking(ctx) {
         apps.push(AppChoice { app: &app.name, title: app.called(), chosen: app.name == typed.app });
     }
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
     let content = Content {
-        csrf: &visitor.csrf(call, PAGE),
+        csrf: &visitor.csrf(ctx, PAGE),
         apps: &apps,
         passwords: &lines,
         name: &typed.name,
         fault,
         made: made.as_ref().map(|(app, secret)| AppPasswordMade { password: secret.expose(), user, app: app.called() }),
     };
-    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.app_passwords(chrome, shell, &content));
+    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.app_passwords(chrome, shell, &content));
     Ok(Response::page(StatusCode::OK, html, None))
 }

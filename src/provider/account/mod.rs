@@ -8,7 +8,7 @@ mod password;
 mod profile;
 mod sessions;
 
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
@@ -24,17 +24,17 @@ pub(super) enum AccountSection {
 }
 
 /// Where password managers send people who are to change a password ("A Well-Known URL for Changing Passwords", W3C).
-pub(super) fn change_password(call: &Call<'_>) -> Response {
-    Response::see_other(&call.path("/account/password"))
+pub(super) fn change_password(ctx: &RequestContext<'_>) -> Response {
+    Response::see_other(&ctx.path("/account/password"))
 }
 
-pub(super) async fn answer(call: &Call<'_>, section: AccountSection) -> Result<Response, Failure> {
+pub(super) async fn answer(ctx: &RequestContext<'_>, section: AccountSection) -> Result<Response, Failure> {
     match section {
-        AccountSection::Profile => profile::answer(call).await,
-        AccountSection::Password => password::answer(call).await,
-        AccountSection::Sessions => sessions::answer(call).await,
-        AccountSection::Applications => applications::answer(call).await,
-        AccountSection::AppPasswords => app_passwords::answer(call).await,
-        AccountSection::Activity => activity::answer(call).await,
+        AccountSection::Profile => profile::answer(ctx).await,
+        AccountSection::Password => password::answer(ctx).await,
+        AccountSection::Sessions => sessions::answer(ctx).await,
+        AccountSection::Applications => applications::answer(ctx).await,
+        AccountSection::AppPasswords => app_passwords::answer(ctx).await,
+        AccountSection::Activity => activity::answer(ctx).await,
     }
 }

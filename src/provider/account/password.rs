@@ -13,7 +13,7 @@ use crate::domain::user::User;
 use crate::oauth::params::Params;
 use crate::page::{Done, PasswordChange, PasswordProblem};
 use crate::password::{Line, Owner, PasswordFault, check_password};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::guesses::Guesses;
 use crate::provider::known_browser;
@@ -22,38 +22,38 @@ use crate::provider::visitor::{self, Visitor};
 
 const PAGE: &str = "/account/password";
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::find(call, PAGE).await?;
-    if call.request.method() != Method::POST {
-        return Ok(show(call, &visitor, StatusCode::OK, None));
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(ctx, PAGE).await?;
+    if ctx.request.method() != Method::POST {
+        return Ok(show(ctx, &visitor, StatusCode::OK, None));
     }
-    let form = visitor.form(call, PAGE)?;
+    let form = visitor.form(ctx, PAGE)?;
     let (current, new) = match typed(&form, &visitor.user)? {
         Ok(passwords) => passwords,
-        Err(problem) => return Ok(show(call, &visitor, StatusCode::OK, Some(problem))),
+        Err(problem) => return Ok(show(ctx, &visitor, StatusCode::OK, Some(problem))),
     };
-    let known = known_browser::find(call, Some(&visitor.user)).await?;
-    let guesses = match Guesses::in_session(call, visitor.session.value.id, known.as_ref()) {
+    let known = known_browser::find(ctx, Some(&visitor.user)).await?;
+    let guesses = match Guesses::in_session(ctx, visitor.session.value.id, known.as_ref()) {
         Ok(guesses) => guesses,
         Err(seconds) => {
             let problem = PasswordProblem::Throttled { seconds };
-            let page = show(call, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
+            let page = show(ctx, &visitor, StatusCode::TOO_MANY_REQUESTS, Some(problem));
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
         }
     };
-    match change(call, guesses.line(call), &visitor.user, &current, &new).await {
+    match change(ctx, guesses.line(ctx), &visitor.user, &current, &new).await {
         Ok(true) => {
-            guesses.give_back(call);
-            finish(call, &visitor).await
+            guesses.give_back(ctx);
+            finish(ctx, &visitor).await
         }
         Ok(false) => {
-            let event = visitor.event(call, AuditKind::SignInFailed).with_detail("wrong, at the password change");
-            call.sealgate.audit.note(event);
-            Ok(show(call, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
+            let event = visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong, at the password change");
+            ctx.sealgate.audit.note(event);
+            Ok(show(ctx, &visitor, StatusCode::OK, Some(PasswordProblem::WrongCurrent)))
         }
         Err(Failure::Unavailable) => {
-            guesses.give_back(call);
-            let page = show(call, &visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
+            guesses.give_back(ctx);
+            let page = show(ctx, &visitor, StatusCode::SERVICE_UNAVAILABLE, Some(PasswordProblem::Busy));
             Ok(page.with(RETRY_AFTER, "1"))
         }
         Err(other) => Err(other),
@@ -83,45 +83,51 @@ fn typed(form: &Params, user: &User) -> Result<Result<(Secret, Secret), Password
 }
 
 /// Sets the new password if the current one is right. Yields whether it was.
-async fn change(call: &Call<'_>, line: Line, user: &User, current: &Secret, new: &Secret) -> Result<bool, Failure> {
-    let passwords = &call.sealgate.passwords;
+async fn change(
+    ctx: &RequestContext<'_>,
+    line: Line,
+    user: &User,
+    current: &Secret,
+    new: &Secret,
+) -> Result<bool, Failure> {
+    let passwords = &ctx.sealgate.passwords;
     let Some(old) = &user.password else { return Ok(false) };
     if !passwords.verify(line, Some(old), SecretString::from(current.expose())).await? {
         return Ok(false);
     }
-    let hash = passwords.hash(SecretString::from(new.expose()), call.random()).await?;
+    let hash = passwords.hash(SecretString::from(new.expose()), ctx.random()).await?;
     // Somebody may have set another password while these were hashed: then that one stands.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
             user.password = Some(hash.clone());
         }
     };
-    let changed = call.sealgate.store.change_user(user.sub, replace).await?;
+    let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
     Ok(changed.is_some_and(|user| user.password.as_ref() == Some(&hash)))
 }
 
 /// Ends all that hangs on the old password, and gives this browser a new session: the cookie of the old one may be in other
 /// hands too, and may have opened applications there.
-async fn finish(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
     let subject = visitor.user.sub;
     let change = |session: &mut Session| {
-        let sign_in = SignIn { subject, at: call.now, steps: vec![Step::Password] };
-        session.renew(sign_in, session.cookie, call.now);
-        session.expires_at = call.now.plus(call.sealgate.config.sessions.absolute);
+        let sign_in = SignIn { subject, at: ctx.now, steps: vec![Step::Password] };
+        session.renew(sign_in, session.cookie, ctx.now);
+        session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
-    let cookie = visitor.keep_this_session_only(call, change).await?;
-    call.sealgate.store.forget_browsers(subject, None).await?;
-    call.sealgate.store.end_app_passwords(subject).await?;
-    call.sealgate.store.end_grants_of_user(subject, EndReason::PasswordChanged, call.now).await?;
-    call.sealgate.audit.note(visitor.event(call, AuditKind::PasswordChanged));
-    let response = Response::see_other(&visitor::done(call, PAGE, Done::Password));
-    let marked = known_browser::learn(call, subject, None).await;
+    let cookie = visitor.keep_this_session_only(ctx, change).await?;
+    ctx.sealgate.store.forget_browsers(subject, None).await?;
+    ctx.sealgate.store.end_app_passwords(subject).await?;
+    ctx.sealgate.store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
+    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::PasswordChanged));
+    let response = Response::see_other(&visitor::done(ctx, PAGE, Done::Password));
+    let marked = known_browser::learn(ctx, subject, None).await;
     let cookies = cookie.into_iter().chain(marked.map(|marked| marked.cookie));
     Ok(cookies.fold(response, Response::with_cookie))
 }
 
-fn show(call: &Call<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
-    let content = PasswordChange { csrf: &visitor.csrf(call, PAGE), email: visitor.user.email.as_str(), problem };
-    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.password_change(chrome, shell, &content));
+fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
+    let content = PasswordChange { csrf: &visitor.csrf(ctx, PAGE), email: visitor.user.email.as_str(), problem };
+    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.password_change(chrome, shell, &content));
     Response::page(status, html, None)
 }

@@ -7,7 +7,7 @@ use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture}
 use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::{Done, Profile, ProfileField};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
@@ -37,32 +37,32 @@ impl Typed {
     }
 }
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::find(call, PAGE).await?;
-    if call.request.method() != Method::POST {
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(ctx, PAGE).await?;
+    if ctx.request.method() != Method::POST {
         let user = &visitor.user;
         let typed = Typed {
             name: user.name.clone(),
             phone_number: user.phone_number.clone().unwrap_or_default(),
             picture: user.picture.clone().unwrap_or_default(),
         };
-        return Ok(show(call, &visitor, &typed, &[]));
+        return Ok(show(ctx, &visitor, &typed, &[]));
     }
-    let typed = Typed::read(&visitor.form(call, PAGE)?)?;
+    let typed = Typed::read(&visitor.form(ctx, PAGE)?)?;
     let faults = typed.faults();
     if !faults.is_empty() {
-        return Ok(show(call, &visitor, &typed, &faults));
+        return Ok(show(ctx, &visitor, &typed, &faults));
     }
     let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let (phone_number, picture) = (filled(&typed.phone_number), filled(&typed.picture));
-    let changed = call.sealgate.store.change_user(visitor.user.sub, |user| {
+    let changed = ctx.sealgate.store.change_user(visitor.user.sub, |user| {
         let before = (user.name.clone(), user.phone_number.clone(), user.picture.clone());
         user.name.clone_from(&typed.name);
         user.phone_number.clone_from(&phone_number);
         user.picture.clone_from(&picture);
         // The claim `updated_at` tells clients that it is worth looking again.
         if before != (user.name.clone(), user.phone_number.clone(), user.picture.clone()) {
-            user.updated_at = call.now;
+            user.updated_at = ctx.now;
         }
     });
     if let Some(after) = changed.await? {
@@ -74,16 +74,16 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         ];
         let fields: Vec<&str> = fields.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect();
         if !fields.is_empty() {
-            call.sealgate.audit.note(visitor.event(call, AuditKind::UserChanged).with_detail(fields.join(", ")));
+            ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::UserChanged).with_detail(fields.join(", ")));
         }
     }
-    Ok(Response::see_other(&visitor::done(call, PAGE, Done::Profile)))
+    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::Profile)))
 }
 
-fn show(call: &Call<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
+fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
     let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, origin(picture)?)));
     let content = Profile {
-        csrf: &visitor.csrf(call, PAGE),
+        csrf: &visitor.csrf(ctx, PAGE),
         email: visitor.user.email.as_str(),
         username: visitor.user.username.as_ref().map(Username::as_str),
         name: &typed.name,
@@ -93,7 +93,7 @@ fn show(call: &Call<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileFiel
         faults,
         updated_at: visitor.user.updated_at.seconds(),
     };
-    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.profile(chrome, shell, &content));
+    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.profile(chrome, shell, &content));
     let response = Response::page(StatusCode::OK, html, None);
     match &shown {
         // Their own picture on their own page, from the one site that they have named, without a word of where it is shown.

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::domain::audit::AuditKind;
 use crate::domain::session::SessionId;
 use crate::page::{Done, Problem, SessionLine, Sessions};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::known_browser;
 use crate::provider::response::Response;
@@ -16,17 +16,17 @@ const PAGE: &str = "/account/sessions";
 /// The most that are shown; "end every other" reaches all.
 const MOST: usize = 50;
 
-pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::find(call, PAGE).await?;
-    if call.request.method() != Method::POST {
-        return show(call, &visitor).await;
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::find(ctx, PAGE).await?;
+    if ctx.request.method() != Method::POST {
+        return show(ctx, &visitor).await;
     }
-    let form = visitor.form(call, PAGE)?;
-    let (store, subject) = (&call.sealgate.store, visitor.user.sub);
+    let form = visitor.form(ctx, PAGE)?;
+    let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
     let mut cookie = None;
     let (done, said) = if form.has("others") {
-        cookie = visitor.keep_this_session_only(call, |_| ()).await?;
-        let known = known_browser::find(call, Some(&visitor.user)).await?;
+        cookie = visitor.keep_this_session_only(ctx, |_| ()).await?;
+        let known = known_browser::find(ctx, Some(&visitor.user)).await?;
         store.forget_browsers(subject, known.map(|known| known.mark)).await?;
         (Done::OtherSessions, Some("all others".to_owned()))
     } else {
@@ -40,17 +40,17 @@ pub(super) async fn answer(call: &Call<'_>) -> Result<Response, Failure> {
         (Done::Session, theirs.then(|| format!("session {id}")))
     };
     if let Some(said) = said {
-        call.sealgate.audit.note(visitor.event(call, AuditKind::SessionsEnded).with_detail(said));
+        ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::SessionsEnded).with_detail(said));
     }
-    let response = Response::see_other(&visitor::done(call, PAGE, done));
+    let response = Response::see_other(&visitor::done(ctx, PAGE, done));
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
-async fn show(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
     let subject = visitor.user.sub;
     let own = visitor.session.value.id;
-    let mut sessions = call.sealgate.store.sessions_of_user(subject, None, MOST).await?.sessions;
-    sessions.retain(|session| session.is_live(call.now) && session.sign_in_of(subject).is_some());
+    let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MOST).await?.sessions;
+    sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(subject).is_some());
     sessions.sort_by_key(|session| (session.id != own, std::cmp::Reverse(session.last_seen_at)));
     let texts: Vec<(String, String)> =
         sessions.iter().map(|session| (session.id.to_string(), session.address.to_string())).collect();
@@ -67,10 +67,10 @@ async fn show(call: &Call<'_>, visitor: &Visitor) -> Result<Response, Failure> {
         });
     }
     let content = Sessions {
-        csrf: &visitor.csrf(call, PAGE),
+        csrf: &visitor.csrf(ctx, PAGE),
         sessions: &lines,
-        switch_account: &visitor::sign_in(call, "/account", &[("prompt", "select_account")]),
+        switch_account: &visitor::sign_in(ctx, "/account", &[("prompt", "select_account")]),
     };
-    let html = visitor.page(call, |chrome, shell| call.sealgate.pages.sessions(chrome, shell, &content));
+    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.sessions(chrome, shell, &content));
     Ok(Response::page(StatusCode::OK, html, None))
 }

@@ -14,7 +14,7 @@ use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::page::{AuditEvents, AuditField, Problem};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::events::{Names, Written};
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
@@ -38,11 +38,11 @@ const DAY: Duration = Duration::from_hours(24);
 /// The farthest that a clock on earth is from UTC, minutes.
 const FARTHEST_ZONE: i64 = 14 * 60;
 
-pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let typed = Typed::read(call)?;
-    let at = Position::read(call)?;
-    let store = &call.sealgate.store;
-    let (page, faults) = match typed.filter(call).await? {
+pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let typed = Typed::read(ctx)?;
+    let at = Position::read(ctx)?;
+    let store = &ctx.sealgate.store;
+    let (page, faults) = match typed.filter(ctx).await? {
         Ok(Some(filter)) => (store.audit_page(&filter, at.after, MOST).await?, Vec::new()),
         // What names nobody fits nothing, and not everything.
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
@@ -50,13 +50,13 @@ pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Resul
     };
     let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
-        written.push(names.written(call, record.event).await?);
+        written.push(names.written(ctx, record.event).await?);
     }
     let lines: Vec<_> = written.iter().map(Written::line).collect();
-    let next = page.next.map(|next| typed.address(call, &at.then(next)));
-    let previous = at.before().map(|before| typed.address(call, &before));
+    let next = page.next.map(|next| typed.address(ctx, &at.then(next)));
+    let previous = at.before().map(|before| typed.address(ctx, &before));
     let file =
-        |format| call.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
+        |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
     let kinds = AuditKind::ALL.map(AuditKind::as_str);
     // A field for days holds a day or nothing.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
@@ -76,8 +76,8 @@ pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Resul
         zone: typed.zone,
         faults: &faults,
     };
-    let pages = &call.sealgate.pages;
-    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
+    let pages = &ctx.sealgate.pages;
+    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
 }
 
 /// What the form asks for.
@@ -93,8 +93,8 @@ struct Typed {
 }
 
 impl Typed {
-    fn read(call: &Call<'_>) -> Result<Self, Failure> {
-        let query = call.query()?;
+    fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let query = ctx.query()?;
         let text = |name| -> Result<String, Failure> { Ok(query.one(name)?.unwrap_or_default().trim().to_owned()) };
         let zone = text("zone")?.parse().unwrap_or(0);
         Ok(Self {
@@ -108,14 +108,14 @@ impl Typed {
     }
 
     /// What is wanted; nothing where nothing can fit; or what cannot be meant.
-    async fn filter(&self, call: &Call<'_>) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
+    async fn filter(&self, ctx: &RequestContext<'_>) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
         let mut faults = Vec::new();
         let mut filter = AuditFilter::default();
         if !self.person.is_empty() {
             filter.subject = match Subject::parse(&self.person) {
                 // Somebody who is gone has left a trail too.
                 Some(subject) => Some(subject),
-                None => call.sealgate.store.user_by_sign_in_name(&self.person).await?.map(|user| user.sub),
+                None => ctx.sealgate.store.user_by_sign_in_name(&self.person).await?.map(|user| user.sub),
             };
             if filter.subject.is_none() {
                 faults.push(AuditField::Person);
@@ -164,7 +164,7 @@ impl Typed {
     }
 
     /// The address of a page.
-    fn address(&self, call: &Call<'_>, at: &Position) -> String {
+    fn address(&self, ctx: &RequestContext<'_>, at: &Position) -> String {
         let mut query = self.query();
         if let Some(after) = at.after {
             query.append_pair("after", &after.to_string());
@@ -173,7 +173,7 @@ impl Typed {
             let back: Vec<String> = at.back.iter().map(AuditId::to_string).collect();
             query.append_pair("back", &back.join("."));
         }
-        call.path(&format!("/console/audit?{}", query.finish()))
+        ctx.path(&format!("/console/audit?{}", query.finish()))
     }
 }
 
@@ -184,8 +184,8 @@ struct Position {
 }
 
 impl Position {
-    fn read(call: &Call<'_>) -> Result<Self, Failure> {
-        let query = call.query()?;
+    fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let query = ctx.query()?;
         let back = query.one("back")?.unwrap_or_default();
         Ok(Self {
             after: query.one("after")?.and_then(AuditId::parse),
@@ -209,14 +209,14 @@ impl Position {
 }
 
 /// A file of what the form asks for.
-pub(super) async fn export(call: &Call<'_>) -> Result<Response, Failure> {
-    let typed = Typed::read(call)?;
-    let csv = match call.query()?.one("format")? {
+pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let typed = Typed::read(ctx)?;
+    let csv = match ctx.query()?.one("format")? {
         Some("csv") => true,
         Some("ndjson") => false,
         _ => return Err(Failure::page(Problem::InvalidRequest)),
     };
-    let Ok(filter) = typed.filter(call).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
+    let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     let (mut file, mut after, mut count) = (Vec::new(), None, 0);
     if csv {
         audit_file::write_header(&mut file).map_err(|_| Failure::Internal)?;
@@ -224,7 +224,7 @@ pub(super) async fn export(call: &Call<'_>) -> Result<Response, Failure> {
     while let Some(filter) = &filter
         && count < MOST_EXPORTED
     {
-        let page = call.sealgate.store.audit_page(filter, after, STEP.min(MOST_EXPORTED - count)).await?;
+        let page = ctx.sealgate.store.audit_page(filter, after, STEP.min(MOST_EXPORTED - count)).await?;
         count += page.records.len();
         for record in &page.records {
             let event = audit_file::object(record);

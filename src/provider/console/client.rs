@@ -15,7 +15,7 @@ use crate::domain::time::UnixTime;
 use crate::oauth::params::Params;
 use crate::page::console::{ClientFault, ClientPage, ClientSecretLine, NewSecret};
 use crate::page::{Done, Problem};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::provider::visitor;
@@ -23,32 +23,32 @@ use crate::provider::visitor;
 /// The ways in which two secrets may overlap, seconds: those of the form.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
-pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let client = console_user.client(call, ClientId::parse(last_segment(call))).await?;
-    if call.request.method() != Method::POST {
-        return Ok(show(call, console_user, &client, &Said::default()));
+pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
+    if ctx.request.method() != Method::POST {
+        return Ok(show(ctx, console_user, &client, &Said::default()));
     }
-    let form = console_user.form(call)?;
+    let form = console_user.form(ctx)?;
     let id = client.id.clone();
     match form.one("action")? {
-        Some("save") => save(call, console_user, &client, &form).await,
-        Some("rotate") => rotate(call, console_user, &client, &form).await,
-        Some("disable") => command(call, console_user, ClientCommand::Disable(id), Done::ClientState).await,
-        Some("enable") => command(call, console_user, ClientCommand::Enable(id), Done::ClientState).await,
-        Some("approve") => command(call, console_user, ClientCommand::Approve(id), Done::ClientState).await,
+        Some("save") => save(ctx, console_user, &client, &form).await,
+        Some("rotate") => rotate(ctx, console_user, &client, &form).await,
+        Some("disable") => command(ctx, console_user, ClientCommand::Disable(id), Done::ClientState).await,
+        Some("enable") => command(ctx, console_user, ClientCommand::Enable(id), Done::ClientState).await,
+        Some("approve") => command(ctx, console_user, ClientCommand::Approve(id), Done::ClientState).await,
         Some("withdraw-approval") => {
-            command(call, console_user, ClientCommand::WithdrawApproval(id), Done::ClientState).await
+            command(ctx, console_user, ClientCommand::WithdrawApproval(id), Done::ClientState).await
         }
         Some("delete") if !form.has("sure") => {
-            Ok(show(call, console_user, &client, &Said { unsure: true, ..Said::default() }))
+            Ok(show(ctx, console_user, &client, &Said { unsure: true, ..Said::default() }))
         }
-        Some("delete") => command(call, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,
+        Some("delete") => command(ctx, console_user, ClientCommand::Delete(id), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
 async fn save(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &Params,
@@ -57,10 +57,10 @@ async fn save(
     let sound = match typed.check() {
         Ok(sound) => sound,
         Err(faults) => {
-            return Ok(page(call, console_user, client, &typed, &Said { faults: &faults, ..Said::default() }));
+            return Ok(page(ctx, console_user, client, &typed, &Said { faults: &faults, ..Said::default() }));
         }
     };
-    let own = own_redirect_uri(call);
+    let own = own_redirect_uri(ctx);
     let lapsed = AtomicBool::new(false);
     let change = |client: &mut Client| {
         let before = client.clone();
@@ -68,16 +68,16 @@ async fn save(
         let loses = !console_user.is_administrator() && client.lose_approval_unless_still(&before);
         lapsed.store(loses, Ordering::Relaxed);
     };
-    let changed = call.sealgate.store.change_client(&client.id, change).await?;
+    let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
     changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     let detail = if lapsed.into_inner() { "settings, approval lost" } else { "settings" };
-    let event = console_user.event(call, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
-    call.sealgate.audit.note(event);
-    Ok(Response::see_other(&visitor::done(call, &format!("/console/clients/{}", client.id), Done::Client)))
+    let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
+    ctx.sealgate.audit.note(event);
+    Ok(Response::see_other(&visitor::done(ctx, &format!("/console/clients/{}", client.id), Done::Client)))
 }
 
 async fn rotate(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &Params,
@@ -89,37 +89,37 @@ async fn rotate(
         return Err(Failure::page(Problem::InvalidRequest));
     }
     let rotate = ClientCommand::RotateSecret { id: client.id.clone(), overlap_seconds };
-    let mut answer = execute(call, console_user, Command::Client(rotate)).await?;
+    let mut answer = execute(ctx, console_user, Command::Client(rotate)).await?;
     let secret = match answer.take("client_secret") {
         Some(serde_json::Value::String(secret)) => Secret::new(secret),
         _ => return Err(Failure::Internal),
     };
-    let client = console_user.client(call, Some(client.id.clone())).await?;
-    Ok(show(call, console_user, &client, &Said::secret(Some(&secret))))
+    let client = console_user.client(ctx, Some(client.id.clone())).await?;
+    Ok(show(ctx, console_user, &client, &Said::secret(Some(&secret))))
 }
 
 async fn command(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     command: ClientCommand,
     done: Done,
 ) -> Result<Response, Failure> {
-    execute(call, console_user, Command::Client(command)).await?;
+    execute(ctx, console_user, Command::Client(command)).await?;
     let page = match done {
         Done::ClientDeleted => "/console".to_owned(),
-        _ => format!("/console/clients/{}", last_segment(call)),
+        _ => format!("/console/clients/{}", last_segment(ctx)),
     };
-    Ok(Response::see_other(&visitor::done(call, &page, done)))
+    Ok(Response::see_other(&visitor::done(ctx, &page, done)))
 }
 
 /// Carries out what the command line could ask for too, so that there is one way to do it.
 pub(super) async fn execute(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     command: Command,
 ) -> Result<admin::Answer, Failure> {
-    let origin = &call.origin;
-    let directory = Directory::of(call.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    let origin = &ctx.origin;
+    let directory = Directory::of(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
     admin::execute(&directory, command).await.map_err(|error| match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
@@ -148,22 +148,28 @@ impl<'a> Said<'a> {
 }
 
 /// A client's page.
-pub(super) fn show(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
-    let typed = Typed::of(client, &own_redirect_uri(call));
-    page(call, console_user, client, &typed, said)
+pub(super) fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
+    let typed = Typed::of(client, &own_redirect_uri(ctx));
+    page(ctx, console_user, client, &typed, said)
 }
 
-fn page(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, typed: &Typed, said: &Said<'_>) -> Response {
-    let live = client.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|end| call.now < end));
+fn page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    typed: &Typed,
+    said: &Said<'_>,
+) -> Response {
+    let live = client.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|end| ctx.now < end));
     let secrets: Vec<ClientSecretLine> = live
         .map(|secret| ClientSecretLine {
             created_at: secret.created_at.seconds(),
             expires_at: secret.expires_at.map(UnixTime::seconds),
         })
         .collect();
-    let token_limit = client.token_limit.unwrap_or(call.sealgate.config.rate_limits.token);
+    let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     // The page also answers the form for a new client: its forms belong to the client's own path.
-    let csrf = console_user.visitor.csrf(call, &call.path(&format!("/console/clients/{}", client.id)));
+    let csrf = console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/clients/{}", client.id)));
     typed.show(&csrf, said.faults, |form| {
         let content = ClientPage {
             id: client.id.as_str(),
@@ -177,10 +183,10 @@ fn page(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, typed: &Ty
             created_at: client.created_at.seconds(),
             secrets: &secrets,
             secret: said.secret.map(|secret| NewSecret(secret.expose())),
-            issuer: call.sealgate.config.issuer.as_str(),
+            issuer: ctx.sealgate.config.issuer.as_str(),
             unsure: said.unsure,
         };
-        let pages = &call.sealgate.pages;
-        console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_client(chrome, shell, &content))
+        let pages = &ctx.sealgate.pages;
+        console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_client(chrome, shell, &content))
     })
 }

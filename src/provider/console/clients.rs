@@ -11,7 +11,7 @@ use crate::domain::client::{
 };
 use crate::domain::secret::Secret;
 use crate::page::console::{ClientFault, ClientLine, Clients};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::AddOutcome;
@@ -20,12 +20,12 @@ use crate::store::AddOutcome;
 const PAGE: usize = 50;
 const MOST_STEPS: usize = 20;
 
-pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let mut after = call.query()?.one("after")?.and_then(ClientId::parse);
+pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
     let mut clients = Vec::new();
     let mut more = true;
     for _ in 0..MOST_STEPS {
-        let step = call.sealgate.store.clients(after.as_ref(), PAGE).await?;
+        let step = ctx.sealgate.store.clients(after.as_ref(), PAGE).await?;
         more = step.len() == PAGE;
         after = step.last().map(|client| client.id.clone()).or(after);
         let theirs =
@@ -41,26 +41,26 @@ pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Resul
         let (public, enabled, vouched_for) = (client.is_public(), client.is_enabled(), client.is_vouched_for());
         lines.push(ClientLine { id, name, public, enabled, vouched_for });
     }
-    let next = after.filter(|_| more).map(|after| call.path(&format!("/console?after={after}")));
+    let next = after.filter(|_| more).map(|after| ctx.path(&format!("/console?after={after}")));
     let content = Clients { clients: &lines, next: next.as_deref() };
-    let pages = &call.sealgate.pages;
-    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_clients(chrome, shell, &content)))
+    let pages = &ctx.sealgate.pages;
+    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_clients(chrome, shell, &content)))
 }
 
 /// The form for a new client, and what it makes.
-pub(super) async fn register(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    if call.request.method() != Method::POST {
-        return Ok(show(call, console_user, &Typed::empty(), &[]));
+pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    if ctx.request.method() != Method::POST {
+        return Ok(show(ctx, console_user, &Typed::empty(), &[]));
     }
-    let typed = Typed::read(&console_user.form(call)?, None)?;
+    let typed = Typed::read(&console_user.form(ctx)?, None)?;
     let sound = match typed.check() {
         Ok(sound) => sound,
-        Err(faults) => return Ok(show(call, console_user, &typed, &faults)),
+        Err(faults) => return Ok(show(ctx, console_user, &typed, &faults)),
     };
-    let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&call.random::<32>()));
-    let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: call.now, expires_at: None };
+    let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
+    let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
     let client = Client {
-        id: ClientId::parse(Secret::from_random(&call.random::<16>()).expose()).ok_or(Failure::Internal)?,
+        id: ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?,
         name: sound.name,
         client_type: sound.client_type,
         auth_method: sound.auth_method,
@@ -71,29 +71,27 @@ pub(super) async fn register(call: &Call<'_>, console_user: &ConsoleUser) -> Res
         grant_types: Sound::grant_types(),
         consent: ConsentRule::Ask,
         state: ClientState::Enabled,
-        created_at: call.now,
-        incarnation: u32::from_be_bytes(call.random()),
+        created_at: ctx.now,
+        incarnation: u32::from_be_bytes(ctx.random()),
         details: ClientDetails { description: sound.description, ..ClientDetails::default() },
         refresh_retry_seconds: None,
         token_limit: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
         // An administrator vouches for what they make.
-        approval: console_user
-            .is_administrator()
-            .then(|| ClientDecision { by: console_user.authority(), at: call.now }),
+        approval: console_user.is_administrator().then(|| ClientDecision { by: console_user.authority(), at: ctx.now }),
         disabled: None,
     };
-    if call.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
+    if ctx.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
         return Err(Failure::Internal);
     }
-    call.sealgate.audit.note(console_user.event(call, AuditKind::ClientRegistered).with_client(&client.id));
-    Ok(client::show(call, console_user, &client, &Said::secret(secret.as_ref())))
+    ctx.sealgate.audit.note(console_user.event(ctx, AuditKind::ClientRegistered).with_client(&client.id));
+    Ok(client::show(ctx, console_user, &client, &Said::secret(secret.as_ref())))
 }
 
-fn show(call: &Call<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[ClientFault]) -> Response {
-    let pages = &call.sealgate.pages;
-    typed.show(&console_user.csrf(call), faults, |form| {
-        console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[ClientFault]) -> Response {
+    let pages = &ctx.sealgate.pages;
+    typed.show(&console_user.csrf(ctx), faults, |form| {
+        console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))
     })
 }

@@ -6,7 +6,7 @@ use crate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::oauth::params::Params;
 use crate::page::console::{ClientFault, ClientField, ClientForm, UriFault};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 
 /// Most redirect URIs of each kind, as at the registration endpoint.
@@ -190,6 +190,6 @@ fn worded(fault: RedirectUriFault) -> UriFault {
 }
 
 /// The console's own redirect URI, to which trials come back.
-pub(super) fn own_redirect_uri(call: &Call<'_>) -> String {
-    format!("{}/console/callback", call.sealgate.config.issuer.as_str())
+pub(super) fn own_redirect_uri(ctx: &RequestContext<'_>) -> String {
+    format!("{}/console/callback", ctx.sealgate.config.issuer.as_str())
 }

@@ -19,7 +19,7 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::{Authority, Client, ClientId};
 use crate::oauth::params::Params;
 use crate::page::{Chrome, Problem, Shell, Standing};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::provider::visitor::Visitor;
@@ -67,9 +67,9 @@ pub(super) struct ConsoleUser {
 }
 
 impl ConsoleUser {
-    async fn enter(call: &Call<'_>, area: Area) -> Result<Self, Failure> {
-        let visitor = Visitor::recent(call, way_back(call), call.sealgate.config.console.sign_in).await?;
-        match visitor.standing(call) {
+    async fn enter(ctx: &RequestContext<'_>, area: Area) -> Result<Self, Failure> {
+        let visitor = Visitor::recent(ctx, way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
+        match visitor.standing(ctx) {
             Some(standing) if standing >= area.least() => Ok(Self { visitor, standing }),
             _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
         }
@@ -77,9 +77,9 @@ impl ConsoleUser {
 
     /// The client that the path names, if it is theirs to see. One answer for "none" and "not yours": it tells nobody
     /// which clients exist.
-    async fn client(&self, call: &Call<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
+    async fn client(&self, ctx: &RequestContext<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
         let client = match id {
-            Some(id) => call.sealgate.store.client(&id).await?,
+            Some(id) => ctx.sealgate.store.client(&id).await?,
             None => None,
         };
         let theirs = |client: &Client| {
@@ -99,57 +99,57 @@ impl ConsoleUser {
     }
 
     /// An event of the audit trail by them, to be told more of.
-    fn event(&self, call: &Call<'_>, kind: AuditKind) -> AuditEvent {
-        call.event(kind, Actor::Administrator(self.visitor.user.sub))
+    fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
+        ctx.event(kind, Actor::Administrator(self.visitor.user.sub))
     }
 
-    fn csrf(&self, call: &Call<'_>) -> String {
-        self.visitor.csrf(call, call.request.uri().path())
+    fn csrf(&self, ctx: &RequestContext<'_>) -> String {
+        self.visitor.csrf(ctx, ctx.request.uri().path())
     }
 
-    fn form(&self, call: &Call<'_>) -> Result<Params, Failure> {
-        self.visitor.form(call, call.request.uri().path())
+    fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
+        self.visitor.form(ctx, ctx.request.uri().path())
     }
 
     fn page(
         &self,
-        call: &Call<'_>,
+        ctx: &RequestContext<'_>,
         status: StatusCode,
         build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String,
     ) -> Response {
-        Response::page(status, self.visitor.page(call, build), None)
+        Response::page(status, self.visitor.page(ctx, build), None)
     }
 }
 
-pub(super) async fn answer(call: &Call<'_>, area: Area) -> Result<Response, Failure> {
-    let console_user = ConsoleUser::enter(call, area).await?;
+pub(super) async fn answer(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
+    let console_user = ConsoleUser::enter(ctx, area).await?;
     match area {
-        Area::Clients => clients::answer(call, &console_user).await,
-        Area::NewClient => clients::register(call, &console_user).await,
-        Area::Client => client::answer(call, &console_user).await,
-        Area::Trial => trial::answer(call, &console_user).await,
-        Area::TrialCallback => trial::callback(call, &console_user).await,
-        Area::Users => users::answer(call, &console_user).await,
-        Area::NewUser => users::add(call, &console_user).await,
-        Area::User => user::answer(call, &console_user).await,
-        Area::Keys => operation::keys(call, &console_user).await,
-        Area::Apps => Ok(operation::apps(call, &console_user)),
-        Area::Settings => Ok(operation::settings(call, &console_user)),
-        Area::Audit => audit::answer(call, &console_user).await,
-        Area::AuditExport => audit::export(call).await,
+        Area::Clients => clients::answer(ctx, &console_user).await,
+        Area::NewClient => clients::register(ctx, &console_user).await,
+        Area::Client => client::answer(ctx, &console_user).await,
+        Area::Trial => trial::answer(ctx, &console_user).await,
+        Area::TrialCallback => trial::callback(ctx, &console_user).await,
+        Area::Users => users::answer(ctx, &console_user).await,
+        Area::NewUser => users::add(ctx, &console_user).await,
+        Area::User => user::answer(ctx, &console_user).await,
+        Area::Keys => operation::keys(ctx, &console_user).await,
+        Area::Apps => Ok(operation::apps(ctx, &console_user)),
+        Area::Settings => Ok(operation::settings(ctx, &console_user)),
+        Area::Audit => audit::answer(ctx, &console_user).await,
+        Area::AuditExport => audit::export(ctx).await,
     }
 }
 
 /// The page that a sign-in comes back to: this one, or the list that it hangs on.
-fn way_back(call: &Call<'_>) -> &'static str {
-    let path = call.request.uri().path();
-    let path = path.strip_prefix(call.sealgate.config.issuer.path_prefix()).unwrap_or(path);
+fn way_back(ctx: &RequestContext<'_>) -> &'static str {
+    let path = ctx.request.uri().path();
+    let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
     let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
     let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
     known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console")
 }
 
 /// The last segment of the path.
-fn last_segment<'c>(call: &'c Call<'_>) -> &'c str {
-    call.request.uri().path().rsplit('/').next().unwrap_or_default()
+fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
+    ctx.request.uri().path().rsplit('/').next().unwrap_or_default()
 }

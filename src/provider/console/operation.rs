@@ -8,14 +8,14 @@ use crate::domain::key_ring;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::time::UnixTime;
 use crate::page::console::{AppLine, KeyLine, KeyState, Keys, LimitLine, Limits, ServerLine};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 
-pub(super) async fn keys(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let ring = call.sealgate.store.key_ring().await?;
+pub(super) async fn keys(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let ring = ctx.sealgate.store.key_ring().await?;
     let line = |key: &'_ key_ring::KeyLife| {
-        let state = match ring.state(key, call.now) {
+        let state = match ring.state(key, ctx.now) {
             key_ring::KeyState::PrePublished => KeyState::PrePublished,
             key_ring::KeyState::Active => KeyState::Active,
             key_ring::KeyState::Retired => KeyState::Retired,
@@ -29,19 +29,19 @@ pub(super) async fn keys(call: &Call<'_>, console_user: &ConsoleUser) -> Result<
         let (state, published_at, activate_at, retire_at, remove_at) = line(key);
         lines.push(KeyLine { kid: &key.kid, state, published_at, activate_at, retire_at, remove_at });
     }
-    let content = Keys { keys: &lines, next_change: ring.next_change(call.now).map(UnixTime::seconds) };
-    let pages = &call.sealgate.pages;
-    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_keys(chrome, shell, &content)))
+    let content = Keys { keys: &lines, next_change: ring.next_change(ctx.now).map(UnixTime::seconds) };
+    let pages = &ctx.sealgate.pages;
+    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_keys(chrome, shell, &content)))
 }
 
 /// The applications behind the gate, and whether their servers take connections.
-pub(super) fn apps(call: &Call<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &call.sealgate.config;
+pub(super) fn apps(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
+    let config = &ctx.sealgate.config;
     let texts: Vec<(String, Vec<ServerLine>)> = config
         .apps
         .iter()
         .map(|app| {
-            let known = call.sealgate.upstreams.of(&app.name);
+            let known = ctx.sealgate.upstreams.of(&app.name);
             let servers = if known.is_empty() {
                 app.upstreams.iter().map(|one| ServerLine { address: configured(one), alive: None }).collect()
             } else {
@@ -54,8 +54,8 @@ pub(super) fn apps(call: &Call<'_>, console_user: &ConsoleUser) -> Response {
     for (app, (address, servers)) in config.apps.iter().zip(&texts) {
         lines.push(AppLine { name: app.called(), address, servers });
     }
-    let pages = &call.sealgate.pages;
-    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_apps(chrome, shell, &lines))
+    let pages = &ctx.sealgate.pages;
+    console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_apps(chrome, shell, &lines))
 }
 
 /// What the configuration calls a server.
@@ -66,8 +66,8 @@ fn configured(upstream: &Upstream) -> String {
     }
 }
 
-pub(super) fn settings(call: &Call<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &call.sealgate.config;
+pub(super) fn settings(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
+    let config = &ctx.sealgate.config;
     let limits = &config.rate_limits;
     let requests = |limit: RateLimit| limit.requests().map(u64::from);
     let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
@@ -90,6 +90,6 @@ pub(super) fn settings(call: &Call<'_>, console_user: &ConsoleUser) -> Response 
         failures_per_address: config.login.failures_per_address.into(),
         window_minutes: config.login.window.as_secs().div_ceil(60),
     };
-    let pages = &call.sealgate.pages;
-    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_settings(chrome, shell, &content))
+    let pages = &ctx.sealgate.pages;
+    console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_settings(chrome, shell, &content))
 }

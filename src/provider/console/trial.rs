@@ -22,107 +22,111 @@ use crate::oauth::jwt::Unverified;
 use crate::oauth::token::Authorization;
 use crate::page::Problem;
 use crate::page::console::{Trial, TrialProblem};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::Committed;
 
-pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let client = console_user.client(call, ClientId::parse(last_segment(call))).await?;
-    if call.request.method() != Method::POST {
-        return Ok(show(call, console_user, &client, None, None));
+pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
+    if ctx.request.method() != Method::POST {
+        return Ok(show(ctx, console_user, &client, None, None));
     }
-    let form = console_user.form(call)?;
+    let form = console_user.form(ctx)?;
     match form.one("action")? {
-        Some("switch-on") => switch(call, console_user, &client, true).await,
-        Some("switch-off") => switch(call, console_user, &client, false).await,
-        Some("start") if client.redirects_to(&own_redirect_uri(call)) => Ok(start(call, &client)),
+        Some("switch-on") => switch(ctx, console_user, &client, true).await,
+        Some("switch-off") => switch(ctx, console_user, &client, false).await,
+        Some("start") if client.redirects_to(&own_redirect_uri(ctx)) => Ok(start(ctx, &client)),
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
 /// Gives a client the console's redirect URI, or takes it away.
-async fn switch(call: &Call<'_>, console_user: &ConsoleUser, client: &Client, on: bool) -> Result<Response, Failure> {
-    let own = own_redirect_uri(call);
+async fn switch(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    on: bool,
+) -> Result<Response, Failure> {
+    let own = own_redirect_uri(ctx);
     let change = |client: &mut Client| {
         client.redirect_uris.retain(|uri| uri.as_str() != own);
         if on {
             client.redirect_uris.push(RedirectUri::of_application(&own));
         }
     };
-    call.sealgate.store.change_client(&client.id, change).await?;
-    let event = console_user.event(call, AuditKind::ClientChanged).with_client(&client.id);
-    call.sealgate.audit.note(event.with_detail(if on { "trials on" } else { "trials off" }));
-    Ok(Response::see_other(&call.path(&format!("/console/try/{}", client.id))))
+    ctx.sealgate.store.change_client(&client.id, change).await?;
+    let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id);
+    ctx.sealgate.audit.note(event.with_detail(if on { "trials on" } else { "trials off" }));
+    Ok(Response::see_other(&ctx.path(&format!("/console/try/{}", client.id))))
 }
 
-fn start(call: &Call<'_>, client: &Client) -> Response {
-    let state = format!("{}.{}", base64url(&call.random::<16>()), client.id);
-    let challenge = base64url(SecretHash::of(verifier(call, &state).expose().as_bytes()).as_bytes());
+fn start(ctx: &RequestContext<'_>, client: &Client) -> Response {
+    let state = format!("{}.{}", base64url(&ctx.random::<16>()), client.id);
+    let challenge = base64url(SecretHash::of(verifier(ctx, &state).expose().as_bytes()).as_bytes());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("client_id", client.id.as_str());
     query.append_pair("response_type", "code");
     query.append_pair("scope", &client.scope.to_string());
-    query.append_pair("redirect_uri", &own_redirect_uri(call));
+    query.append_pair("redirect_uri", &own_redirect_uri(ctx));
     query.append_pair("state", &state);
-    query.append_pair("nonce", &base64url(&call.random::<16>()));
+    query.append_pair("nonce", &base64url(&ctx.random::<16>()));
     query.append_pair("code_challenge", &challenge);
     query.append_pair("code_challenge_method", "S256");
-    Response::see_other(&call.path(&format!("/oauth/authorize?{}", query.finish())))
+    Response::see_other(&ctx.path(&format!("/oauth/authorize?{}", query.finish())))
 }
 
 /// The verifier of a trial: nobody without this browser's cookie can know it.
-fn verifier(call: &Call<'_>, state: &str) -> Secret {
-    let cookie = call.cookie(call.cookies.session).unwrap_or_default();
+fn verifier(ctx: &RequestContext<'_>, state: &str) -> Secret {
+    let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
     Secret::new(base64url(SecretHash::of(format!("trial {state} {cookie}").as_bytes()).as_bytes()))
 }
 
 /// The answer of the authorization endpoint.
-pub(super) async fn callback(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let query = call.query()?;
+pub(super) async fn callback(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let query = ctx.query()?;
     let state = query.one("state")?.unwrap_or_default();
     let id = state.split_once('.').and_then(|(_, id)| ClientId::parse(id));
-    let client = console_user.client(call, id).await?;
+    let client = console_user.client(ctx, id).await?;
     if let Some(error) = query.one("error")? {
-        return Ok(show(call, console_user, &client, None, Some(TrialProblem::Refused(error))));
+        return Ok(show(ctx, console_user, &client, None, Some(TrialProblem::Refused(error))));
     }
     let code = Secret::new(query.one("code")?.unwrap_or_default());
-    match claims(call, console_user, &client, &code, state).await? {
-        Some(claims) => Ok(show(call, console_user, &client, Some(&claims), None)),
-        None => Ok(show(call, console_user, &client, None, Some(TrialProblem::Unknown))),
+    match claims(ctx, console_user, &client, &code, state).await? {
+        Some(claims) => Ok(show(ctx, console_user, &client, Some(&claims), None)),
+        None => Ok(show(ctx, console_user, &client, None, Some(TrialProblem::Unknown))),
     }
 }
 
 /// What the client would have received for the code; nothing where it belongs to no trial of this browser.
 async fn claims(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     code: &Secret,
     state: &str,
 ) -> Result<Option<[String; 3]>, Failure> {
-    let Some(loaded) = call.sealgate.store.code(&code.hash()).await? else { return Ok(None) };
+    let Some(loaded) = ctx.sealgate.store.code(&code.hash()).await? else { return Ok(None) };
     let code = &loaded.value;
-    let verifier = CodeVerifier::parse(verifier(call, state).expose());
-    let sound = code.redeem(&client.id, &own_redirect_uri(call), verifier.as_ref(), call.now).is_ok();
+    let verifier = CodeVerifier::parse(verifier(ctx, state).expose());
+    let sound = code.redeem(&client.id, &own_redirect_uri(ctx), verifier.as_ref(), ctx.now).is_ok();
     // Only what concerns whoever looks: the person in use may have changed in another tab.
     let own =
         code.sign_in.subject == console_user.visitor.user.sub && code.session == console_user.visitor.session.value.id;
-    if !sound || !own || call.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
+    if !sound || !own || ctx.sealgate.store.use_code(&loaded).await? == Committed::Conflict {
         return Ok(None);
     }
     let user = &console_user.visitor.user;
-    let tokens =
-        call.sealgate.issuer.mint(&unkept(call, code), user, base64url(&call.random::<16>()), call.now).await?;
+    let tokens = ctx.sealgate.issuer.mint(&unkept(ctx, code), user, base64url(&ctx.random::<16>()), ctx.now).await?;
     let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::of(user, code.scope) };
     let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
 }
 
 /// An authorization that nothing is kept of.
-fn unkept(call: &Call<'_>, code: &Code) -> Authorization {
+fn unkept(ctx: &RequestContext<'_>, code: &Code) -> Authorization {
     Authorization {
-        grant: GrantId::from_bytes(call.random()),
+        grant: GrantId::from_bytes(ctx.random()),
         client: code.client.clone(),
         subject: code.sign_in.subject,
         scope: code.scope,
@@ -142,16 +146,16 @@ fn pretty(value: &impl serde::Serialize) -> String {
 }
 
 fn show(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     claims: Option<&[String; 3]>,
     problem: Option<TrialProblem<'_>>,
 ) -> Response {
-    let redirect_uri = own_redirect_uri(call);
+    let redirect_uri = own_redirect_uri(ctx);
     let content = Trial {
         // The callback shows the same forms, which go to the client's own page.
-        csrf: &console_user.visitor.csrf(call, &call.path(&format!("/console/try/{}", client.id))),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/try/{}", client.id))),
         id: client.id.as_str(),
         name: &client.name,
         redirect_uri: &redirect_uri,
@@ -159,6 +163,6 @@ fn show(
         claims: claims.map(|claims| claims.each_ref().map(String::as_str)),
         problem,
     };
-    let pages = &call.sealgate.pages;
-    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_trial(chrome, shell, &content))
+    let pages = &ctx.sealgate.pages;
+    console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_trial(chrome, shell, &content))
 }

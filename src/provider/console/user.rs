@@ -14,7 +14,7 @@ use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::console::{UserField, UserPage};
 use crate::page::{Done, Problem, SessionLine, Standing};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::provider::visitor;
@@ -23,43 +23,48 @@ use crate::store::RenameOutcome;
 /// The most sessions that are shown.
 const MOST: usize = 50;
 
-pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let user = match Subject::parse(last_segment(call)) {
-        Some(subject) => call.sealgate.store.user(subject).await?,
+pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let user = match Subject::parse(last_segment(ctx)) {
+        Some(subject) => ctx.sealgate.store.user(subject).await?,
         None => None,
     };
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
-    if call.request.method() != Method::POST {
-        return show(call, console_user, &user, None, &[]).await;
+    if ctx.request.method() != Method::POST {
+        return show(ctx, console_user, &user, None, &[]).await;
     }
-    let form = console_user.form(call)?;
+    let form = console_user.form(ctx)?;
     let person = Person::Sub(user.sub);
     let own = user.sub == console_user.visitor.user.sub;
     if let Some(session) = form.one("session")? {
-        return end_session(call, console_user, &user, session).await;
+        return end_session(ctx, console_user, &user, session).await;
     }
     match form.one("action")? {
-        Some("save") => save(call, console_user, &user, &form).await,
-        Some("revoke") => run(call, console_user, &user, UserCommand::Revoke(person), Done::UserRevoked).await,
+        Some("save") => save(ctx, console_user, &user, &form).await,
+        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(person), Done::UserRevoked).await,
         // Nobody shuts themselves out: there may be no other administrator.
-        Some("disable") if !own => run(call, console_user, &user, UserCommand::Disable(person), Done::User).await,
-        Some("enable") => run(call, console_user, &user, UserCommand::Enable(person), Done::User).await,
-        Some("reset-password") if !own => reset_password(call, console_user, &user).await,
+        Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person), Done::User).await,
+        Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
+        Some("reset-password") if !own => reset_password(ctx, console_user, &user).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
-async fn save(call: &Call<'_>, console_user: &ConsoleUser, user: &User, form: &Params) -> Result<Response, Failure> {
+async fn save(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    form: &Params,
+) -> Result<Response, Failure> {
     let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
-    let Some(groups) = groups else { return show(call, console_user, user, None, &[UserField::Groups]).await };
+    let Some(groups) = groups else { return show(ctx, console_user, user, None, &[UserField::Groups]).await };
     let username = match username(form.one("username")?.unwrap_or_default().trim()) {
         Ok(username) => username,
-        Err(fault) => return show(call, console_user, user, None, &[fault]).await,
+        Err(fault) => return show(ctx, console_user, user, None, &[fault]).await,
     };
     let next = User { roles, groups, ..user.clone() };
     let own = user.sub == console_user.visitor.user.sub;
-    if own && visitor::standing(call, &next) != Some(Standing::Administrator) {
-        return show(call, console_user, user, None, &[UserField::OwnRole]).await;
+    if own && visitor::standing(ctx, &next) != Some(Standing::Administrator) {
+        return show(ctx, console_user, user, None, &[UserField::OwnRole]).await;
     }
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
@@ -67,65 +72,74 @@ async fn save(call: &Call<'_>, console_user: &ConsoleUser, user: &User, form: &P
         // Applications know them by it: it is given here, and changed on the command line only.
         if user.username.is_none() && username.is_some() {
             user.username.clone_from(&username);
-            user.updated_at = call.now;
+            user.updated_at = ctx.now;
         }
     };
-    match call.sealgate.store.rename_user(user.sub, change).await? {
+    match ctx.sealgate.store.rename_user(user.sub, change).await? {
         RenameOutcome::Renamed(_) => {}
         RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
         RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
-            return show(call, console_user, user, None, &[UserField::UsernameTaken]).await;
+            return show(ctx, console_user, user, None, &[UserField::UsernameTaken]).await;
         }
     }
     let changed =
         if username.is_some() && user.username.is_none() { "username, groups and roles" } else { "groups and roles" };
-    let event = console_user.event(call, AuditKind::UserChanged).of(user.sub).with_detail(changed);
-    call.sealgate.audit.note(event);
-    Ok(back(call, user, Done::User))
+    let event = console_user.event(ctx, AuditKind::UserChanged).of(user.sub).with_detail(changed);
+    ctx.sealgate.audit.note(event);
+    Ok(back(ctx, user, Done::User))
 }
 
-async fn end_session(call: &Call<'_>, console_user: &ConsoleUser, user: &User, id: &str) -> Result<Response, Failure> {
+async fn end_session(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    id: &str,
+) -> Result<Response, Failure> {
     let id = SessionId::parse(id).ok_or(Failure::page(Problem::InvalidRequest))?;
-    let session = call.sealgate.store.session(id).await?;
+    let session = ctx.sealgate.store.session(id).await?;
     // The form belongs to one person's page, so it ends that person's sessions only.
     if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
-        execute(call, console_user, Command::Session(SessionCommand::End(id))).await?;
+        execute(ctx, console_user, Command::Session(SessionCommand::End(id))).await?;
     }
-    Ok(back(call, user, Done::Session))
+    Ok(back(ctx, user, Done::Session))
 }
 
 async fn run(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
     command: UserCommand,
     done: Done,
 ) -> Result<Response, Failure> {
-    execute(call, console_user, Command::User(command)).await?;
-    Ok(back(call, user, done))
+    execute(ctx, console_user, Command::User(command)).await?;
+    Ok(back(ctx, user, done))
 }
 
-async fn reset_password(call: &Call<'_>, console_user: &ConsoleUser, user: &User) -> Result<Response, Failure> {
-    let password = new_password(call);
+async fn reset_password(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+) -> Result<Response, Failure> {
+    let password = new_password(ctx);
     let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone() };
-    execute(call, console_user, Command::User(set)).await?;
-    show(call, console_user, user, Some(&password), &[]).await
+    execute(ctx, console_user, Command::User(set)).await?;
+    show(ctx, console_user, user, Some(&password), &[]).await
 }
 
-fn back(call: &Call<'_>, user: &User, done: Done) -> Response {
-    Response::see_other(&visitor::done(call, &format!("/console/users/{}", user.sub), done))
+fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
+    Response::see_other(&visitor::done(ctx, &format!("/console/users/{}", user.sub), done))
 }
 
 /// A person's page, with a password that was just made.
 pub(super) async fn show(
-    call: &Call<'_>,
+    ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
     password: Option<&Secret>,
     faults: &[UserField],
 ) -> Result<Response, Failure> {
-    let mut sessions = call.sealgate.store.sessions_of_user(user.sub, None, MOST).await?.sessions;
-    sessions.retain(|session| session.is_live(call.now) && session.sign_in_of(user.sub).is_some());
+    let mut sessions = ctx.sealgate.store.sessions_of_user(user.sub, None, MOST).await?.sessions;
+    sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(user.sub).is_some());
     let texts: Vec<(String, String)> =
         sessions.iter().map(|session| (session.id.to_string(), session.address.to_string())).collect();
     let mut lines = Vec::with_capacity(sessions.len());
@@ -143,7 +157,7 @@ pub(super) async fn show(
     let (subject, groups) = (user.sub.to_string(), user.groups.iter().cloned().collect::<Vec<_>>().join("\n"));
     let content = UserPage {
         // The page also answers the form for a new person: its forms belong to the person's own path.
-        csrf: &console_user.visitor.csrf(call, &call.path(&format!("/console/users/{subject}"))),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/users/{subject}"))),
         subject: &subject,
         email: user.email.as_str(),
         username: user.username.as_ref().map(Username::as_str),
@@ -157,6 +171,6 @@ pub(super) async fn show(
         password: password.map(Secret::expose),
         faults,
     };
-    let pages = &call.sealgate.pages;
-    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_user(chrome, shell, &content)))
+    let pages = &ctx.sealgate.pages;
+    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_user(chrome, shell, &content)))
 }

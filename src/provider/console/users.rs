@@ -15,7 +15,7 @@ use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::Problem;
 use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
-use crate::provider::call::Call;
+use crate::provider::context::RequestContext;
 use crate::provider::failure::Failure;
 use crate::provider::response::Response;
 use crate::store::UsersFound;
@@ -24,10 +24,10 @@ const PAGE: usize = 50;
 /// Groups that a person may be in, as on the command line.
 const MOST_GROUPS: usize = 100;
 
-pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let query = call.query()?;
+pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let query = ctx.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
-    let store = &call.sealgate.store;
+    let store = &ctx.sealgate.store;
     // A whole address has an index, however many people there are. A username may be the beginning of somebody's name.
     let exact = match Email::parse(&wanted) {
         Some(email) => store.user_by_email(&email).await?,
@@ -40,7 +40,7 @@ pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Resul
     let next = next.map(|next| {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("find", &wanted).append_pair("after", &next.to_string());
-        call.path(&format!("/console/users?{}", query.finish()))
+        ctx.path(&format!("/console/users?{}", query.finish()))
     });
     let mut texts = Vec::with_capacity(users.len());
     for user in &users {
@@ -60,8 +60,8 @@ pub(super) async fn answer(call: &Call<'_>, console_user: &ConsoleUser) -> Resul
         });
     }
     let content = Users { users: &lines, wanted: &wanted, next: next.as_deref() };
-    let pages = &call.sealgate.pages;
-    Ok(console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_users(chrome, shell, &content)))
+    let pages = &ctx.sealgate.pages;
+    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_users(chrome, shell, &content)))
 }
 
 /// What is typed about a new person.
@@ -75,11 +75,11 @@ struct Typed {
 }
 
 /// The form for a new person, and what it makes.
-pub(super) async fn add(call: &Call<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    if call.request.method() != Method::POST {
-        return Ok(show(call, console_user, &Typed::default(), &[]));
+pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    if ctx.request.method() != Method::POST {
+        return Ok(show(ctx, console_user, &Typed::default(), &[]));
     }
-    let form = console_user.form(call)?;
+    let form = console_user.form(ctx)?;
     let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
     let typed = Typed {
         email: text("email")?,
@@ -92,7 +92,7 @@ pub(super) async fn add(call: &Call<'_>, console_user: &ConsoleUser) -> Result<R
     let email = Email::parse(&typed.email).filter(|email| is_seen(email.as_str()));
     match &email {
         None => faults.push(UserField::Email),
-        Some(email) if call.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),
+        Some(email) if ctx.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),
         Some(_) => {}
     }
     let username = match username(&typed.username) {
@@ -103,7 +103,7 @@ pub(super) async fn add(call: &Call<'_>, console_user: &ConsoleUser) -> Result<R
         }
     };
     if let Some(username) = &username
-        && call.sealgate.store.user_by_username(username).await?.is_some()
+        && ctx.sealgate.store.user_by_username(username).await?.is_some()
     {
         faults.push(UserField::UsernameTaken);
     }
@@ -115,9 +115,9 @@ pub(super) async fn add(call: &Call<'_>, console_user: &ConsoleUser) -> Result<R
         faults.push(UserField::Groups);
     }
     let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
-        return Ok(show(call, console_user, &typed, &faults));
+        return Ok(show(ctx, console_user, &typed, &faults));
     };
-    let password = new_password(call);
+    let password = new_password(ctx);
     let new = NewUserCommand {
         email: email.clone(),
         email_verified: false,
@@ -129,14 +129,14 @@ pub(super) async fn add(call: &Call<'_>, console_user: &ConsoleUser) -> Result<R
         groups,
         password: password.clone(),
     };
-    execute(call, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
-    let added = call.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
-    user::show(call, console_user, &added, Some(&password), &[]).await
+    execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
+    let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
+    user::show(ctx, console_user, &added, Some(&password), &[]).await
 }
 
 /// A password that nobody chose: 96 bits.
-pub(super) fn new_password(call: &Call<'_>) -> Secret {
-    Secret::from_random(&call.random::<12>())
+pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
+    Secret::from_random(&ctx.random::<12>())
 }
 
 /// The username of a form; none where the field is empty.
@@ -168,9 +168,9 @@ pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     (groups.len() <= MOST_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
 }
 
-fn show(call: &Call<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
     let content = NewUser {
-        csrf: &console_user.csrf(call),
+        csrf: &console_user.csrf(ctx),
         email: &typed.email,
         username: &typed.username,
         name: &typed.name,
@@ -178,6 +178,6 @@ fn show(call: &Call<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[Us
         roles: ticked(&typed.roles),
         faults,
     };
-    let pages = &call.sealgate.pages;
-    console_user.page(call, StatusCode::OK, |chrome, shell| pages.console_new_user(chrome, shell, &content))
+    let pages = &ctx.sealgate.pages;
+    console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_new_user(chrome, shell, &content))
 }

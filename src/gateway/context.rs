@@ -46,7 +46,7 @@ pub(super) enum Body {
 }
 
 /// A request to an application.
-pub(super) struct Visit<'a> {
+pub(super) struct RequestContext<'a> {
     /// The capabilities.
     pub sealgate: &'a Sealgate,
     /// What was sent.
@@ -70,7 +70,7 @@ pub(super) fn origin(head: &Parts) -> Cow<'_, Origin> {
     head.extensions.get::<Origin>().map_or_else(|| Cow::Owned(Origin::unknown()), Cow::Borrowed)
 }
 
-impl<'a> Visit<'a> {
+impl<'a> RequestContext<'a> {
     /// A request that has just come.
     pub(super) fn new(sealgate: &'a Sealgate, head: &'a Parts, app: &'a App, sessions: Sessions) -> Self {
         let cookies = cookie::Names::of(&sealgate.config.issuer);

@@ -128,7 +128,7 @@ pub struct Party {
 }
 
 /// A request on its way.
-pub struct Call<'a> {
+pub struct RequestContext<'a> {
     /// The capabilities.
     pub sealgate: &'a Sealgate,
     /// What was sent.
@@ -147,7 +147,7 @@ pub struct Call<'a> {
     ui_locales: OnceLock<String>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> RequestContext<'a> {
     /// A request that has just come.
     pub fn new(sealgate: &'a Sealgate, request: &'a Request<Bytes>, style: Style) -> Self {
         let origin = request.extensions().get::<Origin>().cloned().unwrap_or_else(Origin::unknown);
