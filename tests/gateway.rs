@@ -5,6 +5,8 @@
 
 #[path = "gateway/access.rs"]
 mod access;
+#[path = "gateway/answers.rs"]
+mod answers;
 #[path = "gateway/app_passwords.rs"]
 mod app_passwords;
 #[path = "gateway/assertion.rs"]

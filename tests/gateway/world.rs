@@ -160,21 +160,23 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        Self::made("", None).await
+        Self::made("", None, |_| ()).await
     }
 
     /// With further settings: whole tables.
     pub(crate) async fn with(settings: &str) -> Self {
-        Self::made(settings, None).await
+        Self::made(settings, None, |_| ()).await
     }
 
     /// One whose token has a wrapping key, and that keeps so many forms.
     pub(crate) async fn keeping(forms: Option<usize>) -> Self {
-        Self::made("", forms).await
+        Self::made("", forms, |_| ()).await
     }
 
-    async fn made(settings: &str, forms: Option<usize>) -> Self {
-        let config = Config::parse(&format!("{SETTINGS}{settings}"), Path::new("/nowhere")).unwrap();
+    /// One of which all that is said, and whose configuration is changed.
+    pub(crate) async fn made(settings: &str, forms: Option<usize>, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::parse(&format!("{SETTINGS}{settings}"), Path::new("/nowhere")).unwrap();
+        change(&mut config);
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());
         let meddler = Meddler::over(Arc::clone(&engine));
