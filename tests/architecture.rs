@@ -171,7 +171,6 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/"]),
     ("prometheus", &["src/metrics.rs"]),
     ("askama", &["src/page/"]),
-    ("fluent_bundle", &["src/page/"]),
     ("argon2", &["src/password.rs"]),
     ("ureq", &["src/fetch.rs"]),
     ("webpki", &["src/attestation/"]),

@@ -135,7 +135,7 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
         // All or nothing: what runs is always what one file says, and never half of it.
         return Err(difference.restart.iter().map(|key| format!("{key}: has changed and needs a restart")).collect());
     }
-    let next = Arc::new(site.with(config)?);
+    let next = Arc::new(site.with(config));
     let config = &next.sealgate().config;
     let front = Arc::clone(&next) as Arc<dyn Front>;
     let change = changer.prepare(&config.apps, &config.server, front)?;

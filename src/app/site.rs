@@ -56,20 +56,18 @@ impl Site {
     }
 
     /// The site under another configuration, which shares with this one all that lasts.
-    ///
-    /// # Errors
-    /// One line each.
-    pub fn with(&self, config: Config) -> Result<Self, Vec<String>> {
-        let sealgate = Arc::new(self.sealgate.with(config)?);
+    #[must_use]
+    pub fn with(&self, config: Config) -> Self {
+        let sealgate = Arc::new(self.sealgate.with(config));
         let gateway = self.gateway.with(&sealgate.config);
         let authority = sealgate.config.issuer.authority();
-        Ok(Self {
+        Self {
             sealgate,
             gateway,
             authority,
             store_writable: Arc::clone(&self.store_writable),
             expiry: Arc::clone(&self.expiry),
-        })
+        }
     }
 
     /// What it is made of.

@@ -104,7 +104,7 @@ impl Parts {
             limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
             brake: Arc::new(Brake::new(random(entropy.as_ref()))),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
-            pages: Arc::new(Pages::new(&config.pages).map_err(|error| line("pages", &error))?),
+            pages: Arc::new(Pages::new(&config.pages)),
             metrics,
             audit: Arc::new(AuditLog::new(&config.audit)),
             lateness: Arc::default(),
@@ -163,12 +163,10 @@ impl Sealgate {
     /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the
     /// password threads, the lifetime of access tokens) stays as it is: the new settings say the same of it, see
     /// [`crate::config::Difference`].
-    ///
-    /// # Errors
-    /// One line each.
-    pub fn with(&self, config: Config) -> Result<Self, Vec<String>> {
-        let pages = Pages::new(&config.pages).map_err(|error| vec![format!("pages: {error}")])?;
-        Ok(Self { config: Arc::new(config), pages: Arc::new(pages), ..self.clone() })
+    #[must_use]
+    pub fn with(&self, config: Config) -> Self {
+        let pages = Arc::new(Pages::new(&config.pages));
+        Self { config: Arc::new(config), pages, ..self.clone() }
     }
 
     /// Reads the attestations that have changed, away from whoever waits for a request.

@@ -3,10 +3,10 @@
 use askama::Template;
 
 use super::content::Chrome;
-use super::messages::{Markup, Messages};
 use super::moment::moment;
 use super::shell::{Inside, Place, Shell};
 use super::template::{Wait, scope_title};
+use super::words::{Markup, Words, escaped};
 use super::{Pages, device, rendered};
 
 /// The profile. Its form sends `csrf`, `name`, `phone_number` and `picture`.
@@ -133,14 +133,14 @@ pub struct ApplicationLine<'a> {
 impl Pages {
     /// The profile.
     pub fn profile(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Profile<'_>) -> String {
-        let heading = self.messages(chrome).profile_title();
+        let heading = Words::of(chrome).profile_title();
         let faulty = !page.faults.is_empty();
         rendered(&ProfilePage { inside: Inside::new(self, chrome, shell, Place::Profile, heading, faulty), page })
     }
 
     /// The change of a password.
     pub fn password_change(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &PasswordChange<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let problem = page.problem.map(|problem| password_problem(t, problem));
         let inside = Inside::new(self, chrome, shell, Place::Password, t.password_title(), problem.is_some());
         rendered(&PasswordPage { inside, page, problem })
@@ -148,7 +148,7 @@ impl Pages {
 
     /// A person's sessions.
     pub fn sessions(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Sessions<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let lines = page.sessions.iter().map(|line| SessionWords::new(t, line)).collect();
         let inside = Inside::new(self, chrome, shell, Place::Sessions, t.sessions_title(), false);
         rendered(&SessionsPage { inside, page, lines })
@@ -156,7 +156,7 @@ impl Pages {
 
     /// The applications that a person has let in.
     pub fn applications(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Applications<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let words = |line: &'_ ApplicationLine<'_>| -> Vec<Markup> {
             line.scopes.iter().map(|scope| scope_title(t, scope)).collect()
         };
@@ -193,7 +193,7 @@ impl ProfilePage<'_> {
 struct PasswordPage<'a> {
     inside: Inside<'a>,
     page: &'a PasswordChange<'a>,
-    problem: Option<String>,
+    problem: Option<Markup>,
 }
 
 impl PasswordPage<'_> {
@@ -217,7 +217,7 @@ impl PasswordPage<'_> {
     }
 }
 
-fn password_problem(t: &Messages, problem: PasswordProblem) -> String {
+fn password_problem(t: Words, problem: PasswordProblem) -> Markup {
     match problem {
         PasswordProblem::WrongCurrent => t.password_wrong_current(),
         PasswordProblem::TooShort => t.password_too_short(),
@@ -245,16 +245,16 @@ struct SessionsPage<'a> {
 /// A session in words.
 pub(super) struct SessionWords<'a> {
     pub(super) line: &'a SessionLine<'a>,
-    pub(super) device: String,
+    pub(super) device: Markup,
     pub(super) signed_in: Markup,
     pub(super) last_seen: Markup,
 }
 
 impl<'a> SessionWords<'a> {
-    pub(super) fn new(t: &Messages, line: &'a SessionLine<'a>) -> Self {
+    pub(super) fn new(t: Words, line: &'a SessionLine<'a>) -> Self {
         let device = match (device::browser(line.user_agent), device::system(line.user_agent)) {
             (Some(browser), Some(system)) => t.device(browser, system),
-            (Some(only), None) | (None, Some(only)) => only.to_owned(),
+            (Some(only), None) | (None, Some(only)) => escaped(only),
             (None, None) => t.device_unknown(),
         };
         Self { line, device, signed_in: moment(t, line.signed_in_at), last_seen: moment(t, line.last_seen_at) }

@@ -3,9 +3,9 @@
 use askama::Template;
 
 use super::content::Chrome;
-use super::messages::Markup;
 use super::moment::moment;
 use super::shell::{Inside, Place, Shell};
+use super::words::{Markup, Words};
 use super::{Pages, rendered};
 
 /// A person's application passwords. The forms send `csrf`, and `revoke` with an id, or `app` and `name` for a new one.
@@ -74,7 +74,7 @@ pub enum AppPasswordFault {
 impl Pages {
     /// A person's application passwords.
     pub fn app_passwords(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &AppPasswords<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let lines = page.passwords.iter().map(|line| {
             let used = line.last_used_at.map(|at| t.app_password_used(moment(t, at)));
             (*line, moment(t, line.created_at), used)

@@ -1,11 +1,12 @@
 //! What the audit trail says, in words: to a person their own, to administrators all of it.
 
 use askama::Template;
+use askama::filters::Safe;
 
 use super::content::Chrome;
-use super::messages::{Markup, Messages};
 use super::moment::{moment, moment_with_seconds};
 use super::shell::{Inside, Place, Shell};
+use super::words::{Markup, Words, escaped};
 use super::{Pages, rendered};
 
 /// One event of the trail.
@@ -122,7 +123,7 @@ pub enum AuditField {
 impl Pages {
     /// A person's own events.
     pub fn activity(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Activity<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let inside = Inside::new(self, chrome, shell, Place::Activity, t.activity_title(), false);
         let lines = page.events.iter().map(|line| EventWords::new(t, line)).collect();
         rendered(&ActivityPage { inside, page, lines })
@@ -130,7 +131,7 @@ impl Pages {
 
     /// The audit trail.
     pub fn console_audit(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &AuditEvents<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let inside = Inside::new(self, chrome, shell, Place::Audit, t.audit_title(), !page.faults.is_empty());
         let lines = page.events.iter().map(|line| EventWords::new(t, line)).collect();
         let kinds = page.kinds.iter().map(|kind| (*kind, kind_words(t, kind))).collect();
@@ -141,22 +142,22 @@ impl Pages {
 /// An event in words.
 struct EventWords<'a> {
     line: &'a EventLine<'a>,
-    title: String,
+    title: Markup,
     /// Who did it, where that is nobody who has a name.
-    actor: Option<String>,
+    actor: Option<Markup>,
     /// Said to the person whom it is about, where it was not they.
-    others_doing: Option<String>,
+    others_doing: Option<Markup>,
     at: Markup,
     /// The same to the second.
     exactly_at: Markup,
     /// More, in the words of the page's language.
     detail: Option<Detail<'a>>,
     /// Said where it stands for several.
-    count: Option<String>,
+    count: Option<Markup>,
 }
 
 impl<'a> EventWords<'a> {
-    fn new(t: &Messages, line: &'a EventLine<'a>) -> Self {
+    fn new(t: Words, line: &'a EventLine<'a>) -> Self {
         let actor = match line.actor {
             AuditActor::Stranger => Some(t.actor_stranger()),
             AuditActor::Person => Some(t.actor_person()),
@@ -199,7 +200,7 @@ impl<'a> EventWords<'a> {
     }
 }
 
-fn kind_words(t: &Messages, kind: &str) -> String {
+fn kind_words(t: Words, kind: &str) -> Markup {
     match kind {
         "signed_in" => t.event_signed_in(),
         "sign_in_failed" => t.event_sign_in_failed(),
@@ -228,26 +229,30 @@ fn kind_words(t: &Messages, kind: &str) -> String {
         "keys_changed" => t.event_keys_changed(),
         "configuration_reloaded" => t.event_configuration_reloaded(),
         // A newer program's kind is shown by its name.
-        other => other.to_owned(),
+        other => escaped(other),
     }
 }
 
 /// What the trail says beside an event.
 enum Detail<'a> {
-    Words(String),
+    Words(Markup),
     /// Names of scopes, keys or settings, or the words of a newer program.
     Code(&'a str),
 }
 
 impl<'a> Detail<'a> {
-    fn new(t: &Messages, detail: &'a str) -> Self {
+    fn new(t: Words, detail: &'a str) -> Self {
         let counts = || ended_words(t, detail);
         let words = detail.split(", ").map(|part| part_words(t, part)).collect::<Option<Vec<_>>>().or_else(counts);
-        words.map_or(Self::Code(detail), |words| Self::Words(words.join(", ")))
+        words.map_or(Self::Code(detail), |words| Self::Words(joined(&words)))
     }
 }
 
-fn part_words(t: &Messages, part: &str) -> Option<String> {
+fn joined(words: &[Markup]) -> Markup {
+    Safe(words.iter().map(|words| words.0.as_str()).collect::<Vec<_>>().join(", "))
+}
+
+fn part_words(t: Words, part: &str) -> Option<Markup> {
     Some(match part {
         "wrong" => t.detail_wrong_password(),
         "throttled" => t.detail_throttled(),
@@ -284,7 +289,7 @@ fn part_words(t: &Messages, part: &str) -> Option<String> {
 }
 
 /// What has ended, and how much of it: `sessions 2 grants 1`, or one of the two.
-fn ended_words(t: &Messages, detail: &str) -> Option<Vec<String>> {
+fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
     let words: Vec<&str> = detail.split(' ').collect();
     let pair = |pair: &[&str]| match *pair {
         ["sessions", count] => count.parse::<u64>().ok().map(|count| t.detail_sessions(count)),
@@ -308,7 +313,7 @@ struct AuditPage<'a> {
     inside: Inside<'a>,
     page: &'a AuditEvents<'a>,
     lines: Vec<EventWords<'a>>,
-    kinds: Vec<(&'a str, String)>,
+    kinds: Vec<(&'a str, Markup)>,
 }
 
 impl AuditPage<'_> {
@@ -328,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_the_program_says_beside_an_event_is_in_the_readers_language() {
-        let t = Messages::load(Language::Turkish).unwrap();
+        let t = Words { language: Language::Turkish };
         for (said, words) in [
             ("wrong", "Hatalı parola"),
             ("wrong, at the password change", "Hatalı parola, parola değiştirilirken"),
@@ -337,10 +342,10 @@ mod tests {
             ("grants 3", "Sonlandırılan erişim: 3"),
             ("session 0G", "Bir oturum"),
         ] {
-            assert!(matches!(Detail::new(&t, said), Detail::Words(found) if found == words), "{said}");
+            assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
         }
         for code in ["openid email", "sessions many", "sessions", "login.window_seconds", "", "name, x"] {
-            assert!(matches!(Detail::new(&t, code), Detail::Code(found) if found == code), "{code}");
+            assert!(matches!(Detail::new(t, code), Detail::Code(found) if found == code), "{code}");
         }
     }
 }

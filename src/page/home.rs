@@ -5,6 +5,7 @@ use askama::Template;
 use super::content::Chrome;
 use super::shell::{Inside, Place, Shell};
 use super::template::initial;
+use super::words::Words;
 use super::{Pages, rendered};
 
 /// The applications that somebody may open.
@@ -37,7 +38,7 @@ impl HomeApp<'_> {
 impl Pages {
     /// The applications that somebody may open.
     pub fn home(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Home<'_>) -> String {
-        let heading = self.messages(chrome).home_title();
+        let heading = Words::of(chrome).home_title();
         rendered(&HomePage { inside: Inside::new(self, chrome, shell, Place::Home, heading, false), page })
     }
 }

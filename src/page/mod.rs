@@ -11,19 +11,19 @@ mod events;
 mod home;
 mod language;
 mod look;
-mod messages;
 mod moment;
 mod shell;
 mod template;
+mod words;
 
 use askama::Template;
 
 use crate::config::{self, Language};
-use messages::Messages;
 use template::{
     AccountChooserPage, ConfirmLogoutPage, ConsentLine, ConsentPage, ForbiddenPage, Frame, LoginPage, ProblemPage,
     ReturnFormPage, SendAgainPage, SignedOutPage,
 };
+use words::{Markup, Words};
 
 pub use account::{
     ApplicationLine, Applications, PasswordChange, PasswordProblem, Profile, ProfileField, SessionLine, Sessions,
@@ -53,61 +53,23 @@ pub const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sa
 pub struct Pages {
     operator: String,
     default_language: Language,
-    turkish: Messages,
-    english: Messages,
     stylesheet: Asset,
     script: Asset,
     logo: Option<Asset>,
     icon: String,
 }
 
-/// The pages cannot be built: a fault in the program's own message files.
-#[derive(Debug, thiserror::Error)]
-pub enum PagesError {
-    /// A message file is malformed.
-    #[error("messages/{language}.ftl cannot be read: {detail}")]
-    Syntax {
-        /// The file's language tag.
-        language: &'static str,
-        /// What the parser says.
-        detail: String,
-    },
-    /// A message file lacks a message.
-    #[error("messages/{language}.ftl lacks the message {id}")]
-    Missing {
-        /// The file's language tag.
-        language: &'static str,
-        /// The message.
-        id: &'static str,
-    },
-    /// A message uses what it is not given.
-    #[error("messages/{language}.ftl: the message {id} cannot be formatted: {detail}")]
-    Arguments {
-        /// The file's language tag.
-        language: &'static str,
-        /// The message.
-        id: &'static str,
-        /// What the formatter says.
-        detail: String,
-    },
-}
-
 impl Pages {
-    /// Reads the messages of all languages and checks that none is missing.
-    ///
-    /// # Errors
-    /// [`PagesError`] when a message file is malformed or incomplete.
-    pub fn new(settings: &config::PagesConfig) -> Result<Self, PagesError> {
-        Ok(Self {
+    /// The pages of an operator.
+    pub fn new(settings: &config::PagesConfig) -> Self {
+        Self {
             operator: settings.operator.clone(),
             default_language: settings.default_language,
-            turkish: Messages::load(Language::Turkish)?,
-            english: Messages::load(Language::English)?,
             stylesheet: Asset::stylesheet(settings.accent),
             script: Asset::script(),
             logo: settings.logo.as_ref().map(Asset::logo),
             icon: look::icon(&settings.operator, settings.accent),
-        })
+        }
     }
 
     /// The stylesheet of all pages, in the operator's colours.
@@ -139,13 +101,13 @@ impl Pages {
 
     /// The sign-in page.
     pub fn login(&self, chrome: &Chrome<'_>, page: &Login<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let problem = page.problem.map(|problem| template::login_problem(t, problem));
         let rejected = page.problem == Some(LoginProblem::WrongCredentials);
         let title = if problem.is_some() {
-            t.document_title_problem(t.login_title(), &self.operator)
+            t.document_title_problem(&self.operator, t.login_title())
         } else {
-            t.document_title(t.login_title(), &self.operator)
+            t.document_title(&self.operator, t.login_title())
         };
         let frame = Frame { t, chrome, operator: &self.operator, icon: &self.icon, title };
         rendered(&LoginPage { frame, page, problem, rejected })
@@ -153,7 +115,7 @@ impl Pages {
 
     /// The consent page.
     pub fn consent(&self, chrome: &Chrome<'_>, page: &Consent<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         // What people know themselves by comes first, and the number that only programs read last.
         let (numbers, known): (Vec<&ScopeLine<'_>>, Vec<_>) =
             page.scopes.iter().partition(|line| line.scope == "openid");
@@ -164,56 +126,49 @@ impl Pages {
 
     /// The account chooser.
     pub fn account_chooser(&self, chrome: &Chrome<'_>, page: &AccountChooser<'_>) -> String {
-        let title = self.messages(chrome).chooser_title();
+        let title = Words::of(chrome).chooser_title();
         rendered(&AccountChooserPage { frame: self.frame(chrome, &title), page })
     }
 
     /// The question whether to sign out.
     pub fn confirm_logout(&self, chrome: &Chrome<'_>, page: &ConfirmLogout<'_>) -> String {
-        let title = self.messages(chrome).logout_title();
+        let title = Words::of(chrome).logout_title();
         rendered(&ConfirmLogoutPage { frame: self.frame(chrome, &title), page })
     }
 
     /// The page after signing out.
     pub fn signed_out(&self, chrome: &Chrome<'_>, page: &SignedOut<'_>) -> String {
-        let title = self.messages(chrome).signed_out_title();
+        let title = Words::of(chrome).signed_out_title();
         rendered(&SignedOutPage { frame: self.frame(chrome, &title), page })
     }
 
     /// A page that says what went wrong.
     pub fn error(&self, chrome: &Chrome<'_>, page: &ErrorPage<'_>) -> String {
-        let (heading, text) = template::problem(self.messages(chrome), &self.operator, page.problem);
+        let (heading, text) = template::problem(Words::of(chrome), &self.operator, page.problem);
         rendered(&ProblemPage { frame: self.frame(chrome, &heading), page, heading, text })
     }
 
     /// The gate's 403.
     pub fn forbidden(&self, chrome: &Chrome<'_>, page: &Forbidden<'_>) -> String {
-        let title = self.messages(chrome).forbidden_title();
+        let title = Words::of(chrome).forbidden_title();
         rendered(&ForbiddenPage { frame: self.frame(chrome, &title), page })
     }
 
     /// The form that waits for its sender.
     pub fn send_again(&self, chrome: &Chrome<'_>, page: &SendAgain<'_>) -> String {
-        let title = self.messages(chrome).send_again_title();
+        let title = Words::of(chrome).send_again_title();
         rendered(&SendAgainPage { frame: self.frame(chrome, &title), page })
     }
 
     /// The form that takes an answer to the client.
     pub fn return_form(&self, chrome: &Chrome<'_>, page: &ReturnForm<'_>) -> String {
-        let title = self.messages(chrome).return_form_title();
+        let title = Words::of(chrome).return_form_title();
         rendered(&ReturnFormPage { frame: self.frame(chrome, &title), page })
     }
 
-    fn messages(&self, chrome: &Chrome<'_>) -> &Messages {
-        match chrome.language {
-            Language::Turkish => &self.turkish,
-            Language::English => &self.english,
-        }
-    }
-
-    fn frame<'a>(&'a self, chrome: &'a Chrome<'a>, title: &str) -> Frame<'a> {
-        let t = self.messages(chrome);
-        let title = t.document_title(title, &self.operator);
+    fn frame<'a>(&'a self, chrome: &'a Chrome<'a>, title: &Markup) -> Frame<'a> {
+        let t = Words::of(chrome);
+        let title = t.document_title(&self.operator, title);
         Frame { t, chrome, operator: &self.operator, icon: &self.icon, title }
     }
 }

@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 use askama::filters::Safe;
 use chrono::{DateTime, Utc};
 
-use super::messages::{Markup, Messages};
+use super::words::{Markup, Words};
 
 /// A `time` element for so many seconds since 1970, to the minute.
-pub(super) fn moment(t: &Messages, seconds: u64) -> Markup {
-    element(seconds, &t.moment_pattern(), "")
+pub(super) fn moment(t: Words, seconds: u64) -> Markup {
+    element(seconds, &t.moment_pattern().0, "")
 }
 
 /// The same to the second, for what is compared with a log.
-pub(super) fn moment_with_seconds(t: &Messages, seconds: u64) -> Markup {
-    element(seconds, &t.moment_pattern_seconds(), " data-seconds")
+pub(super) fn moment_with_seconds(t: Words, seconds: u64) -> Markup {
+    element(seconds, &t.moment_pattern_seconds().0, " data-seconds")
 }
 
 fn element(seconds: u64, pattern: &str, attribute: &str) -> Markup {
@@ -41,11 +41,11 @@ mod tests {
             (Language::English, "22 Nov 2026, 14:05 UTC", "22 Nov 2026, 14:05:09 UTC"),
             (Language::Turkish, "22.11.2026 14:05 UTC", "22.11.2026 14:05:09 UTC"),
         ] {
-            let t = Messages::load(language).unwrap();
+            let t = Words { language };
             let element =
                 |attribute, words| format!("<time datetime=\"2026-11-22T14:05:09Z\"{attribute}>{words}</time>");
-            assert_eq!(moment(&t, at).0, element("", minutes));
-            assert_eq!(moment_with_seconds(&t, at).0, element(" data-seconds", seconds));
+            assert_eq!(moment(t, at).0, element("", minutes));
+            assert_eq!(moment_with_seconds(t, at).0, element(" data-seconds", seconds));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Pages;
 use super::content::Chrome;
-use super::messages::Messages;
 use super::template::Frame;
+use super::words::{Markup, Words};
 
 /// What surrounds a page of the account or the console.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +83,7 @@ impl Done {
         Self::ALL.iter().find(|(_, known)| *known == word).map(|(done, _)| *done)
     }
 
-    fn words(self, t: &Messages) -> String {
+    fn words(self, t: Words) -> Markup {
         match self {
             Self::Profile => t.done_profile(),
             Self::Password => t.done_password(),
@@ -149,7 +149,7 @@ impl Place {
         }
     }
 
-    fn words(self, t: &Messages) -> String {
+    fn words(self, t: Words) -> Markup {
         match self {
             Self::Home => t.menu_home(),
             Self::Profile => t.menu_profile(),
@@ -175,7 +175,7 @@ impl Place {
 /// One line of the menu.
 pub(super) struct MenuLine {
     pub(super) address: String,
-    pub(super) words: String,
+    pub(super) words: Markup,
     pub(super) current: bool,
 }
 
@@ -183,12 +183,12 @@ pub(super) struct MenuLine {
 pub(super) struct Inside<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) shell: &'a Shell<'a>,
-    pub(super) heading: String,
-    pub(super) menu_name: String,
+    pub(super) heading: Markup,
+    pub(super) menu_name: Markup,
     pub(super) menu: Vec<MenuLine>,
     /// The way from the account to the console, or back.
     pub(super) across: Option<MenuLine>,
-    pub(super) done: Option<String>,
+    pub(super) done: Option<Markup>,
     /// Whether it is a page of the console, which has the width of the screen.
     pub(super) console: bool,
 }
@@ -200,10 +200,10 @@ impl<'a> Inside<'a> {
         chrome: &'a Chrome<'a>,
         shell: &'a Shell<'a>,
         place: Place,
-        heading: String,
+        heading: Markup,
         faulty: bool,
     ) -> Self {
-        let t = pages.messages(chrome);
+        let t = Words::of(chrome);
         let line = |known: Place, words| MenuLine {
             address: format!("{}{}", shell.prefix, known.path()),
             words,
@@ -221,7 +221,7 @@ impl<'a> Inside<'a> {
         };
         let mut frame = pages.frame(chrome, &heading);
         if faulty {
-            frame.title = t.document_title_problem(&heading, &pages.operator);
+            frame.title = t.document_title_problem(&pages.operator, &heading);
         }
         Self {
             frame,

@@ -8,15 +8,15 @@ use super::content::{
     ReturnForm, ScopeLine, SendAgain, SignedOut, WayTo,
 };
 use super::language::language_tag;
-use super::messages::{Markup, Messages};
+use super::words::{Markup, Words};
 
 /// What surrounds a page's content.
 pub(super) struct Frame<'a> {
-    pub(super) t: &'a Messages,
+    pub(super) t: Words,
     pub(super) chrome: &'a Chrome<'a>,
     pub(super) operator: &'a str,
     pub(super) icon: &'a str,
-    pub(super) title: String,
+    pub(super) title: Markup,
 }
 
 impl Frame<'_> {
@@ -45,7 +45,7 @@ pub(super) struct LoginPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) page: &'a Login<'a>,
     /// Why the page is shown again, in words.
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<Markup>,
     /// Whether the fields hold what was refused.
     pub(super) rejected: bool,
 }
@@ -58,7 +58,7 @@ impl LoginPage<'_> {
 }
 
 /// The problem in words.
-pub(super) fn login_problem(t: &Messages, problem: LoginProblem) -> String {
+pub(super) fn login_problem(t: Words, problem: LoginProblem) -> Markup {
     match problem {
         LoginProblem::WrongCredentials => t.login_wrong_credentials(),
         LoginProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
@@ -104,7 +104,7 @@ pub(super) struct ConsentLine<'a> {
 }
 
 impl<'a> ConsentLine<'a> {
-    pub(super) fn new(t: &Messages, line: &ScopeLine<'a>) -> Self {
+    pub(super) fn new(t: Words, line: &ScopeLine<'a>) -> Self {
         let personal = matches!(line.scope, "openid" | "profile" | "email" | "phone" | "groups");
         Self { title: scope_title(t, line.scope), values: line.values, personal }
     }
@@ -115,7 +115,7 @@ impl<'a> ConsentLine<'a> {
 }
 
 /// What a scope stands for.
-pub(super) fn scope_title(t: &Messages, scope: &str) -> Markup {
+pub(super) fn scope_title(t: Words, scope: &str) -> Markup {
     match scope {
         "openid" => t.consent_scope_openid(),
         "profile" => t.consent_scope_profile(),
@@ -153,7 +153,7 @@ pub(super) struct SignedOutPage<'a> {
 pub(super) struct ProblemPage<'a> {
     pub(super) frame: Frame<'a>,
     pub(super) page: &'a ErrorPage<'a>,
-    pub(super) heading: String,
+    pub(super) heading: Markup,
     pub(super) text: Markup,
 }
 
@@ -171,7 +171,7 @@ impl ProblemPage<'_> {
 }
 
 /// The problem in words: a heading, and what to do next.
-pub(super) fn problem(t: &Messages, operator: &str, problem: Problem) -> (String, Markup) {
+pub(super) fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
     match problem {
         Problem::UnknownClient => (t.error_unknown_client_title(), t.error_unknown_client_text(operator)),
         Problem::RedirectUri => (t.error_redirect_uri_title(), t.error_redirect_uri_text()),

@@ -2,6 +2,9 @@
 //! Every page in every state is left in `target/pages` to be looked at.
 
 mod account;
+#[path = "../../build.rs"]
+#[allow(dead_code, clippy::print_stdout, reason = "what cargo runs of it, the test does not")]
+mod build_script;
 mod console;
 mod look;
 mod markup;

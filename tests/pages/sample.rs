@@ -81,7 +81,7 @@ impl Sample {
 
 pub(crate) fn pages(operator: &str, default_language: Language) -> Pages {
     let settings = config::PagesConfig { operator: operator.into(), default_language, logo: None, accent: None };
-    Pages::new(&settings).expect("the message files are whole")
+    Pages::new(&settings)
 }
 
 pub(crate) fn chrome(language: Language, switch: &str) -> Chrome<'_> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sealgate::config::Language;
 
+use crate::build_script::methods;
 use crate::markup::text;
 use crate::sample::{Sample, every_page, page, pages};
 
@@ -17,7 +18,7 @@ fn names_stand_in_bdi_so_that_their_direction_stays_their_own() {
 
 #[test]
 fn no_turkish_suffix_is_glued_to_a_name() {
-    for line in include_str!("../../src/page/messages/tr.ftl").lines().filter(|line| !line.starts_with('#')) {
+    for line in include_str!("../../src/page/words/tr.ftl").lines().filter(|line| !line.starts_with('#')) {
         for after in line.split('}').skip(1) {
             let after = after.trim_start_matches("</bdi>");
             assert!(!after.starts_with(|c: char| c.is_alphabetic() || "'’-".contains(c)), "{line}");
@@ -66,6 +67,47 @@ fn ui_locales_comes_before_the_saved_choice_and_that_before_the_browser() {
     assert_eq!(pages.language(Some("se"), Some("xx"), Some("tr")), Language::Turkish, "unknown ones are passed over");
     assert_eq!(pages.language(Some("se de tr en"), None, None), Language::Turkish);
     assert_eq!(pages.language(Some(""), Some(""), Some("")), Language::English);
+}
+
+/// What the build says of an English file and a Turkish one.
+fn faults(english: &str, turkish: &str) -> String {
+    methods(&[english.into(), turkish.into()]).err().unwrap_or_default().join("\n")
+}
+
+#[test]
+fn the_build_says_what_is_wrong_with_a_file_and_with_which_message() {
+    let sound = "go = Go to <bdi>{ $name }</bdi>.\n";
+    assert_eq!(faults(sound, "go = <bdi>{ $name }</bdi> açılsın.\n"), "");
+    for (english, turkish, fault) in [
+        (sound, "", "src/page/words/tr.ftl lacks the message go"),
+        ("", sound, "src/page/words/en.ftl lacks the message go"),
+        (sound, "go = { $app } açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [\"app\"] in tr.ftl"),
+        (sound, "go = Açılsın.\n", "go has the arguments [\"name\"] in en.ftl and [] in tr.ftl"),
+        (sound, "go = { $name\n", "src/page/words/tr.ftl, line 1: "),
+        ("go = One\ngo = Two\n", "go = Bir\n", "src/page/words/en.ftl: the message go stands twice"),
+        ("go =\n    .title = One\n", "go = Bir\n", "en.ftl: the message go has no text, or attributes"),
+        ("-brand = Acme\n", "", "en.ftl: the message brand is a term"),
+        ("go = { NUMBER($name) }\n", "go = { $name }\n", "en.ftl: the message go uses what this build does not know"),
+        ("go = <b>Go</b>\n", "go = Git\n", "en.ftl: the message go holds a tag other than <bdi> and <code>"),
+        ("go = <bdi>Go\n", "go = Git\n", "en.ftl: the message go does not close a tag"),
+        (
+            "go = <bdi><code>Go</code></bdi>\n",
+            "go = Git\n",
+            "en.ftl: the message go does not close a tag before the next",
+        ),
+        ("go = Go\n", "go = \"Git\"\n", "tr.ftl: the message go holds a quote of ASCII or &"),
+    ] {
+        let found = faults(english, turkish);
+        assert!(found.contains(fault), "{fault:?} is not in {found:?}");
+    }
+}
+
+#[test]
+fn a_message_that_counts_takes_a_number_in_both_languages() {
+    let english = "wait =\n    { $n ->\n        [one] a second\n       *[other] { $n } seconds\n    }\n";
+    let code = methods(&[english.into(), "wait = { $n } saniye\n".into()]).unwrap();
+    assert!(code.contains("fn wait(&self, n: impl std::borrow::Borrow<u64>) -> Markup"), "{code}");
+    assert!(code.contains(r#"match n { 1 => format!("a second"), _ => format!("{n} seconds") }"#), "{code}");
 }
 
 fn source(file: &str) -> PathBuf {

@@ -4,9 +4,9 @@ use askama::Template;
 
 use super::snippets::{Library, Snippet};
 use crate::page::content::Chrome;
-use crate::page::messages::{Markup, Messages};
 use crate::page::moment::moment;
 use crate::page::shell::{Inside, Place, Shell};
+use crate::page::words::{Markup, Words, escaped};
 use crate::page::{Pages, rendered};
 
 /// The clients that somebody may see.
@@ -101,7 +101,7 @@ pub enum UriFault {
 }
 
 impl UriFault {
-    fn words(self, t: &Messages, line: impl crate::page::messages::Argument) -> String {
+    fn words(self, t: Words, line: impl crate::page::words::Argument) -> Markup {
         match self {
             Self::Long => t.uri_long(line),
             Self::Characters => t.uri_characters(line),
@@ -192,13 +192,13 @@ pub enum TrialProblem<'a> {
 impl Pages {
     /// The clients that somebody may see.
     pub fn console_clients(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Clients<'_>) -> String {
-        let heading = self.messages(chrome).clients_title();
+        let heading = Words::of(chrome).clients_title();
         rendered(&ClientsPage { inside: Inside::new(self, chrome, shell, Place::Clients, heading, false), page })
     }
 
     /// The form for a new client.
     pub fn console_new_client(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, form: &ClientForm<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let faulty = !form.faults.is_empty();
         let inside = Inside::new(self, chrome, shell, Place::Clients, t.client_new_title(), faulty);
         rendered(&NewClientPage { inside, form: FormWords::new(t, form, true) })
@@ -206,9 +206,9 @@ impl Pages {
 
     /// One client.
     pub fn console_client(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &ClientPage<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let faulty = page.unsure || !page.form.faults.is_empty();
-        let inside = Inside::new(self, chrome, shell, Place::Clients, page.name.to_owned(), faulty);
+        let inside = Inside::new(self, chrome, shell, Place::Clients, escaped(page.name), faulty);
         let secrets = page.secrets.iter().map(|secret| secret_words(t, secret)).collect();
         let snippets = Library::ALL.into_iter().filter_map(|library| Snippet::of(library, page)).collect();
         let form = FormWords::new(t, &page.form, false);
@@ -217,7 +217,7 @@ impl Pages {
 
     /// The page on which a client is tried.
     pub fn console_trial(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Trial<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let problem = page.problem.map(|problem| match problem {
             TrialProblem::Refused(error) => t.trial_refused(error),
             TrialProblem::Unknown => t.trial_unknown(),
@@ -227,10 +227,10 @@ impl Pages {
     }
 }
 
-fn secret_words(t: &Messages, secret: &ClientSecretLine) -> Markup {
+fn secret_words(t: Words, secret: &ClientSecretLine) -> Markup {
     let made = moment(t, secret.created_at);
     match secret.expires_at {
-        Some(end) => t.client_secret_until(made, moment(t, end)),
+        Some(end) => t.client_secret_until(moment(t, end), made),
         None => t.client_secret_since(made),
     }
 }
@@ -240,25 +240,25 @@ pub(super) struct FormWords<'a> {
     form: &'a ClientForm<'a>,
     /// Whether the client is yet to be made, so that its type can be chosen.
     new: bool,
-    name_wrong: Option<String>,
-    description_wrong: Option<String>,
-    redirect_wrong: String,
-    logout_wrong: String,
+    name_wrong: Option<Markup>,
+    description_wrong: Option<Markup>,
+    redirect_wrong: Option<Markup>,
+    logout_wrong: Option<Markup>,
     scopes: Vec<ScopeChoice>,
 }
 
 /// A scope that may be ticked.
 struct ScopeChoice {
     name: &'static str,
-    title: String,
+    title: Markup,
     ticked: bool,
 }
 
 /// The words of each rule, for the script, with `#` for the line.
-struct Rules<'a>(&'a Messages);
+struct Rules<'a>(&'a Words);
 
 impl Rules<'_> {
-    fn words(&self) -> Vec<(&'static str, String)> {
+    fn words(&self) -> Vec<(&'static str, Markup)> {
         [
             ("long", UriFault::Long),
             ("characters", UriFault::Characters),
@@ -269,18 +269,18 @@ impl Rules<'_> {
             ("scheme", UriFault::Scheme),
             ("host", UriFault::Host),
         ]
-        .map(|(name, fault)| (name, fault.words(self.0, "#")))
+        .map(|(name, fault)| (name, fault.words(*self.0, "#")))
         .into()
     }
 }
 
 impl<'a> FormWords<'a> {
-    fn new(t: &Messages, form: &'a ClientForm<'a>, new: bool) -> Self {
+    fn new(t: Words, form: &'a ClientForm<'a>, new: bool) -> Self {
         let fault = |field| form.faults.iter().find(|fault| fault.field == field);
         let uris = |field| match fault(field) {
-            Some(ClientFault { uri: Some((fault, line)), .. }) => fault.words(t, *line),
-            Some(ClientFault { uri: None, .. }) => t.client_uris_wrong(),
-            None => String::new(),
+            Some(ClientFault { uri: Some((fault, line)), .. }) => Some(fault.words(t, *line)),
+            Some(ClientFault { uri: None, .. }) => Some(t.client_uris_wrong()),
+            None => None,
         };
         let choice = |(name, title)| ScopeChoice { name, title, ticked: form.scopes.contains(&name) };
         Self {

@@ -3,9 +3,9 @@
 use askama::Template;
 
 use crate::page::content::Chrome;
-use crate::page::messages::{Markup, Messages};
 use crate::page::moment::moment;
 use crate::page::shell::{Inside, Place, Shell};
+use crate::page::words::{Markup, Words};
 use crate::page::{Pages, rendered};
 
 /// The signing keys.
@@ -98,7 +98,7 @@ pub struct LimitLine<'a> {
 impl Pages {
     /// The signing keys.
     pub fn console_keys(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Keys<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let inside = Inside::new(self, chrome, shell, Place::Keys, t.keys_title(), false);
         let next = page.next_change.map(|at| t.keys_next_change(moment(t, at)));
         let lines = page.keys.iter().map(|key| (*key, state(t, key.state), times(t, key))).collect();
@@ -107,18 +107,18 @@ impl Pages {
 
     /// The applications behind the gate.
     pub fn console_apps(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, apps: &[AppLine<'_>]) -> String {
-        let heading = self.messages(chrome).menu_apps();
+        let heading = Words::of(chrome).menu_apps();
         rendered(&AppsPage { inside: Inside::new(self, chrome, shell, Place::Apps, heading, false), apps })
     }
 
     /// The settings in force.
     pub fn console_settings(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Limits<'_>) -> String {
-        let heading = self.messages(chrome).menu_settings();
+        let heading = Words::of(chrome).menu_settings();
         rendered(&SettingsPage { inside: Inside::new(self, chrome, shell, Place::Settings, heading, false), page })
     }
 }
 
-fn state(t: &Messages, state: KeyState) -> String {
+fn state(t: Words, state: KeyState) -> Markup {
     match state {
         KeyState::PrePublished => t.key_pre_published(),
         KeyState::Active => t.key_active(),
@@ -127,7 +127,7 @@ fn state(t: &Messages, state: KeyState) -> String {
     }
 }
 
-fn times(t: &Messages, key: &KeyLine<'_>) -> Vec<Markup> {
+fn times(t: Words, key: &KeyLine<'_>) -> Vec<Markup> {
     let published = t.key_published_at(moment(t, key.published_at));
     let activate = key.activate_at.map(|at| t.key_activate_at(moment(t, at)));
     let retire = key.retire_at.map(|at| t.key_retire_at(moment(t, at)));
@@ -140,7 +140,7 @@ fn times(t: &Messages, key: &KeyLine<'_>) -> Vec<Markup> {
 struct KeysPage<'a> {
     inside: Inside<'a>,
     next: Option<Markup>,
-    lines: Vec<(KeyLine<'a>, String, Vec<Markup>)>,
+    lines: Vec<(KeyLine<'a>, Markup, Vec<Markup>)>,
 }
 
 #[derive(Template)]

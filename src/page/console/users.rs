@@ -4,9 +4,9 @@ use askama::Template;
 
 use crate::page::account::{SessionLine, SessionWords};
 use crate::page::content::Chrome;
-use crate::page::messages::Markup;
 use crate::page::moment::moment;
 use crate::page::shell::{Inside, Place, Shell};
+use crate::page::words::{Markup, Words, escaped};
 use crate::page::{Pages, rendered};
 
 /// People.
@@ -121,7 +121,7 @@ pub struct UserPage<'a> {
 impl Pages {
     /// People.
     pub fn console_users(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Users<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let lines = page.users.iter().map(|user| (*user, user.signed_in_at.map(|at| moment(t, at)))).collect();
         let inside = Inside::new(self, chrome, shell, Place::Users, t.users_title(), false);
         rendered(&UsersPage { inside, page, lines })
@@ -129,16 +129,16 @@ impl Pages {
 
     /// The form for a new person.
     pub fn console_new_user(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &NewUser<'_>) -> String {
-        let heading = self.messages(chrome).user_new_title();
+        let heading = Words::of(chrome).user_new_title();
         let faulty = !page.faults.is_empty();
         rendered(&NewUserPage { inside: Inside::new(self, chrome, shell, Place::Users, heading, faulty), page })
     }
 
     /// One person.
     pub fn console_user(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &UserPage<'_>) -> String {
-        let t = self.messages(chrome);
+        let t = Words::of(chrome);
         let heading = if page.name.is_empty() { page.email } else { page.name };
-        let inside = Inside::new(self, chrome, shell, Place::Users, heading.to_owned(), !page.faults.is_empty());
+        let inside = Inside::new(self, chrome, shell, Place::Users, escaped(heading), !page.faults.is_empty());
         let sessions = page.sessions.iter().map(|line| SessionWords::new(t, line)).collect();
         rendered(&OneUserPage { inside, page, sessions, since: moment(t, page.created_at) })
     }

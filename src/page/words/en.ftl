@@ -1,6 +1,7 @@
-# Every word that a person reads, in English. The same ids stand in tr.ftl, and each is declared in ../messages.rs.
-# A name goes into a sentence whole, inside <bdi>, so that its writing direction stays its own. Messages declared
-# `plain` hold no markup.
+# Every word that a person reads, in English. The build makes a method of each message (build.rs), and fails when tr.ftl
+# lacks one or gives it other arguments. A method takes its arguments in alphabetical order.
+# A message is markup, and its arguments are escaped. A name goes into a sentence whole, inside <bdi>, so that its writing
+# direction stays its own. What stands in a title or in an attribute holds no tag.
 
 ## On every page
 

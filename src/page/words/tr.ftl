@@ -1,6 +1,7 @@
-# Kullanıcıların okuduğu bütün sözler, Türkçe. Aynı kimlikler en.ftl dosyasında ve ../messages.rs içinde de bulunur.
+# Kullanıcıların okuduğu bütün sözler, Türkçe. Derleme her iletiden bir yöntem üretir (build.rs); bir ileti en.ftl
+# dosyasında yoksa veya orada başka değişkenler alıyorsa derleme durur.
 # Adlar cümleye bütün olarak, <bdi> içinde girer ve hiçbir ada ek getirilmez: ek, "uygulama" veya "hesap" gibi bir
-# sözcüğe gelir. `plain` bildirilen iletilerde biçimleme bulunmaz.
+# sözcüğe gelir. Başlıklarda ve özniteliklerde geçen iletilerde etiket bulunmaz.
 
 ## Her sayfada
 
