@@ -7,12 +7,12 @@ mod engine {
     mod damage;
     mod forms;
     mod import;
-    mod migration;
     mod model;
     mod names;
     mod sled_only;
     mod suite;
     mod sweep;
+    mod versions;
 }
 #[path = "support/records.rs"]
 mod records;

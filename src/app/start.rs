@@ -2,8 +2,8 @@
 //! that can fail at the start fails here, before a socket accepts, with a line that says what to do.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::admin;
 use crate::app::reload::{self, Reloader};
@@ -38,9 +38,6 @@ impl From<Vec<String>> for NotServing {
         Self { lines, may_pass: false }
     }
 }
-
-/// How often systemd is told that a long start goes on.
-const SAID_EVERY: Duration = Duration::from_secs(5);
 
 /// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
 pub struct Reloading {
@@ -134,22 +131,9 @@ pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(
     Ok(server.run(signal).map_err(line)?)
 }
 
-/// Tells systemd that a long migration goes on, now and then.
-fn said_now_and_then() -> impl Fn() + Send + Sync {
-    let said = Mutex::new(None::<Instant>);
-    move || {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.is_none_or(|said| said.elapsed() > SAID_EVERY) {
-            crate::app::server::still_starting();
-            *said = Some(Instant::now());
-        }
-    }
-}
-
 async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Option<Sealer>, NotServing> {
     let opened = async {
-        // The first to open the store, so that what an older program wrote is migrated here.
-        let store = Store::open_watched(engine, config.sessions.max_interactions, &said_now_and_then()).await?;
+        let store = Store::open(engine, config.sessions.max_interactions).await?;
         sealing::open(&config.hsm, &store, &OsEntropy).await
     };
     opened.await.map_err(|error: NotSealing| NotServing { lines: vec![error.to_string()], may_pass: error.may_pass() })

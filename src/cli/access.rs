@@ -53,7 +53,7 @@ impl Access {
         self.runtime.block_on(execute_on(store, &self.config, command))
     }
 
-    /// The keys' times: the server's, or those of the store as it lies. Nothing is made or migrated for that; without a
+    /// The keys' times: the server's, or those of the store as it lies. Nothing is made or written for that; without a
     /// server and a store there are none.
     pub(super) fn key_times(&self) -> Result<Answer, CommandFailure> {
         let list = Command::Key(KeyCommand::List);

@@ -22,8 +22,8 @@ use crate::domain::user::{Subject, User};
 use crate::oauth::next_step::Interaction;
 use crate::store::engine::{Key, Value};
 use crate::store::interactions::kept_until;
-use crate::store::migration;
 use crate::store::table::{self, Table};
+use crate::store::versions;
 use crate::store::{Record, SignInAttempt, StoreError, audit, grants, registry, sessions};
 
 /// The longest name of a client or a person, characters.
@@ -55,7 +55,8 @@ pub(super) fn read(record: &Record) -> Result<Option<Entry>, StoreError> {
         (None, None) if matches!(table, Table::Index | Table::Expiry) => return Ok(None),
         (Some(version), Some(value)) => {
             let mut value = value.clone();
-            migration::bring_up(table, version, &mut value).map_err(broken)?;
+            let missing = versions::missing(table, version).map_err(broken)?;
+            missing.into_iter().try_for_each(|change| change(&mut value)).map_err(broken)?;
             value
         }
         _ => return Err(broken("a version without a value, or a value without a version")),

@@ -16,7 +16,6 @@ mod intake;
 mod interactions;
 mod keys;
 pub mod memory;
-pub mod migration;
 mod registrations;
 mod registry;
 mod restored;
@@ -26,6 +25,7 @@ pub mod sled;
 mod sweep;
 mod table;
 mod transfer;
+mod versions;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,6 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
-use crate::store::migration::MigrationWatch;
 use crate::store::sealer::SealError;
 
 pub use app_passwords::AppPasswordAdded;
@@ -83,23 +82,6 @@ pub enum StoreError {
         /// The newest format that is known here.
         known: u32,
     },
-    /// A record of an older store cannot be brought to this program's version.
-    #[error(
-        "the store cannot be migrated from format {from} to {to}: of a record of table {table} (key {key}, a hash): {reason}; \
-         nothing was changed: use the program that wrote it, and report this line"
-    )]
-    Unmigratable {
-        /// The table's name.
-        table: &'static str,
-        /// The start of the SHA-256 of the record's key, base64url.
-        key: String,
-        /// The store's format.
-        from: u32,
-        /// This program's.
-        to: u32,
-        /// Why not.
-        reason: &'static str,
-    },
     /// Others changed the same record again and again.
     #[error("the record is contended")]
     Contended,
@@ -141,25 +123,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store over this engine; one that an older program wrote is migrated first.
+    /// The store over this engine. No older program opens it from here on.
     ///
     /// # Errors
-    /// [`StoreError::Newer`], [`StoreError::Unmigratable`], or when the engine cannot be read or written.
+    /// [`StoreError::Newer`], or when the engine cannot be read or written.
     pub async fn open(engine: Arc<dyn Engine>, most_interactions: usize) -> Result<Self, StoreError> {
-        Self::open_watched(engine, most_interactions, &|| ()).await
-    }
-
-    /// As [`Store::open`], for whoever wants to know that a long migration goes on.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub async fn open_watched(
-        engine: Arc<dyn Engine>,
-        most_interactions: usize,
-        watch: MigrationWatch<'_>,
-    ) -> Result<Self, StoreError> {
-        migration::migrate(engine.as_ref(), migration::STEPS, watch).await?;
         let store = Self::over(engine, most_interactions);
+        store.raise_format().await?;
         // Both count, and the sweeper takes both off again.
         let mut open = 0;
         for counted in [Table::Interaction, Table::SignInAttempt] {
@@ -169,14 +139,14 @@ impl Store {
         Ok(store)
     }
 
-    /// The store as it lies, for nothing but an export: an older one is not migrated, since a record says its version
-    /// there too.
+    /// The store as it lies, for whoever only reads it: the program that wrote it can open it afterwards.
     ///
     /// # Errors
     /// [`StoreError::Newer`], or when the engine cannot be read.
     pub async fn open_for_export(engine: Arc<dyn Engine>) -> Result<Self, StoreError> {
-        migration::refuse_newer(engine.as_ref()).await?;
-        Ok(Self::over(engine, 0))
+        let store = Self::over(engine, 0);
+        store.format().await?;
+        Ok(store)
     }
 
     fn over(engine: Arc<dyn Engine>, most_interactions: usize) -> Self {

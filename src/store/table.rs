@@ -1,7 +1,9 @@
 //! How records are laid out in the engine: keys, encoding, the indexes by person and client, the expiry index.
 //!
 //! One key space, one leading byte a table. A record is one version byte and JSON, and an export is made of the very same
-//! objects; how older ones become today's, [`migration`] says. Secrets never stand here in clear, only their hashes.
+//! objects; how older ones become today's, [`versions`] says. Secrets never stand here in clear, only their hashes.
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +17,7 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::StoreError;
 use crate::store::engine::{Changes, Expect, Key, Value};
-use crate::store::migration::{self, VERSION};
+use crate::store::versions::{self, VERSION};
 
 /// The tables. The byte is part of the file format: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +116,8 @@ impl Table {
         }
     }
 
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    /// The table of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
 
@@ -226,11 +229,6 @@ pub(super) fn audit_ages(index: usize) -> Key {
 /// The version of the store.
 pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
-}
-
-/// How far a migration is.
-pub(super) fn migration() -> Key {
-    key(Table::Meta, &[b"migration"])
 }
 
 /// The signing keys' times.
@@ -372,22 +370,23 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<Value, StoreError> {
     }
 }
 
+/// Reads a record of any version up to today's. The bytes stay those that were read: a commit over an older record expects
+/// it as it lies.
 pub(super) fn decode<T: DeserializeOwned>(key: &[u8], bytes: Value) -> Result<Loaded<T>, StoreError> {
     let table = key.first().copied().and_then(Table::from_byte);
-    let name = table.map_or("?", Table::name);
-    // A migration leaves the records of tables that have not changed since as they were.
-    let oldest = table.map_or(VERSION, migration::oldest_readable);
-    let json = match bytes.split_first() {
-        Some((version, json)) if (oldest..=VERSION).contains(version) => json,
-        Some((version, _)) => {
-            let known = format!("this program knows {oldest} to {VERSION}");
-            return Err(StoreError::Broken(format!("a record of table {name} has version {version}; {known}")));
-        }
-        None => return Err(StoreError::Broken("an empty record".to_owned())),
+    let table = table.ok_or_else(|| StoreError::Broken("a record of an unknown table".to_owned()))?;
+    let broken =
+        |why: &dyn Display| StoreError::Broken(format!("a record of table {} cannot be read: {why}", table.name()));
+    let (&version, json) = bytes.split_first().ok_or_else(|| broken(&"it is empty"))?;
+    let missing = versions::missing(table, version).map_err(|why| broken(&why))?;
+    let value = if missing.is_empty() {
+        serde_json::from_slice(json)
+    } else {
+        let mut record = serde_json::from_slice(json).map_err(|why| broken(&why))?;
+        missing.into_iter().try_for_each(|change| change(&mut record)).map_err(|why| broken(&why))?;
+        serde_json::from_value(record)
     };
-    let value = serde_json::from_slice(json)
-        .map_err(|error| StoreError::Broken(format!("a record of table {name} cannot be read: {error}")))?;
-    Ok(Loaded { value, key: key.to_owned(), bytes })
+    Ok(Loaded { value: value.map_err(|why| broken(&why))?, key: key.to_owned(), bytes })
 }
 
 /// A step that makes one record that does not exist yet.

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::domain::secret::base64url;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::intake;
-use crate::store::migration::VERSION;
 use crate::store::table::{self, Table};
+use crate::store::versions::VERSION;
 use crate::store::{PAGE, Store, StoreError};
 
 /// Records in one step: see the sled engine on the size of a batch.
@@ -54,7 +54,7 @@ impl Store {
         Ok(Some((records, position)))
     }
 
-    /// Keeps these records, older ones as the steps of a migration leave them, save those that [`Self::export`] leaves
+    /// Keeps these records, older ones as today's, save those that [`Self::export`] leaves
     /// out; builds the indexes anew. For a store that nobody serves.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ mod leaving;
 mod log;
 mod memory;
 mod monitoring;
+mod older;
 mod openidconnect;
 mod ready;
 mod reload;

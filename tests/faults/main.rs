@@ -6,7 +6,6 @@
 
 mod chance;
 mod kill;
-mod migration;
 mod power;
 mod refreshes;
 mod sharing;

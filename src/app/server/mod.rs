@@ -29,7 +29,7 @@ use crate::edge::{
 };
 
 use self::process::{allow_descriptors, start_timer};
-pub use self::process::{log_panics, notify, still_starting};
+pub use self::process::{log_panics, notify};
 
 /// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
 const UPSTREAM_POOL: usize = 1024;

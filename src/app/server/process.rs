@@ -12,8 +12,6 @@ use crate::log;
 const OTHER_DESCRIPTORS: usize = UPSTREAM_POOL + 128;
 /// The exit status of a Rust program that panics.
 const EXIT_PANIC: i32 = 101;
-/// For how long a start that says that it goes on is believed, microseconds: one batch of work takes far less.
-const START_EXTENSION: u32 = 60_000_000;
 
 /// Raises the limit of descriptors as far as the process may, and warns where it is too low for the connections that the
 /// configuration allows: each may need one to its client and one to an application.
@@ -44,11 +42,6 @@ pub(super) async fn start_timer() -> Result<(), String> {
     waited.map_err(|_| {
         "no thread can be started for the timers: raise TasksMax= or LimitNPROC= of the unit (ulimit -u)".to_owned()
     })
-}
-
-/// Asks systemd for patience: the start is doing something that takes as long as there is of it.
-pub fn still_starting() {
-    notify(&[NotifyState::ExtendTimeoutUsec(START_EXTENSION)]);
 }
 
 /// Tells systemd of our state, where it listens.

@@ -1,0 +1,115 @@
+//! The versions of records. A record keeps the version that it was written in until it is next written: whoever reads one of
+//! an older version takes it through the steps that it lacks ([`missing`]), and writes today's. So a start takes as long
+//! with a million records as with ten, and two versions of the program can read one store.
+//!
+//! What the store says of itself, its format, is the newest version that a record in it may have. A step belongs here only
+//! where an older program would misread or lose something; a store that such a program must not open says so from the moment
+//! that this one opens it. An index that is new starts empty: a step changes a record and writes no other, so an index that
+//! older records belong in needs another way to find them.
+
+use serde_json::{Map, Value as Json};
+
+use crate::store::engine::{Changes, Expect};
+use crate::store::table::{self, Loaded, Table};
+use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+
+/// Changes a record of the version before, or says in a few words why it cannot. Pure. The words go to the log, so nothing
+/// of the record may stand in them.
+pub(super) type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
+
+/// The difference between one version and the next.
+enum VersionStep {
+    /// Records of this table change.
+    Change(Table, RecordChange),
+    /// No record changes, and an older program must not open the store.
+    RefuseOlder,
+}
+
+/// All differences so far: the first one leads from version 1 to version 2. Only ever append.
+const STEPS: &[VersionStep] = &[
+    // A sign-in of the gate came to say which context classes would do. Where it says nothing, any did.
+    VersionStep::Change(Table::SignInAttempt, |record| {
+        members(record)?.entry("acr").or_insert_with(|| Json::Array(Vec::new()));
+        Ok(())
+    }),
+    // A replaced cookie came to be kept with the sign-in that it stands for. One without it was good for half a minute.
+    VersionStep::Change(Table::Session, |record| {
+        members(record)?.remove("previous_cookie");
+        Ok(())
+    }),
+    // People came to have usernames, with an index that an older program does not keep: it would lose the names.
+    VersionStep::RefuseOlder,
+    // Older records came to stay as they are. An older program rewrote all when it opened the store, and reads none later.
+    VersionStep::RefuseOlder,
+];
+
+/// The version that records are written in.
+#[expect(clippy::cast_possible_truncation, reason = "asserted below, when the program is built")]
+pub(super) const VERSION: u8 = STEPS.len() as u8 + 1;
+const _: () = assert!(STEPS.len() < u8::MAX as usize, "a record's version is one byte");
+
+/// What the store says of its format has this version for ever: an older program must be able to read that it is too old.
+const VERSION_OF_FORMAT: u8 = 1;
+
+/// What a record of this table and version has to go through to be one of [`VERSION`]; nothing where it is one.
+///
+/// # Errors
+/// Why this program cannot read it.
+pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'static str> {
+    if version == 0 || version > VERSION {
+        return Err("its version is not known to this program: use the one that wrote it, or a newer one");
+    }
+    let since = STEPS.iter().skip(usize::from(version) - 1);
+    let of_table = since.filter_map(|step| match step {
+        VersionStep::Change(of, change) if *of == table => Some(*change),
+        _ => None,
+    });
+    Ok(of_table.collect())
+}
+
+fn members(record: &mut Json) -> Result<&mut Map<String, Json>, &'static str> {
+    record.as_object_mut().ok_or("it is not an object")
+}
+
+impl Store {
+    /// The store's format.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`]; when the store fails.
+    pub(super) async fn format(&self) -> Result<Option<Loaded<u32>>, StoreError> {
+        let known = u32::from(VERSION);
+        match self.load::<u32>(table::format()).await? {
+            Some(Loaded { value: found, .. }) if found > known => Err(StoreError::Newer { found, known }),
+            format => Ok(format),
+        }
+    }
+
+    /// Says in the store that its records may have today's version, so that no older program takes it from here on.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], and nothing has changed; when the store fails.
+    pub(super) async fn raise_format(&self) -> Result<(), StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let format = self.format().await?;
+            let expect = match &format {
+                Some(format) if format.value == u32::from(VERSION) => return Ok(()),
+                Some(format) => format.unchanged(),
+                None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
+                None => return Err(StoreError::Broken("it has records and does not say its version".to_owned())),
+            };
+            let value = [&[VERSION_OF_FORMAT], VERSION.to_string().as_bytes()].concat();
+            let changes = Changes { expect: vec![expect], put: vec![(table::format(), value)], ..Changes::default() };
+            if self.commit(changes).await? == Committed::Yes {
+                if let Some(Loaded { value: from, .. }) = format {
+                    tracing::info!(
+                        from,
+                        to = VERSION,
+                        "the store has a newer format now, and older programs refuse it"
+                    );
+                }
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}

@@ -1,0 +1,94 @@
+//! A store that an older program wrote, and one that a newer one wrote, met by the server and the command line.
+
+use std::sync::Arc;
+
+use sealgate::config::{StoreConfig, StoreEngine};
+use sealgate::store::engine::{Changes, Engine, Key, Outcome, Value};
+use sealgate::store::sled::SledEngine;
+
+use crate::backup::{LIMITS, granted, refresh};
+use crate::support::{Browser, Instance, Settings};
+
+/// The key of what a store says of its format.
+const FORMAT: &[u8] = b"mformat";
+
+fn engine(instance: &Instance) -> SledEngine {
+    let store = StoreConfig {
+        engine: StoreEngine::Sled,
+        path: instance.store(),
+        cache_bytes: 64 << 20,
+        reserve_bytes: 0,
+        queue: 64,
+    };
+    SledEngine::open(&store, Arc::new(())).unwrap()
+}
+
+async fn rows(instance: &Instance) -> Vec<(Key, Value)> {
+    engine(instance).scan(b"", None, usize::MAX).await.unwrap()
+}
+
+/// The stopped server's store, changed row by row.
+async fn edit(instance: &Instance, change: impl Fn(&[u8], &mut Value)) {
+    let mut put = rows(instance).await;
+    for (key, value) in &mut put {
+        change(key, value);
+    }
+    let changes = Changes { put, ..Changes::default() };
+    assert_eq!(engine(instance).commit(changes).await.unwrap(), Outcome::Committed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_program_is_refused() {
+    let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
+    let secret = instance.add_confidential_client("web");
+    instance.start();
+    let browser = Browser::new(&instance);
+    let kept = granted(&instance, &secret, &browser).await;
+    assert_eq!(instance.stop(), Some(0));
+    // What this program writes, as one of the first version wrote it: a replaced cookie lay in the session itself.
+    edit(&instance, |key, value| match (key, value.first_mut()) {
+        (FORMAT, _) => *value = b"\x011".to_vec(),
+        (_, Some(version)) => {
+            *version = 1;
+            let text = String::from_utf8(value.clone()).unwrap();
+            *value = text.replace("\"previous\":null", "\"previous_cookie\":[\"x\",7]").into_bytes();
+        }
+        (_, None) => {}
+    })
+    .await;
+    assert!(rows(&instance).await.iter().any(|(_, value)| String::from_utf8_lossy(value).contains("previous_cookie")));
+
+    instance.run(&["export", "--to", instance.directory.path().join("as-it-lies").to_str().unwrap()]);
+    instance.run(&["check"]);
+    assert!(rows(&instance).await.contains(&(FORMAT.to_vec(), b"\x011".to_vec())), "who only reads it takes it up");
+
+    instance.start();
+    instance.tells("the store has a newer format now, and older programs refuse it");
+    // The browser is still signed in, and what was granted goes on.
+    granted(&instance, &secret, &browser).await;
+    assert_eq!(refresh(&instance, &secret, &kept).await.0, 200);
+    assert_eq!(instance.stop(), Some(0));
+    let of_client = |(key, _): &(Key, Value)| key == b"lweb";
+    let served = rows(&instance).await;
+    assert!(served.contains(&(FORMAT.to_vec(), b"\x015".to_vec())));
+    assert_eq!(served.iter().find(|row| of_client(row)).unwrap().1[0], 1, "a record that nobody changed was rewritten");
+
+    edit(&instance, |key, value| {
+        if key == FORMAT {
+            *value = b"\x0199".to_vec();
+        }
+    })
+    .await;
+    let newer = rows(&instance).await;
+    let refused = "the store has format 99, this program knows 5: use the program that wrote it, or a newer one";
+    for command in [&["user", "list"][..], &["check"], &["export", "--to", "-"]] {
+        let output = instance.try_run(command, "");
+        assert!(!output.status.success());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(refused), "{command:?}: {said}");
+    }
+    instance.launch();
+    assert_eq!(instance.wait_for_end(), Some(1));
+    assert!(instance.log().contains(refused), "{}", instance.log());
+    assert_eq!(rows(&instance).await, newer);
+}
