@@ -65,7 +65,7 @@ async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..count as u64 {
         let bytes = u128::from(number).to_be_bytes();
-        let cookie = SessionCookie::new(SessionId::from_random(bytes), [7; 24]);
+        let cookie = SessionCookie::new(SessionId::from_bytes(bytes), [7; 24]);
         cookies.push(cookie.clone());
         if tasks.len() == AT_ONCE {
             tasks.join_next().await.unwrap().unwrap();
@@ -75,7 +75,7 @@ async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
             let subject = Subject::from_random(bytes);
             assert_eq!(store.add_user(&person(subject, number)).await.unwrap(), AddOutcome::Added);
             let sign_in = SignIn { subject, at: NOW, steps: vec![Step::Password] };
-            let parent = SessionId::from_random((u128::from(number) + (1 << 100)).to_be_bytes());
+            let parent = SessionId::from_bytes((u128::from(number) + (1 << 100)).to_be_bytes());
             store.begin_session(&session(parent, cookie.hash(), sign_in.clone())).await.unwrap();
             let own = AppSession {
                 id: cookie.id,

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
-use crate::domain::secret::{base64url, from_base64url};
+use crate::domain::id::Id;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
@@ -282,59 +282,25 @@ impl AuditEvent {
 }
 
 /// Names a kept event. Ids sort by time, the newest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AuditId([u8; 16]);
+pub type AuditId = Id<'j'>;
 
 impl AuditId {
     /// The id of the event with this number of its second.
     pub fn new(at: UnixTime, number: u64) -> Self {
         let newest_first = !((u128::from(at.seconds()) << 64) | u128::from(number));
-        Self(newest_first.to_be_bytes())
-    }
-
-    /// The id that these bytes are.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The 16 bytes.
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
+        Self::from_bytes(newest_first.to_be_bytes())
     }
 
     /// Bytes that sort by time too, but the oldest first.
     #[must_use]
     pub fn reversed(self) -> [u8; 16] {
-        (!u128::from_be_bytes(self.0)).to_be_bytes()
+        (!u128::from_be_bytes(*self.as_bytes())).to_be_bytes()
     }
 
     /// When the event was.
     pub fn at(self) -> UnixTime {
-        let seconds = (!u128::from_be_bytes(self.0)) >> 64;
+        let seconds = (!u128::from_be_bytes(*self.as_bytes())) >> 64;
         UnixTime::from_seconds(u64::try_from(seconds).unwrap_or(u64::MAX))
-    }
-
-    /// Reads the base64url form.
-    pub fn parse(text: &str) -> Option<Self> {
-        from_base64url(text)?.try_into().ok().map(Self)
-    }
-}
-
-impl fmt::Display for AuditId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&base64url(&self.0))
-    }
-}
-
-impl Serialize for AuditId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for AuditId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not an audit id"))
     }
 }
 

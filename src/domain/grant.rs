@@ -13,12 +13,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::domain::client::ClientId;
+use crate::domain::id::Id;
 use crate::domain::scope::Scope;
-use crate::domain::secret::{Secret, SecretHash, base64url, from_base64url};
+use crate::domain::secret::{Secret, SecretHash, base64url, base64url_bytes, from_base64url};
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
@@ -26,43 +27,7 @@ use crate::domain::user::Subject;
 const PREFIX: &str = "RT_";
 
 /// A grant's public identifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GrantId([u8; 16]);
-
-impl GrantId {
-    /// The identifier that these bytes are.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// Reads the base64url form.
-    pub fn parse(text: &str) -> Option<Self> {
-        from_base64url(text)?.try_into().ok().map(Self)
-    }
-
-    /// The 16 bytes.
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for GrantId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&base64url(&self.0))
-    }
-}
-
-impl Serialize for GrantId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for GrantId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a grant id"))
-    }
-}
+pub type GrantId = Id<'g'>;
 
 /// The secret that makes a grant's refresh tokens recognisable; it stands in each of them and nowhere else.
 #[derive(Clone)]
@@ -78,7 +43,7 @@ impl GrantKey {
     pub fn id(&self) -> GrantId {
         let mut id = [0; 16];
         id.copy_from_slice(&SecretHash::of(&self.0[..]).as_bytes()[..16]);
-        GrantId(id)
+        GrantId::from_bytes(id)
     }
 }
 
@@ -141,8 +106,9 @@ impl RefreshToken {
 }
 
 /// What a refresh token is made of besides its parent.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Salt([u8; 32]);
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Salt(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl Salt {
     /// The salt made of these random bytes.
@@ -154,20 +120,6 @@ impl Salt {
 impl fmt::Debug for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Salt(…)")
-    }
-}
-
-impl Serialize for Salt {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&base64url(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Salt {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let bytes = from_base64url(&String::deserialize(deserializer)?);
-        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self).ok_or_else(|| serde::de::Error::custom("not 32 bytes in base64url"))
     }
 }
 
@@ -349,7 +301,7 @@ mod tests {
             id: token.grant(),
             client: ClientId::parse("c1").unwrap(),
             subject: Subject::from_random([1; 16]),
-            session: SessionId::from_random([2; 16]),
+            session: SessionId::from_bytes([2; 16]),
             scope: Scope::all(),
             auth_time: NOW,
             acr: "1".into(),

@@ -9,6 +9,7 @@ pub mod code;
 pub mod consent;
 pub mod error;
 pub mod grant;
+pub mod id;
 pub mod key_ring;
 pub mod known_browser;
 pub mod pkce;

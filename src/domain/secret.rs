@@ -7,7 +7,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -61,8 +61,9 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 /// SHA-256 of a secret. Equality is constant-time.
-#[derive(Clone, Copy)]
-pub struct SecretHash([u8; 32]);
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretHash(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl SecretHash {
     /// The hash of these bytes.
@@ -90,19 +91,23 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-impl Serialize for SecretHash {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&base64url(&self.0))
-    }
-}
+/// Bytes of a known number, written as base64url.
+pub(super) mod base64url_bytes {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-impl<'de> Deserialize<'de> for SecretHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        from_base64url(&text)
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(Self)
-            .ok_or_else(|| serde::de::Error::custom("not a SHA-256 hash in base64url"))
+    pub(in crate::domain) fn serialize<const N: usize, S: Serializer>(
+        bytes: &[u8; N],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::base64url(bytes))
+    }
+
+    pub(in crate::domain) fn deserialize<'de, const N: usize, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<[u8; N], D::Error> {
+        let bytes = super::from_base64url(&String::deserialize(deserializer)?);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| Error::custom(format_args!("not {N} bytes in base64url")))
     }
 }
 

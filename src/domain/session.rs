@@ -3,13 +3,13 @@
 //! A cookie is `base64url(id ‖ secret)`: the id finds the record and stays for the session's life, the secret proves the
 //! browser and changes at each sign-in (session fixation). Only the secret's hash is kept.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::domain::secret::{Secret, SecretHash, base64url, from_base64url};
+use crate::domain::id::Id;
+use crate::domain::secret::{Secret, SecretHash, from_base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
@@ -19,44 +19,8 @@ pub const MOST_SIGN_INS: usize = 5;
 /// How long the cookie from before a renewed sign-in is still good at the gate, for requests in flight.
 const OVERLAP: Duration = Duration::from_secs(30);
 
-/// A session's identifier: names it, opens nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId([u8; 16]);
-
-impl SessionId {
-    /// The identifier made of these random bytes.
-    pub const fn from_random(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// Reads the base64url form.
-    pub fn parse(text: &str) -> Option<Self> {
-        from_base64url(text)?.try_into().ok().map(Self)
-    }
-
-    /// The 16 bytes.
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&base64url(&self.0))
-    }
-}
-
-impl Serialize for SessionId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for SessionId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a session id"))
-    }
-}
+/// A session's identifier.
+pub type SessionId = Id<'s'>;
 
 /// What a session cookie says: 54 characters.
 #[derive(Debug, Clone)]
@@ -76,14 +40,14 @@ impl SessionCookie {
     pub fn parse(value: &str) -> Option<Self> {
         let bytes: [u8; 40] = from_base64url(value)?.try_into().ok()?;
         let (id, secret) = bytes.split_at(16);
-        Some(Self { id: SessionId(id.try_into().ok()?), secret: Secret::from_random(secret) })
+        Some(Self { id: SessionId::from_bytes(id.try_into().ok()?), secret: Secret::from_random(secret) })
     }
 
     /// The cookie's value.
     pub fn value(&self) -> Secret {
         // The secret is 24 bytes, the id 16: decoding what we encoded cannot fail, and an empty secret opens nothing.
         let secret = from_base64url(self.secret.expose()).unwrap_or_default();
-        Secret::from_random(&[self.id.0.as_slice(), &secret].concat())
+        Secret::from_random(&[self.id.as_bytes().as_slice(), &secret].concat())
     }
 
     /// What the session keeps of it.
@@ -267,7 +231,7 @@ mod tests {
     }
 
     fn cookie(byte: u8) -> SessionCookie {
-        SessionCookie::new(SessionId::from_random([7; 16]), [byte; 24])
+        SessionCookie::new(SessionId::from_bytes([7; 16]), [byte; 24])
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn credential(asker: &Asker, now: UnixTime) -> Option<Credential> {
         Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
         Asker::Person(user) => Credential::Browser(Arc::new(SignedIn {
             user: user.as_ref().clone(),
-            session: SessionId::from_random([0; 16]),
+            session: SessionId::from_bytes([0; 16]),
             at: now,
             acr: "1".to_owned(),
         })),

@@ -311,7 +311,7 @@ mod tests {
     /// In a browser since an hour.
     fn browser() -> Credential {
         let at = UnixTime::from_seconds(TIME.seconds() - 3600);
-        let session = SessionId::from_random([7; 16]);
+        let session = SessionId::from_bytes([7; 16]);
         Credential::Browser(Arc::new(SignedIn { user: anna(), session, at, acr: "1".into() }))
     }
 

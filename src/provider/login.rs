@@ -209,7 +209,7 @@ async fn renew(ctx: &RequestContext<'_>, session: Loaded<Session>, sign_in: Sign
 
 async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {
     let settings = &ctx.sealgate.config.sessions;
-    let cookie = SessionCookie::new(SessionId::from_random(ctx.random()), ctx.random());
+    let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
     let session = Session {
         id: cookie.id,
         cookie: cookie.hash(),

@@ -72,7 +72,7 @@ impl Visitor {
         let (store, id) = (&ctx.sealgate.store, self.session.value.id);
         // The others first: a live one could make a new grant while the old ones are being ended.
         store.end_other_sessions_of_user(self.user.sub, id).await?;
-        let cookie = SessionCookie::new(SessionId::from_random(ctx.random()), ctx.random());
+        let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
         let next = |session: &Session| {
             let mut next = session.clone();
             change(&mut next);

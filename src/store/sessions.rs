@@ -127,7 +127,7 @@ impl Store {
         let after = after.map(|id| table::entry(prefix.clone(), id.as_bytes()));
         let rows = self.engine.scan(&prefix, after.as_deref(), limit).await?;
         let ids: Vec<_> =
-            rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_random).collect();
+            rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes).collect();
         let mut sessions = Vec::with_capacity(ids.len());
         for id in &ids {
             sessions.extend(self.session(*id).await?.map(|loaded| loaded.value));

@@ -89,7 +89,7 @@ async fn allow(served: &Served, subject: Subject, client: &str) {
         nonce: None,
         sign_in: SignIn { subject, at: now, steps: vec![Step::Password] },
         typed: false,
-        session: SessionId::from_random([1; 16]),
+        session: SessionId::from_bytes([1; 16]),
         expires_at: now,
         state: CodeState::Issued,
     };

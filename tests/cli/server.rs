@@ -78,7 +78,7 @@ impl Served {
     pub(crate) async fn sign_in(&self, subject: Subject, number: u8) -> SessionId {
         let now = SystemClock.now();
         let session = Session {
-            id: SessionId::from_random([number; 16]),
+            id: SessionId::from_bytes([number; 16]),
             cookie: SecretHash::of(b"the cookie"),
             previous: None,
             sign_ins: vec![sign_in(subject)],
@@ -101,7 +101,7 @@ impl Served {
         let client = ClientId::parse(client).unwrap();
         let now = SystemClock.now();
         let hash = SecretHash::of(format!("{subject} {client}").as_bytes());
-        let session = SessionId::from_random([1; 16]);
+        let session = SessionId::from_bytes([1; 16]);
         let code = Code {
             client: client.clone(),
             redirect_uri: "https://rp.test/cb".to_owned(),

@@ -50,7 +50,7 @@ fn client(id: &str) -> Client {
 fn session() -> Session {
     let sign_in = SignIn { subject: anna(), at: NOW, steps: vec![Step::Password] };
     Session {
-        id: SessionId::from_random([3; 16]),
+        id: SessionId::from_bytes([3; 16]),
         cookie: SecretHash::of(b"cookie"),
         previous: None,
         sign_ins: vec![sign_in],

@@ -94,7 +94,7 @@ fn client() -> ClientId {
 /// A grant with a first refresh token, of this caller.
 async fn granted(store: &Store, caller: u8) -> RefreshToken {
     let token = RefreshToken::first(GrantKey::from_random([caller; 16]), [caller; 32]);
-    let (subject, session) = (Subject::from_random([caller; 16]), SessionId::from_random([caller; 16]));
+    let (subject, session) = (Subject::from_random([caller; 16]), SessionId::from_bytes([caller; 16]));
     let code = Code {
         client: client(),
         redirect_uri: "https://rp.test/cb".into(),

@@ -97,7 +97,7 @@ async fn uses_of_many_sessions_are_noted_at_once() {
     world.wait(120);
     let mut ids = Vec::new();
     for number in 0..SESSIONS {
-        let cookie = SessionCookie::new(SessionId::from_random([number; 16]), [number; 24]);
+        let cookie = SessionCookie::new(SessionId::from_bytes([number; 16]), [number; 24]);
         store.begin_session(&Session { id: cookie.id, cookie: cookie.hash(), ..known.clone() }).await.unwrap();
         let other = Browser::new(&world);
         other.set_cookie("id.test", COOKIE, cookie.value().expose());

@@ -90,7 +90,7 @@ async fn strangers_keep_nobody_out_of_a_browser_that_they_have_signed_in_from() 
 }
 
 fn other() -> sealgate::domain::session::SessionId {
-    sealgate::domain::session::SessionId::from_random([0; 16])
+    sealgate::domain::session::SessionId::from_bytes([0; 16])
 }
 
 #[tokio::test]

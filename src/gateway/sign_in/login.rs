@@ -405,7 +405,7 @@ async fn sign_in(
             store.end_app_session(old.id).await?;
         }
     }
-    let cookie = SessionCookie::new(SessionId::from_random(ctx.random()), ctx.random());
+    let cookie = SessionCookie::new(SessionId::from_bytes(ctx.random()), ctx.random());
     let session = AppSession {
         id: cookie.id,
         cookie: cookie.hash(),
