@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "architecture/circles.rs"]
+mod circles;
 #[path = "architecture/named_tests.rs"]
 mod named_tests;
 
