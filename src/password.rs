@@ -8,14 +8,13 @@ mod queue;
 mod rules;
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use queue::PasswordQueue;
+use queue::{PasswordJob, PasswordQueue};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
@@ -25,6 +24,7 @@ use crate::config;
 use crate::domain::profile::LONGEST_PASSWORD;
 use crate::domain::user::PasswordHash;
 
+pub use queue::{Line, PasswordError};
 pub use rules::{Owner, PasswordFault, SHORTEST_PASSWORD, check_password};
 
 /// The longest password, bytes. A longer one is never anybody's.
@@ -47,23 +47,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const NICENESS: i32 = 5;
 /// A thread that has had nothing to do for so long keeps no memory for it.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// Why a password was not hashed or checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PasswordError {
-    /// Too many checks wait already: shed load.
-    #[error("too many passwords wait to be checked")]
-    Busy,
-    /// Its turn did not come in time.
-    #[error("the password was not checked in time")]
-    Timeout,
-    /// A new password is longer than [`MAX_PASSWORD_BYTES`].
-    #[error("the password is longer than {MAX_PASSWORD_BYTES} bytes")]
-    TooLong,
-    /// argon2 refused its parameters, or its threads are gone: a fault of the program.
-    #[error("passwords cannot be checked")]
-    Broken,
-}
 
 /// Whether a password should be hashed anew, with today's parameters, when it is next seen.
 pub fn needs_rehash(hash: &PasswordHash) -> bool {
@@ -110,52 +93,10 @@ pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<Password
     Hasher::new().hash(password, salt)
 }
 
-/// Who waits for a check. Each network of strangers has a line of its own, and the lines take turns, so that no network can
-/// keep the others waiting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
-    /// Somebody whom strangers cannot imitate: their checks come first. Whoever may wait here is bounded elsewhere.
-    Trusted,
-    /// A stranger's network: an IPv4 address, an IPv6 /48.
-    Stranger([u8; 16]),
-}
-
-impl Line {
-    /// The line of a stranger at this address.
-    pub fn of(address: IpAddr) -> Self {
-        Self::Stranger(match address.to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-            IpAddr::V6(address) => (u128::from(address) & !(u128::MAX >> 48)).to_be_bytes(),
-        })
-    }
-}
-
 /// The threads that hash and check passwords.
 pub struct Passwords {
     queue: Arc<PasswordQueue>,
     threads: Vec<JoinHandle<()>>,
-}
-
-enum Job {
-    Hash { password: SecretString, salt: [u8; 16], reply: oneshot::Sender<Result<PasswordHash, PasswordError>> },
-    Verify { hash: Option<PasswordHash>, password: SecretString, reply: oneshot::Sender<Result<bool, PasswordError>> },
-}
-
-impl Job {
-    /// Whether nobody waits for it any more: it would only keep others waiting.
-    fn is_abandoned(&self) -> bool {
-        match self {
-            Self::Hash { reply, .. } => reply.is_closed(),
-            Self::Verify { reply, .. } => reply.is_closed(),
-        }
-    }
-
-    fn refuse(self, why: PasswordError) {
-        match self {
-            Self::Hash { reply, .. } => drop(reply.send(Err(why))),
-            Self::Verify { reply, .. } => drop(reply.send(Err(why))),
-        }
-    }
 }
 
 impl Passwords {
@@ -183,7 +124,7 @@ impl Passwords {
             return Err(PasswordError::TooLong);
         }
         let (reply, answer) = oneshot::channel();
-        self.queue.push(Line::Trusted, Job::Hash { password, salt, reply })?;
+        self.queue.push(Line::Trusted, PasswordJob::Hash { password, salt, reply })?;
         wait(answer).await
     }
 
@@ -203,7 +144,7 @@ impl Passwords {
             return Ok(false);
         }
         let (reply, answer) = oneshot::channel();
-        self.queue.push(line, Job::Verify { hash: hash.cloned(), password, reply })?;
+        self.queue.push(line, PasswordJob::Verify { hash: hash.cloned(), password, reply })?;
         wait(answer).await
     }
 }
@@ -237,10 +178,10 @@ fn work(queue: &PasswordQueue) {
             continue;
         }
         match job {
-            Job::Hash { password, salt, reply } => {
+            PasswordJob::Hash { password, salt, reply } => {
                 let _ = reply.send(hasher.hash(&password, salt));
             }
-            Job::Verify { hash, password, reply } => {
+            PasswordJob::Verify { hash, password, reply } => {
                 let _ = reply.send(hasher.verify(hash.as_ref(), &password));
             }
         }
@@ -248,7 +189,7 @@ fn work(queue: &PasswordQueue) {
 }
 
 /// The next job. While there is none, nothing is kept for it.
-fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<Job> {
+fn next(queue: &PasswordQueue, hasher: &mut Hasher) -> Option<PasswordJob> {
     queue.pop(IDLE, || hasher.rest())
 }
 
@@ -450,7 +391,7 @@ mod tests {
         let checks: Vec<_> = (0..64)
             .map(|_| {
                 let (reply, answer) = oneshot::channel();
-                let job = Job::Verify { hash: Some(hash.clone()), password: secret("correct horse"), reply };
+                let job = PasswordJob::Verify { hash: Some(hash.clone()), password: secret("correct horse"), reply };
                 passwords.queue.push(HERE, job).map(|()| answer)
             })
             .collect();
@@ -468,7 +409,10 @@ mod tests {
         let hash = stored("correct horse");
         for _ in 0..1000 {
             let (reply, _) = oneshot::channel();
-            passwords.queue.push(HERE, Job::Verify { hash: Some(hash.clone()), password: secret("x"), reply }).unwrap();
+            passwords
+                .queue
+                .push(HERE, PasswordJob::Verify { hash: Some(hash.clone()), password: secret("x"), reply })
+                .unwrap();
             while passwords.queue.is_full() {
                 thread::yield_now();
             }

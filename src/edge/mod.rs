@@ -5,10 +5,15 @@
 //! With [`crate::app::server`] this is the only place that names Pingora.
 
 mod listen;
+mod monitoring;
+mod probe;
 mod proxy;
+mod refusal;
+mod request_id;
 mod upstream;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,20 +23,19 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Versi
 
 pub use self::listen::inherited::inherited_sockets;
 pub(crate) use self::listen::listeners::Listener;
-pub use self::listen::monitoring::Health;
-pub(crate) use self::listen::monitoring::{Phase, admin_service};
-pub(crate) use self::listen::probe::Probe;
 pub(crate) use self::listen::quota::Quota;
-pub(crate) use self::listen::redirect::Redirect;
-pub(crate) use self::listen::service::{HttpService, Limits, Watch};
+pub(crate) use self::listen::service::{HttpService, Limits};
 pub(crate) use self::listen::tls::{Tls, watch_tls};
+pub(crate) use self::monitoring::{Phase, admin_service};
+pub(crate) use self::probe::Probe;
 pub use self::proxy::client_address::client_address;
-pub(crate) use self::proxy::long_lived::{LongLived, watch_long_lived};
-pub(crate) use self::proxy::request_id::RequestIds;
+pub(crate) use self::proxy::long_lived::{LongLived, Severable, watch_long_lived};
+pub(crate) use self::proxy::redirect::Redirect;
 pub(crate) use self::proxy::service::Proxy;
 pub use self::proxy::snapshot::{Change, Changer};
 pub(crate) use self::proxy::snapshot::{Snapshot, Snapshots, watch_upstreams};
 pub(crate) use self::proxy::transport_security::TransportSecurity;
+pub(crate) use self::request_id::RequestIds;
 pub use crate::web::origin::{Again, Origin};
 pub use upstream::{Find, Resolver};
 
@@ -215,3 +219,28 @@ pub enum ConnectionEvent {
     /// A connection was closed: the certificate that its client has shown is not good any more.
     CertificateEnded,
 }
+
+/// What the admin listener tells of.
+pub trait Health: Send + Sync + 'static {
+    /// Every series, in the Prometheus text format 0.0.4.
+    fn metrics(&self) -> String;
+
+    /// Whether requests can be served right now.
+    ///
+    /// # Errors
+    /// A sentence for the operator: what is missing.
+    fn ready(&self) -> Result<(), String>;
+
+    /// The host and the path of a request whose answer shows that requests are answered; none where nothing is asked.
+    fn probe(&self) -> Option<(String, String)> {
+        None
+    }
+
+    /// What a person should see to though requests can be served, one line each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Told what becomes of connections. May not block.
+pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;

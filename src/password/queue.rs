@@ -3,10 +3,75 @@
 //! the queue while nobody else wants it, and keeps nobody out when somebody does.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Job, Line, PasswordError};
+use secrecy::SecretString;
+use tokio::sync::oneshot;
+
+use crate::domain::profile::LONGEST_PASSWORD;
+use crate::domain::user::PasswordHash;
+
+/// Why a password was not hashed or checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    /// Too many checks wait already: shed load.
+    #[error("too many passwords wait to be checked")]
+    Busy,
+    /// Its turn did not come in time.
+    #[error("the password was not checked in time")]
+    Timeout,
+    /// A new password is longer than [`crate::password::MAX_PASSWORD_BYTES`].
+    #[error("the password is longer than {LONGEST_PASSWORD} bytes")]
+    TooLong,
+    /// argon2 refused its parameters, or its threads are gone: a fault of the program.
+    #[error("passwords cannot be checked")]
+    Broken,
+}
+
+/// Who waits for a check. Each network of strangers has a line of its own, and the lines take turns, so that no network can
+/// keep the others waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// Somebody whom strangers cannot imitate: their checks come first. Whoever may wait here is bounded elsewhere.
+    Trusted,
+    /// A stranger's network: an IPv4 address, an IPv6 /48.
+    Stranger([u8; 16]),
+}
+
+impl Line {
+    /// The line of a stranger at this address.
+    pub fn of(address: IpAddr) -> Self {
+        Self::Stranger(match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => (u128::from(address) & !(u128::MAX >> 48)).to_be_bytes(),
+        })
+    }
+}
+
+/// What a thread does, and who waits for it.
+pub(super) enum PasswordJob {
+    Hash { password: SecretString, salt: [u8; 16], reply: oneshot::Sender<Result<PasswordHash, PasswordError>> },
+    Verify { hash: Option<PasswordHash>, password: SecretString, reply: oneshot::Sender<Result<bool, PasswordError>> },
+}
+
+impl PasswordJob {
+    /// Whether nobody waits for it any more: it would only keep others waiting.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Hash { reply, .. } => reply.is_closed(),
+            Self::Verify { reply, .. } => reply.is_closed(),
+        }
+    }
+
+    pub(super) fn refuse(self, why: PasswordError) {
+        match self {
+            Self::Hash { reply, .. } => drop(reply.send(Err(why))),
+            Self::Verify { reply, .. } => drop(reply.send(Err(why))),
+        }
+    }
+}
 
 pub(super) struct PasswordQueue {
     waiting: Mutex<Waiting>,
@@ -16,9 +81,9 @@ pub(super) struct PasswordQueue {
 
 #[derive(Default)]
 struct Waiting {
-    trusted: VecDeque<Job>,
+    trusted: VecDeque<PasswordJob>,
     /// None of them empty; the one whose turn it is comes first.
-    strangers: VecDeque<([u8; 16], VecDeque<Job>)>,
+    strangers: VecDeque<([u8; 16], VecDeque<PasswordJob>)>,
     count: usize,
     closed: bool,
 }
@@ -32,7 +97,7 @@ impl PasswordQueue {
     ///
     /// # Errors
     /// `Busy` when the queue is full and no line is longer; `Broken` when it is closed.
-    pub(super) fn push(&self, line: Line, job: Job) -> Result<(), PasswordError> {
+    pub(super) fn push(&self, line: Line, job: PasswordJob) -> Result<(), PasswordError> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(PasswordError::Broken);
@@ -58,7 +123,7 @@ impl PasswordQueue {
 
     /// The next job; waits for one, and calls `rest` whenever none has come for as long as `idle`. `None` when the queue is
     /// closed and empty.
-    pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<Job> {
+    pub(super) fn pop(&self, idle: Duration, mut rest: impl FnMut()) -> Option<PasswordJob> {
         let mut waiting = self.lock();
         loop {
             if let Some(job) = waiting.next() {
@@ -94,7 +159,7 @@ impl PasswordQueue {
 }
 
 impl Waiting {
-    fn next(&mut self) -> Option<Job> {
+    fn next(&mut self) -> Option<PasswordJob> {
         let job = self.trusted.pop_front().or_else(|| {
             let (network, mut jobs) = self.strangers.pop_front()?;
             let job = jobs.pop_front();
@@ -150,9 +215,9 @@ mod tests {
 
     type Answer = Receiver<Result<bool, PasswordError>>;
 
-    fn job(name: &str) -> (Job, Answer) {
+    fn job(name: &str) -> (PasswordJob, Answer) {
         let (reply, answer) = oneshot::channel();
-        (Job::Verify { hash: None, password: SecretString::from(name), reply }, answer)
+        (PasswordJob::Verify { hash: None, password: SecretString::from(name), reply }, answer)
     }
 
     fn line(network: u8) -> Line {
@@ -167,7 +232,7 @@ mod tests {
     fn names(queue: &PasswordQueue) -> String {
         queue.close();
         let mut names = String::new();
-        while let Some(Job::Verify { password, .. }) = queue.pop(Duration::from_mins(1), || ()) {
+        while let Some(PasswordJob::Verify { password, .. }) = queue.pop(Duration::from_mins(1), || ()) {
             names.push_str(password.expose_secret());
         }
         names

@@ -10,8 +10,8 @@ use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::TokenFault;
 use super::key::{self, KeyReport, Terms, TokenKey};
-use super::pkcs11::{Initialized, Module};
-use super::{pin, wrapping};
+use super::session::with_session;
+use super::wrapping;
 use crate::config;
 
 /// The sizes of key that are made.
@@ -226,27 +226,4 @@ fn generate_pair(
         }
     }
     Ok(Err(faults))
-}
-
-/// Runs `work` in a logged-in session that can write.
-pub(super) fn with_session<T>(
-    hsm: &config::Hsm,
-    work: impl FnOnce(&Session) -> Result<T, SignerOpenError>,
-) -> Result<T, SignerOpenError> {
-    let pin = pin::read(&hsm.pin_file)?;
-    let module = Module::load(&hsm.module)?;
-    let initialized = module.initialize()?;
-    let outcome = module.find_token(&hsm.token_label, None).and_then(|token| {
-        let session = module
-            .open_writing_session(token.slot)
-            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        module.login(&hsm.token_label, token.slot, &session, &pin)?;
-        work(&session)
-    });
-    if initialized == Initialized::Here
-        && let Err(fault) = module.finalize()
-    {
-        tracing::warn!(error = %fault, "the module did not finalize");
-    }
-    outcome
 }

@@ -1,12 +1,9 @@
-//! Byte layouts of RS256: the JWK of an RSA key (RFC 7517, RFC 7518 §6.3.1), its thumbprint (RFC 7638) and the
+//! Byte layouts of RS256: the numbers of an RSA key (RFC 7518 §6.3.1), its thumbprint (RFC 7638) and the
 //! `DigestInfo` that PKCS #1 v1.5 signs (RFC 8017 §9.2). Knows no token and no thread.
 
 use aws_lc_rs::digest::{self, Digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
-
-use super::keyring::KeyId;
 
 /// The DER of `DigestInfo` for SHA-256, up to the digest itself (RFC 8017 §9.2, note 1).
 const SHA256_PREFIX: [u8; 19] =
@@ -14,38 +11,6 @@ const SHA256_PREFIX: [u8; 19] =
 
 /// Bytes of a SHA-256 digest.
 const SHA256_BYTES: usize = 32;
-
-/// A public key as it stands in the JWK set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Jwk {
-    /// `RSA`.
-    pub kty: &'static str,
-    /// `sig`.
-    #[serde(rename = "use")]
-    pub use_: &'static str,
-    /// The RFC 7638 thumbprint.
-    pub kid: KeyId,
-    /// `RS256`.
-    pub alg: &'static str,
-    /// The modulus, base64url of its big-endian bytes without leading zeros.
-    pub n: String,
-    /// The public exponent, written like the modulus.
-    pub e: String,
-}
-
-impl Jwk {
-    /// The JWK of an RSA key that signs RS256. `modulus` and `exponent` are big-endian, leading zeros allowed.
-    pub(super) fn rs256(kid: KeyId, modulus: &[u8], exponent: &[u8]) -> Self {
-        Self { kty: "RSA", use_: "sig", kid, alg: "RS256", n: base64url_uint(modulus), e: base64url_uint(exponent) }
-    }
-}
-
-/// The document at `jwks_uri` (RFC 7517 §5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct JwkSet {
-    /// The published keys, the active one first.
-    pub keys: Vec<Jwk>,
-}
 
 /// The RFC 7638 thumbprint of an RSA public key: base64url of SHA-256 over its required members in lexical order.
 pub(super) fn thumbprint(modulus: &[u8], exponent: &[u8]) -> String {
@@ -95,7 +60,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// `Base64urlUInt` (RFC 7518 §2).
-fn base64url_uint(number: &[u8]) -> String {
+pub(super) fn base64url_uint(number: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(without_leading_zeros(number))
 }
 
@@ -111,28 +76,11 @@ mod tests {
     const VECTOR_THUMBPRINT: &str = "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs";
 
     #[test]
-    fn thumbprint_matches_the_vector_of_rfc_7638() {
+    fn thumbprint_matches_the_vector_of_rfc_7638_with_leading_zeros_too() {
         let modulus = URL_SAFE_NO_PAD.decode(VECTOR_MODULUS).unwrap();
         assert_eq!(thumbprint(&modulus, &[1, 0, 1]), VECTOR_THUMBPRINT);
-    }
-
-    #[test]
-    fn leading_zeros_change_neither_thumbprint_nor_jwk() {
-        let modulus = URL_SAFE_NO_PAD.decode(VECTOR_MODULUS).unwrap();
-        let padded = [vec![0, 0], modulus.clone()].concat();
+        let padded = [vec![0, 0], modulus].concat();
         assert_eq!(thumbprint(&padded, &[0, 1, 0, 1]), VECTOR_THUMBPRINT);
-        let kid = KeyId::of(&modulus, &[1, 0, 1]);
-        assert_eq!(Jwk::rs256(kid.clone(), &padded, &[0, 1, 0, 1]), Jwk::rs256(kid, &modulus, &[1, 0, 1]));
-    }
-
-    #[test]
-    fn jwk_is_written_with_the_names_of_rfc_7517() {
-        let jwk = Jwk::rs256(KeyId::of(&[0xff, 1], &[1, 0, 1]), &[0xff, 1], &[1, 0, 1]);
-        let json = serde_json::to_value(JwkSet { keys: vec![jwk.clone()] }).unwrap();
-        let expected = serde_json::json!({ "keys": [{
-            "kty": "RSA", "use": "sig", "kid": jwk.kid.as_str(), "alg": "RS256", "n": "_wE", "e": "AQAB"
-        }] });
-        assert_eq!(json, expected);
     }
 
     #[test]

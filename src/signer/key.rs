@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::encoding::{Message, digest_info, hex, sha256, without_leading_zeros};
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
-use super::keyring::{KeyId, PublicKey, Signature, UnfitPublicKey};
+use super::public_key::{KeyId, PublicKey, Signature, UnfitPublicKey};
 use crate::config;
 
 /// The sizes of a signing key's modulus, bits.

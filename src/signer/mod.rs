@@ -4,7 +4,7 @@
 //! that owns a session takes it through the `gate`, signs and verifies (`worker`); the signatures come back together. When
 //! the token fails, the worker reports the class of the failure (`fault`) and one thread repairs (`supervisor`); a third
 //! one sees to it that calls return at all (`watchdog`). `pkcs11` is the module and its token, `key` the private keys in
-//! it, `keychain` which of them are published and which one signs, `keyring` and `encoding` their public side, `ceremony`
+//! it, `keychain` which of them are published and which one signs, `public_key` and `key_set` their public side, `ceremony`
 //! what the command line does with them. `wrapping` is apart from all of that: the key that seals the store's data key.
 //!
 //! There is no software key, and no way to configure one.
@@ -15,12 +15,14 @@ mod error;
 mod fault;
 mod gate;
 mod key;
+mod key_set;
 mod keychain;
-mod keyring;
 mod observer;
 mod pin;
 mod pkcs11;
 mod pool;
+mod public_key;
+mod session;
 mod supervisor;
 mod timing;
 mod watchdog;
@@ -35,13 +37,13 @@ use crate::clock::Clock;
 use crate::domain::key_ring::KeyRing;
 
 pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list, mark_removed, removed_label};
-pub use encoding::{Jwk, JwkSet};
 pub use error::{PinProblem, SignError, SignerOpenError};
 pub use fault::ErrorClass;
 pub use key::KeyReport;
-pub use keyring::{KeyId, KeySet, PublicKey, Signature, UnfitPublicKey};
+pub use key_set::{JwkSet, KeySet};
 pub use observer::{Observer, Unobserved};
 pub use pool::Pkcs11Signer;
+pub use public_key::{Jwk, KeyId, PublicKey, Signature, UnfitPublicKey};
 pub use timing::Timing;
 pub use wrapping::{DataKey, Fresh, WrappedKey, data_key, wrap_init};
 

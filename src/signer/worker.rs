@@ -14,9 +14,9 @@ use super::error::SignError;
 use super::fault::{ErrorClass, TokenFault};
 use super::gate::{Epoch, Gate, Pass, SignRefusal};
 use super::key::{self, SigningKey};
-use super::keyring::{KeyId, Signature};
 use super::observer::Observer;
 use super::pkcs11::Module;
+use super::public_key::{KeyId, Signature};
 
 /// How long a worker that found no free session leaves the queue to the others before it looks again.
 const PARKED: Duration = Duration::from_secs(30);

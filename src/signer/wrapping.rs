@@ -9,10 +9,10 @@ use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
 use cryptoki::session::Session;
 use zeroize::Zeroizing;
 
-use super::ceremony::with_session;
 use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
+use super::session::with_session;
 use crate::config;
 
 /// Bytes of the data key and of the wrapping key.

@@ -24,15 +24,13 @@ use crate::clock::{OsEntropy, random};
 use crate::config::{App, ServerConfig};
 use crate::edge::{
     Changer, Front, Health, HttpService, Limits, Listener, LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds,
-    Resolver, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls,
-    watch_upstreams,
+    Resolver, Severable, Snapshot, Snapshots, Tls, TransportSecurity, Watch, admin_service, watch_long_lived,
+    watch_tls, watch_upstreams,
 };
 
-use self::process::{allow_descriptors, start_timer};
+use self::process::{UPSTREAM_POOL, allow_descriptors, start_timer};
 pub use self::process::{log_panics, notify};
 
-/// Idle upstream connections kept, in all. Fewer than there are requests at once costs a third of the throughput.
-const UPSTREAM_POOL: usize = 1024;
 /// Attempts a request, the first included.
 const UPSTREAM_TRIES: usize = 2;
 /// Nothing here blocks in the runtimes' pools but looks at certificates' files.
@@ -197,14 +195,20 @@ impl Server {
         let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
         let lasting = Arc::new(LongLived::default());
+        let watch = watch_of(&snapshots);
+        let configuration = Arc::clone(&server.configuration);
+        let severable = |proxy| {
+            let app = Arc::new(app(&configuration, &parts.server, proxy));
+            Severable { app, quota: Arc::clone(&quota), watch: Arc::clone(&watch) }
+        };
         let mut http_service = HttpService::new(
             "public",
             parts.server.threads,
-            app(&server.configuration, &parts.server, proxy(&parts, Arc::clone(&snapshots), Arc::clone(&lasting))),
+            severable(proxy(&parts, Arc::clone(&snapshots), Arc::clone(&lasting))),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
-            watch_of(&snapshots),
+            Arc::clone(&watch),
             stopping.clone(),
             ready.clone(),
             request_ids(),
@@ -221,11 +225,11 @@ impl Server {
             server.add_service(HttpService::new(
                 "redirect",
                 1,
-                app(&server.configuration, &parts.server, redirect),
+                severable(redirect),
                 redirecting,
                 limits(&parts.server),
                 Arc::clone(&quota),
-                watch_of(&snapshots),
+                Arc::clone(&watch),
                 stopping.clone(),
                 ready.clone(),
                 request_ids(),
@@ -253,7 +257,9 @@ impl Server {
         tasks.push(Background::new("open exchanges", |stop| watch_long_lived(lasting, set, stop)));
         if let Some(tls) = tls {
             let set = Arc::clone(&snapshots);
-            tasks.push(Background::new("certificates", |stop| watch_tls(tls, set, stop)));
+            tasks.push(Background::new("certificates", |stop| {
+                watch_tls(tls, move |shown| set.current().front.certificates(shown), stop)
+            }));
         }
         tasks.push(Background::new("upstreams", |stop| watch_upstreams(snapshots, stop)));
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });

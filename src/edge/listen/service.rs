@@ -27,14 +27,12 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::connection::{Connection, Replay};
 use super::head::{self, Head};
 use super::listeners::Listener;
-use super::probe::Door;
 use super::quota::{Quota, Ticket};
 use super::tls::Tls;
 use super::waiting::{Deadline, Stopping};
-use crate::edge::ConnectionEvent;
-use crate::edge::proxy::long_lived::Severable;
-use crate::edge::proxy::refusal::raw_refusal;
-use crate::edge::proxy::request_id::RequestIds;
+use crate::edge::refusal::raw_refusal;
+use crate::edge::request_id::RequestIds;
+use crate::edge::{ConnectionEvent, Watch};
 
 /// First size of the buffer for a head; most fit.
 const HEAD_BUFFER: usize = 4096;
@@ -58,8 +56,13 @@ pub(crate) struct Limits {
     pub(crate) write_timeout: Duration,
 }
 
-/// Told what becomes of connections.
-pub(crate) type Watch = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
+/// The way into one accept loop.
+pub(crate) struct Door {
+    /// Where it accepts.
+    pub(crate) address: SocketAddr,
+    /// The other end of a pair, for the loop to serve.
+    pub(crate) knock: mpsc::Sender<UnixStream>,
+}
 
 /// A service that serves an HTTP application on prebound listeners.
 pub(crate) struct HttpService<A> {
@@ -89,7 +92,6 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         ready: mpsc::Sender<String>,
         request_ids: RequestIds,
     ) -> Self {
-        let app = Severable { app: Arc::new(app), quota: Arc::clone(&quota), watch: Arc::clone(&watch) };
         let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
         let (mut doors, mut ways) = (Vec::new(), Vec::new());
         for listener in listeners {
@@ -200,7 +202,7 @@ enum NoHead {
 }
 
 struct Guard<A> {
-    app: Arc<Severable<A>>,
+    app: Arc<A>,
     limits: Limits,
     watch: Watch,
     /// For requests that are refused here.

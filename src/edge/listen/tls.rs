@@ -6,6 +6,7 @@
 //! a connection that is kept. So there are no resumptions where clients are asked for certificates, and each connection is
 //! held to the terms of today: see [`Tls::outstayed`].
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -24,7 +25,6 @@ use tokio::time::timeout;
 use super::certificate::{Certificate, Shown, Stamp, stamp};
 use super::client_certificate::{ClientVerifier, Shown as Client, Witness};
 use crate::config::{self, ClientCertificates};
-use crate::edge::proxy::snapshot::Snapshots;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -166,12 +166,13 @@ impl Spoken {
     }
 }
 
-/// Looks at the files, and tells the front until when the certificates are good, over and over, until `stop` turns true.
-pub(crate) async fn watch_tls(tls: Arc<Tls>, snapshots: Arc<Snapshots>, mut stop: watch::Receiver<bool>) {
+/// Looks at the files, and reports which certificates are shown, by their files, and until when each is good, over and over,
+/// until `stop` turns true.
+pub(crate) async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), mut stop: watch::Receiver<bool>) {
     loop {
         let spoken = tls.spoken.load_full();
         let shown: Vec<_> = spoken.certificates.0.iter().map(Certificate::end).collect();
-        snapshots.current().front.certificates(&shown);
+        report(&shown);
         drop(shown);
         if timeout(LOOK, stop.wait_for(|stop| *stop)).await.is_ok() {
             return;

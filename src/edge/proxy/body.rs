@@ -11,7 +11,7 @@ use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
 use super::fields::refused;
-use super::request_id::REQUEST_ID;
+use crate::edge::request_id::REQUEST_ID;
 
 /// A body that nobody wants is read nevertheless when it is this short and comes this fast, to keep the connection.
 const DISCARD_BYTES: u64 = 64 * 1024;

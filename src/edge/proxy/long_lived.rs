@@ -25,13 +25,12 @@ use pingora::server::ShutdownWatch;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::client_address::peer;
 use super::fields::head_length;
-use super::service::peer;
 use super::snapshot::{Snapshot, Snapshots};
 use crate::config::Upstream;
 use crate::edge::listen::quota::Quota;
-use crate::edge::listen::service::Watch;
-use crate::edge::{ConnectionEvent, Standing};
+use crate::edge::{ConnectionEvent, Standing, Watch};
 
 /// From this age on an exchange lasts, whatever its head promised.
 pub(in crate::edge) const LONG: Duration = Duration::from_secs(1);
@@ -76,10 +75,10 @@ impl Switch {
 
 /// An HTTP application whose exchanges can be cut off: dropping one closes its HTTP/1 connection, or resets its HTTP/2
 /// stream, and closes the connection to the upstream. Those of HTTP/2 are counted.
-pub(in crate::edge) struct Severable<A> {
-    pub(in crate::edge) app: Arc<A>,
-    pub(in crate::edge) quota: Arc<Quota>,
-    pub(in crate::edge) watch: Watch,
+pub(crate) struct Severable<A> {
+    pub(crate) app: Arc<A>,
+    pub(crate) quota: Arc<Quota>,
+    pub(crate) watch: Watch,
 }
 
 #[async_trait]

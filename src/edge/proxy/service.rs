@@ -2,7 +2,7 @@
 //! and told of when it is over.
 
 use std::any::Any;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::body::{BodyFault, discard_short_body, linger, read_body, refuse_body, respond};
-use super::client_address::client_address;
+use super::client_address::{client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, may_last};
 use super::fields::{check_head, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::long_lived::{LONG, LongLived, Switch};
-use super::refusal::{refusal, status_of, why};
-use super::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use super::shown_path::shown_path;
 use super::snapshot::Snapshots;
 use super::transport_security::TransportSecurity;
 use super::websocket::is_handshake;
 use crate::edge::listen::{client_certificate, head};
+use crate::edge::refusal::{refusal, status_of, why};
+use crate::edge::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use crate::edge::upstream::{Handle, UPGRADED_SILENCE};
 use crate::edge::{AnsweredBy, Origin, Standing, Verdict};
 
@@ -149,12 +149,6 @@ impl Proxy {
         let response = exchange.snapshot.front.body_refused(&head, status);
         self.answer(session, response, exchange).await
     }
-}
-
-/// Who has connected.
-pub(in crate::edge) fn peer(session: &ServerSession) -> IpAddr {
-    let peer = session.client_addr().and_then(|address| address.as_inet()).map(SocketAddr::ip);
-    peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 /// The front's words for an application that did not answer.

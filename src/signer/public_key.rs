@@ -1,5 +1,5 @@
-//! The published public keys: their ids, their verification, and which of them signs. Knows no token: a private key is
-//! reached through the workers only.
+//! Public keys: their ids, their verification, and how they are published (RFC 7517). Knows no token: a private key is reached
+//! through the workers only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use aws_lc_rs::digest::Digest;
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde::Serialize;
 
-use super::encoding::{Jwk, JwkSet, thumbprint, without_leading_zeros};
+use super::encoding::{base64url_uint, thumbprint, without_leading_zeros};
 
 /// The smallest public exponent that is accepted; below it, careless verifiers elsewhere accept forgeries.
 const SMALLEST_EXPONENT: u64 = 65_537;
@@ -161,59 +161,28 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// The published keys and the one that signs.
-#[derive(Debug, Clone)]
-pub struct KeySet {
-    active: PublicKey,
-    others: Vec<PublicKey>,
-    /// Whether the key that signs is not published: it was removed, and the token holds no other.
-    withdrawn: bool,
-    generation: u64,
+/// A public key as it stands in the JWK set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Jwk {
+    /// `RSA`.
+    pub kty: &'static str,
+    /// `sig`.
+    #[serde(rename = "use")]
+    pub use_: &'static str,
+    /// The RFC 7638 thumbprint.
+    pub kid: KeyId,
+    /// `RS256`.
+    pub alg: &'static str,
+    /// The modulus, base64url of its big-endian bytes without leading zeros.
+    pub n: String,
+    /// The public exponent, written like the modulus.
+    pub e: String,
 }
 
-impl KeySet {
-    /// A set in which `active` signs and `others` are published for verification only.
-    pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
-        Self { active, others, withdrawn: false, generation: 0 }
-    }
-
-    /// The same without its active key among the published ones: nothing that it signs is taken.
-    pub(super) fn withdrawing_active(self) -> Self {
-        Self { withdrawn: true, ..self }
-    }
-
-    /// This set, as what follows on another: under the same number where the same keys are published.
-    pub(super) fn following(self, before: &Self) -> Self {
-        let same = self.iter().map(PublicKey::kid).eq(before.iter().map(PublicKey::kid));
-        let generation = if same { before.generation } else { before.generation.wrapping_add(1) };
-        Self { generation, ..self }
-    }
-
-    /// A number that grows whenever other keys are published, or in another order. Whoever remembers what a key has verified
-    /// takes it before verifying, keeps it, and looks for the key again once it has moved.
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-
-    /// The key that signs.
-    pub fn active(&self) -> &PublicKey {
-        &self.active
-    }
-
-    /// The published key with this `kid`, as it stands in a JWS header.
-    pub fn find(&self, kid: &str) -> Option<&PublicKey> {
-        self.iter().find(|key| key.kid.as_str() == kid)
-    }
-
-    /// The published keys, the active one first.
-    pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
-        let active = Some(&self.active).filter(|_| !self.withdrawn);
-        active.into_iter().chain(&self.others)
-    }
-
-    /// The document at `jwks_uri`.
-    pub fn jwk_set(&self) -> JwkSet {
-        JwkSet { keys: self.iter().map(PublicKey::jwk).collect() }
+impl Jwk {
+    /// The JWK of an RSA key that signs RS256. `modulus` and `exponent` are big-endian, leading zeros allowed.
+    pub(super) fn rs256(kid: KeyId, modulus: &[u8], exponent: &[u8]) -> Self {
+        Self { kty: "RSA", use_: "sig", kid, alg: "RS256", n: base64url_uint(modulus), e: base64url_uint(exponent) }
     }
 }
 
@@ -244,9 +213,6 @@ mod tests {
         let key = PublicKey::from_components(&modulus(256), &[1, 0, 1]).unwrap();
         assert_eq!(key.kid(), &KeyId::of(&modulus(256), &[1, 0, 1]));
         assert_eq!(key.bits(), 2048);
-        let set = KeySet::new(key.clone(), vec![]);
-        assert_eq!(set.find(key.kid().as_str()).unwrap().modulus(), key.modulus());
-        assert!(set.find("another").is_none());
     }
 
     #[test]
@@ -271,5 +237,21 @@ mod tests {
         let key = PublicKey::from_components(&modulus(256), &[1, 0, 1]).unwrap();
         assert!(!key.verify(b"message", &[]));
         assert!(!key.verify(b"message", &[0; 256]));
+    }
+
+    #[test]
+    fn leading_zeros_change_no_jwk() {
+        let (modulus, kid) = (modulus(256), KeyId::of(&modulus(256), &[1, 0, 1]));
+        let padded = [vec![0, 0], modulus.clone()].concat();
+        assert_eq!(Jwk::rs256(kid.clone(), &padded, &[0, 1, 0, 1]), Jwk::rs256(kid, &modulus, &[1, 0, 1]));
+    }
+
+    #[test]
+    fn jwk_is_written_with_the_names_of_rfc_7517() {
+        let jwk = Jwk::rs256(KeyId::of(&[0xff, 1], &[1, 0, 1]), &[0xff, 1], &[1, 0, 1]);
+        let expected = serde_json::json!({
+            "kty": "RSA", "use": "sig", "kid": jwk.kid.as_str(), "alg": "RS256", "n": "_wE", "e": "AQAB"
+        });
+        assert_eq!(serde_json::to_value(&jwk).unwrap(), expected);
     }
 }

@@ -12,30 +12,9 @@ use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use tokio::sync::watch;
 
+use super::Health;
 use super::probe::Probe;
-use crate::edge::proxy::body::respond;
-
-/// What the admin listener tells of.
-pub trait Health: Send + Sync + 'static {
-    /// Every series, in the Prometheus text format 0.0.4.
-    fn metrics(&self) -> String;
-
-    /// Whether requests can be served right now.
-    ///
-    /// # Errors
-    /// A sentence for the operator: what is missing.
-    fn ready(&self) -> Result<(), String>;
-
-    /// The host and the path of a request whose answer shows that requests are answered; none where nothing is asked.
-    fn probe(&self) -> Option<(String, String)> {
-        None
-    }
-
-    /// What a person should see to though requests can be served, one line each.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
+use super::proxy::body::respond;
 
 /// How far the server is between its start and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

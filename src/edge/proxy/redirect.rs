@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HOST, LOCATION};
 use http::{HeaderValue, Request, Response, StatusCode, request};
 
-use crate::edge::proxy::refusal::refusal;
-use crate::edge::proxy::snapshot::Snapshots;
+use super::snapshot::Snapshots;
+use crate::edge::refusal::refusal;
 use crate::edge::{ConnectionEvent, Finished, Front, Origin, Verdict};
 
 /// Redirects to what the front that is set has behind https, and tells it of what it did.

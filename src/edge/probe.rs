@@ -2,16 +2,16 @@
 //! on their threads, by the same service, the same front and the same decision as everybody's. Only TCP and TLS are left out:
 //! it comes on a pair of sockets of this process. Neither the access log nor the metrics of connections tell of it.
 
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::monitoring::Health;
+use super::Health;
+use super::listen::service::Door;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -19,14 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const KEPT: Duration = Duration::from_secs(1);
 /// As long as the head's first line up to the status, `HTTP/1.1 200`.
 const STATUS_END: usize = 12;
-
-/// The way into one accept loop.
-pub(crate) struct Door {
-    /// Where it accepts.
-    pub(crate) address: SocketAddr,
-    /// The other end of a pair, for the loop to serve.
-    pub(crate) knock: mpsc::Sender<UnixStream>,
-}
 
 /// See the module's page.
 pub(crate) struct Probe {
