@@ -6,12 +6,12 @@
 //! ```text
 //! domain                 people, clients, sessions, codes, grants, keys: pure
 //! oauth                  requests and answers of OAuth 2.0 and OpenID Connect: pure
-//! web config log clock fetch metrics limiter password page
+//! config log clock fetch metrics limiter password page, and the lower half of web: cookie, origin, rewrite, request_fields
 //! store audit            what is kept, and what happened
 //! signer attestation     the PKCS#11 token, and what its vendor says of it
 //! tokens                 issuer, clients, bearer, trusted
 //! app::state             what each request gets
-//! admin                  commands
+//! admin web              commands; what provider and gate share: request, response, failure, limits
 //! provider gateway edge  who answers: the identity provider, the gate; and the sockets before both
 //! app                    site, server, rotation, reload, start
 //! cli                    the command line

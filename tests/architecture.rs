@@ -19,6 +19,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("oauth", &["domain"]),
     ("web::request_fields", &[]),
     ("web::origin", &[]),
+    ("web::rewrite", &[]),
     ("config", &["domain", "oauth", "web::request_fields"]),
     ("log", &["config"]),
     ("clock", &["domain", "log"]),
@@ -64,11 +65,28 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("admin", &["app::state", "audit", "clock", "domain", "password", "store"]),
     (
+        "web",
+        &[
+            "app::state",
+            "clock",
+            "config",
+            "domain",
+            "limiter",
+            "oauth",
+            "page",
+            "password",
+            "signer",
+            "store",
+            "tokens::clients",
+            "web::cookie",
+            "web::origin",
+        ],
+    ),
+    (
         "provider",
         &[
             "admin",
             "app::state",
-            "clock",
             "config",
             "domain",
             "limiter",
@@ -76,20 +94,18 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "oauth",
             "page",
             "password",
-            "signer",
             "store",
             "tokens::bearer",
             "tokens::clients",
             "tokens::issuer",
+            "web",
             "web::cookie",
-            "web::origin",
         ],
     ),
     (
         "gateway",
         &[
             "app::state",
-            "clock",
             "config",
             "domain",
             "limiter",
@@ -99,12 +115,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "tokens::bearer",
             "tokens::clients",
             "tokens::trusted",
+            "web",
             "web::cookie",
             "web::origin",
             "web::request_fields",
+            "web::rewrite",
         ],
     ),
-    ("edge", &["config", "web::origin"]),
+    ("edge", &["config", "web::origin", "web::rewrite"]),
     ("app::sealing", &["clock", "config", "signer", "store"]),
     ("app::server", &["clock", "config", "edge", "log"]),
     ("app::rotation", &["app::state", "clock", "domain", "signer"]),
@@ -219,7 +237,6 @@ const TWICE: &[&str] = &[
     "Place",
     "Record",
     "Replay",
-    "RequestContext",
     "Sessions",
     "Shown",
     "SignedIn",
@@ -276,6 +293,9 @@ fn named(source: &str, module: &str) -> BTreeSet<String> {
                 continue;
             }
             let rest = &code[at + start.len()..];
+            if rest.starts_with('*') {
+                continue;
+            }
             let is_name = |char: char| char.is_alphanumeric() || char == '_' || char == ':';
             let path: String = rest.chars().take_while(|char| is_name(*char)).collect();
             let list = match rest[path.len()..].strip_prefix('{') {

@@ -17,8 +17,8 @@ use crate::app::state::Sealgate;
 use crate::config::{Config, host_name};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::error::Refusal;
-use crate::edge::{AnswerFields, AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
-use crate::gateway::{self, Decision, Gateway};
+use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
+use crate::gateway::{self, GateOutcome, Gateway};
 use crate::provider;
 
 /// How often the store is asked whether it takes writes.
@@ -84,25 +84,19 @@ impl Site {
 
     async fn gate(&self, head: &request::Parts) -> Verdict {
         match self.gateway.admit(&self.sealgate, head).await {
-            Decision::Answer(response) => Verdict::Answer(response),
-            Decision::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES },
-            Decision::Forward(permit) => {
-                let rewrite = permit.rewrite(head);
-                Verdict::Forward(Forward {
-                    app: permit.app(),
-                    remove: rewrite.remove,
-                    set: rewrite.set,
-                    path_and_query: rewrite.path_and_query,
-                    allow_get_body: permit.allows_get_body(),
-                    answer: AnswerFields {
-                        remove: rewrite.answer.remove,
-                        set: rewrite.answer.set,
-                        append: rewrite.answer.append,
-                        private: rewrite.answer.private,
-                    },
-                })
-            }
+            GateOutcome::Respond(reply) => Verdict::Answer(reply.response.finish()),
+            GateOutcome::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES },
+            GateOutcome::Forward(permit) => Verdict::Forward(Forward {
+                app: permit.app(),
+                rewrite: permit.rewrite(head),
+                allow_get_body: permit.allows_get_body(),
+            }),
         }
+    }
+
+    /// Notes in the store which sessions and application passwords were used since the last call.
+    pub async fn note_uses(&self) {
+        self.gateway.note_uses(&self.sealgate).await;
     }
 
     /// Shows for as long as the process runs that it does, so that a time in which it was stopped is seen.
@@ -124,7 +118,7 @@ impl Site {
                 _ = stop.changed() => return,
                 () = tokio::time::sleep(PULSE) => {}
             }
-            self.gateway.note_uses(&self.sealgate).await;
+            self.note_uses().await;
             self.sealgate.audit.collect(self.sealgate.clock.now());
             self.write_audit().await;
             if let Err(error) = self.sealgate.follow_keys().await {
@@ -220,8 +214,8 @@ impl Front for Site {
         let host = host(&head.headers);
         let path = head.uri.path();
         let config = &self.sealgate.config;
-        if self.gateway.is_asked_by_proxy(config, head) {
-            return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await);
+        if Gateway::is_asked_by_proxy(config, head) {
+            return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await.finish());
         }
         if self.is_issuer(host) {
             if provider::owns(config, path) || self.gateway.app_of(host).is_none() {
@@ -236,7 +230,7 @@ impl Front for Site {
         if provider::is_public_document(config, path) {
             return Verdict::Local { body_limit: 0 };
         }
-        Verdict::Answer(provider::misdirected(&self.sealgate, head))
+        Verdict::Answer(provider::misdirected(&self.sealgate, head).finish())
     }
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
@@ -245,14 +239,14 @@ impl Front for Site {
         if provider || self.gateway.app_of(host).is_none() {
             return provider::dispatch(&self.sealgate, request).await;
         }
-        // Of an application's requests, only a form that is to be kept is read here.
         let (head, body) = request.into_parts();
-        self.gateway.take_form(&self.sealgate, &head, body).await
+        // Of an application's requests, only a form that is to be kept is read here.
+        self.gateway.take_form(&self.sealgate, &head, body).await.finish()
     }
 
     fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
         let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
-        provider::refuse(&self.sealgate, head, status, refusal)
+        provider::refuse(&self.sealgate, head, status, refusal).finish()
     }
 
     fn finished(&self, exchange: &Finished<'_>) {
@@ -290,13 +284,13 @@ impl Front for Site {
 
     async fn stands(&self, head: &request::Parts, app: &str) -> Standing {
         match self.gateway.admit(&self.sealgate, head).await {
-            Decision::Forward(permit) => {
+            GateOutcome::Forward(permit) => {
                 // Since a reload the host may be another application's.
                 let now = self.sealgate.config.apps.get(permit.app());
                 if now.is_some_and(|now| now.name == app) { Standing::Holds } else { Standing::Ended }
             }
-            Decision::Answer(answer) if answer.status().is_server_error() => Standing::Unknown,
-            Decision::Answer(_) | Decision::ReadForm => Standing::Ended,
+            GateOutcome::Respond(reply) if reply.response.status().is_server_error() => Standing::Unknown,
+            GateOutcome::Respond(_) | GateOutcome::ReadForm => Standing::Ended,
         }
     }
 

@@ -432,3 +432,17 @@ pub enum Access {
     /// A browser session, or a bearer token.
     SignedIn,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_told_from_an_address() {
+        for (authority, host) in
+            [("wiki.test", "wiki.test"), ("wiki.test:8443", "wiki.test"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]")]
+        {
+            assert_eq!(host_name(authority), host);
+        }
+    }
+}

@@ -18,8 +18,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, request};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, request};
 
 pub use self::listen::inherited::inherited_sockets;
 pub(crate) use self::listen::listeners::Listener;
@@ -37,6 +36,7 @@ pub(crate) use self::proxy::snapshot::{Snapshot, Snapshots, watch_upstreams};
 pub(crate) use self::proxy::transport_security::TransportSecurity;
 pub(crate) use self::request_id::RequestIds;
 pub use crate::web::origin::{Again, Origin};
+pub use crate::web::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::{Find, Resolver};
 
 /// What stands behind the edge.
@@ -125,36 +125,16 @@ pub enum Standing {
     Unknown,
 }
 
-/// How a request goes to an upstream. The edge applies `remove` before `set`. It sets `X-Request-Id`, and `Host` where
-/// the application wants its own address there; hop-by-hop fields of the client are gone before.
+/// How a request goes to an upstream. Beside the changes, the edge sets `X-Request-Id`, and `Host` where the application
+/// wants its own address there; hop-by-hop fields of the client are gone before.
 #[derive(Debug, Clone)]
 pub struct Forward {
     /// Which application, an index into the configured ones.
     pub app: usize,
-    /// Fields that the upstream may not see.
-    pub remove: Vec<HeaderName>,
-    /// Fields that the upstream gets, each in place of all of its name.
-    pub set: Vec<(HeaderName, HeaderValue)>,
-    /// The target that was decided on; the upstream gets exactly this.
-    pub path_and_query: PathAndQuery,
+    /// How its head is changed, and the answer's.
+    pub rewrite: Rewrite,
     /// Whether a GET, HEAD or OPTIONS may have a body.
     pub allow_get_body: bool,
-    /// How the answer is changed on its way back, one that the edge itself makes in the upstream's place included.
-    pub answer: AnswerFields,
-}
-
-/// Changes to an answer's fields: first those that go, then those that are set in place of all of their name, then those
-/// that are added beside others.
-#[derive(Debug, Clone, Default)]
-pub struct AnswerFields {
-    /// Fields that the client may not see.
-    pub remove: Vec<HeaderName>,
-    /// Fields that it gets, each in place of all of its name.
-    pub set: Vec<(HeaderName, HeaderValue)>,
-    /// Fields that it gets too.
-    pub append: Vec<(HeaderName, HeaderValue)>,
-    /// Whether it is one person's: no cache that serves several may keep it.
-    pub private: bool,
 }
 
 /// An exchange that is over.

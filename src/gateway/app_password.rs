@@ -9,18 +9,18 @@ use http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::app::state::Sealgate;
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
-use crate::gateway::Halt;
-use crate::gateway::answer::Answer;
-use crate::gateway::context::RequestContext;
+use crate::gateway::outcome::GateReply;
 use crate::gateway::policy::Credential;
+use crate::gateway::request::AppRequest;
 use crate::limiter::{LimitKey, Pace};
 use crate::oauth::credentials::{self, NamedPassword};
-use crate::store::StoreError;
+use crate::web::failure::error;
+use crate::web::response::Response;
 
 const WRONG: Refusal = Refusal::new(
     ErrorCode::LoginRequired,
@@ -28,25 +28,26 @@ const WRONG: Refusal = Refusal::new(
 );
 
 /// Who presents an application password; where it is none of this application's, a refusal that tells no more than that.
-pub(super) async fn credential(ctx: &RequestContext<'_>, noted: &Uses) -> Result<Result<Credential, Halt>, StoreError> {
+pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &Uses) -> Result<Credential, GateReply> {
     let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
-        return Ok(Err(wrong(ctx, None)));
+        return Err(wrong(ctx, None));
     };
     let store = &ctx.sealgate.store;
     // The same look-ups whether or not there is such a person, so that the time tells little.
-    let user = store.user_by_sign_in_name(&name).await?;
-    let passwords = store.app_passwords(user.as_ref().map_or(nobody(), |user| user.sub)).await?;
+    let user = store.user_by_sign_in_name(&name).await.map_err(|error| ctx.failed(&error))?;
+    let whose = user.as_ref().map_or(nobody(), |user| user.sub);
+    let passwords = store.app_passwords(whose).await.map_err(|error| ctx.failed(&error))?;
     let hash = password.hash();
-    let Some(found) = passwords.find(&ctx.app.name, &hash) else { return Ok(Err(wrong(ctx, user.as_ref()))) };
+    let Some(found) = passwords.find(&ctx.app.name, &hash) else { return Err(wrong(ctx, user.as_ref())) };
     match user {
         Some(user) if user.is_enabled() => {
             if !ctx.is_again() {
                 noted.note(user.sub, &hash, found.last_used_at, ctx.now);
             }
-            Ok(Ok(Credential::Program(Arc::new(user))))
+            Ok(Credential::Program(Arc::new(user)))
         }
-        user => Ok(Err(wrong(ctx, user.as_ref()))),
+        user => Err(wrong(ctx, user.as_ref())),
     }
 }
 
@@ -56,33 +57,32 @@ fn nobody() -> Subject {
 
 /// 401, or 429 to an address that goes on and on. Nobody guesses 160 bits: this keeps the trail and the log short, and shuts
 /// out nobody who has a right one.
-fn wrong(ctx: &RequestContext<'_>, user: Option<&User>) -> Halt {
-    let refused = || Answer::error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
+fn wrong(ctx: &AppRequest<'_>, user: Option<&User>) -> GateReply {
+    let refused = || error(StatusCode::UNAUTHORIZED, &WRONG).with(WWW_AUTHENTICATE, &challenge(ctx));
     if ctx.is_again() {
-        return ("wrong_password", refused());
+        return GateReply::new("wrong_password", refused());
     }
     let settings = &ctx.sealgate.config.login;
     let key = LimitKey::address("basic_address", ctx.origin.address);
     let pace = Pace::even(settings.failures_per_address, settings.window.max(Duration::from_secs(1)));
     if let Err(seconds) = ctx.sealgate.brake.take(&[(key, pace)], ctx.now) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many wrong passwords came from this address.");
-        let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, &refusal);
-        return ("throttled", answer.with(RETRY_AFTER, &seconds.to_string()));
+        let answer = error(StatusCode::TOO_MANY_REQUESTS, &refusal);
+        return GateReply::new("throttled", answer.with(RETRY_AFTER, &seconds.to_string()));
     }
-    let event = AuditEvent::new(ctx.now, AuditKind::SignInFailed, Actor::Stranger).in_app(&ctx.app.name);
-    let event = event.from_request(ctx.origin.address, &ctx.origin.request_id);
+    let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).in_app(&ctx.app.name);
     let event = event.with_detail("application password");
     ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.of(user.sub)));
-    ("wrong_password", refused())
+    GateReply::new("wrong_password", refused())
 }
 
-fn challenge(ctx: &RequestContext<'_>) -> String {
+fn challenge(ctx: &AppRequest<'_>) -> String {
     format!("Basic realm=\"{}\", charset=\"UTF-8\"", ctx.app.name)
 }
 
 /// Offers Basic beside what an answer offers. Not to a browser, which would put up a window of its own that asks for a
 /// password: browsers say which kind of request it is (Fetch Metadata), programs do not.
-pub(super) fn offered(ctx: &RequestContext<'_>, answer: Answer) -> Answer {
+pub(super) fn offered(ctx: &AppRequest<'_>, answer: Response) -> Response {
     if is_browser(&ctx.head.headers) {
         return answer;
     }

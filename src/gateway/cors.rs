@@ -5,13 +5,14 @@
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HeaderName, ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::gateway::answer::Answer;
 use crate::gateway::route::{Place, Rule};
+use crate::web::response::Response;
+use crate::web::rewrite::AnswerRewrite;
 
 /// How long a browser may remember what a preflight said, seconds.
 const REMEMBERED: &str = "600";
@@ -32,19 +33,6 @@ pub(super) enum Cors {
     Stranger,
 }
 
-/// How an application's answer is changed on its way back.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AnswerRewrite {
-    /// Headers to remove, first.
-    pub remove: Vec<HeaderName>,
-    /// Headers to set then, each in place of all of its name.
-    pub set: Vec<(HeaderName, HeaderValue)>,
-    /// Headers to add then, beside others of their name.
-    pub append: Vec<(HeaderName, HeaderValue)>,
-    /// Whether no cache that serves several people may keep it.
-    pub private: bool,
-}
-
 impl Cors {
     /// What this rule says to whoever sent these headers.
     pub(super) fn of(rule: &Rule, headers: &HeaderMap) -> Self {
@@ -61,7 +49,7 @@ impl Cors {
     }
 
     /// Our own answer, readable to the page.
-    pub(super) fn on(&self, answer: Answer) -> Answer {
+    pub(super) fn on(&self, answer: Response) -> Response {
         match self {
             Self::Silent => answer,
             Self::Stranger => answer.and(VARY, HeaderValue::from_static("Origin")),
@@ -96,7 +84,7 @@ impl Cors {
 
 /// The answer to a preflight (Fetch §3.2.2), where this is one and the rule for the method that it asks about names
 /// origins. Every other request is none of our business here.
-pub(super) fn preflight(place: &Place, head: &Parts) -> Option<Answer> {
+pub(super) fn preflight(place: &Place, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;
     }
@@ -107,10 +95,10 @@ pub(super) fn preflight(place: &Place, head: &Parts) -> Option<Answer> {
     match cors {
         Cors::Silent => None,
         // Without the headers that allow it, the browser does not send the request.
-        Cors::Stranger => Some(cors.on(Answer::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
+        Cors::Stranger => Some(cors.on(Response::empty(StatusCode::FORBIDDEN)).and(VARY, vary)),
         Cors::Listed(_) => {
             let answer = cors
-                .on(Answer::empty(StatusCode::NO_CONTENT))
+                .on(Response::empty(StatusCode::NO_CONTENT))
                 .and(VARY, vary)
                 .and(ACCESS_CONTROL_ALLOW_METHODS, method.clone())
                 .with(ACCESS_CONTROL_MAX_AGE, REMEMBERED);

@@ -2,14 +2,16 @@
 
 use http::header::RETRY_AFTER;
 
-use crate::gateway::context::RequestContext;
+use crate::gateway::outcome::GateReply;
 use crate::gateway::policy::Credential;
-use crate::gateway::{Halt, refuse_token};
+use crate::gateway::refusal::refuse_token;
+use crate::gateway::request::AppRequest;
 use crate::oauth::trusted_token::ForeignFault;
 use crate::tokens::trusted::Source;
+use crate::web::failure::Failure;
 
 /// Who sent a token of an issuer that the application takes; or the refusal, which the log explains.
-pub(super) async fn credential(ctx: &RequestContext<'_>, source: &Source, token: &str) -> Result<Credential, Halt> {
+pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &str) -> Result<Credential, GateReply> {
     let sealgate = ctx.sealgate;
     let fault = match sealgate.trust.verify(source, token, ctx.now, &sealgate.metrics).await {
         Ok(foreign) => return Ok(Credential::Foreign(foreign)),
@@ -28,7 +30,7 @@ pub(super) async fn credential(ctx: &RequestContext<'_>, source: &Source, token:
         // A 401 would make a client throw away a token that may be good.
         ForeignFault::NoKeys => {
             let wait = settings.throttle.as_secs().to_string();
-            Err(("no_keys", ctx.overloaded().with(RETRY_AFTER, &wait)))
+            Err(GateReply::new("no_keys", Failure::Unavailable.into_response(ctx).with(RETRY_AFTER, &wait)))
         }
         _ => Err(refuse_token(ctx)),
     }

@@ -6,20 +6,22 @@
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HOST, HeaderName};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
 use crate::app::state::Sealgate;
 use crate::config::{Config, Identity};
 use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::answer::Answer;
-use crate::gateway::context::Body;
-use crate::gateway::headers::{ASSERTION, Rewrite};
-use crate::gateway::{Decision, Gateway};
+use crate::gateway::decide::{Gateway, host};
+use crate::gateway::headers::ASSERTION;
+use crate::gateway::outcome::GateOutcome;
+use crate::web::context::Body;
+use crate::web::failure::error;
 use crate::web::origin::Origin;
+use crate::web::response::Response;
+use crate::web::rewrite::Rewrite;
 
 /// Where proxies ask, on whatever host; the query says the rest: [`Question`].
 const PATH: &str = "/.sealgate/auth";
@@ -41,13 +43,6 @@ const CLEANED: [(HeaderName, HeaderName); 2] = [
     (COOKIE, HeaderName::from_static("x-sealgate-cookie")),
     (AUTHORIZATION, HeaderName::from_static("x-sealgate-authorization")),
 ];
-
-/// Whether a proxy asks here for a decision, and may.
-pub(super) fn is_asked(config: &Config, head: &Parts) -> bool {
-    let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
-    head.uri.path() == PATH
-        && head.extensions.get::<Origin>().is_some_and(|origin| is_trusted(origin.peer.to_canonical()))
-}
 
 /// What a proxy says in the query of its question.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,41 +71,49 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Answers a proxy.
-pub(super) async fn answer(gateway: &Gateway, sealgate: &Sealgate, head: &Parts) -> Response<Bytes> {
-    let question = Question::parse(head.uri.query().unwrap_or_default());
-    let known = |question: Question<'_>| {
-        let index = gateway.gates.iter().position(|gate| gate.app.name == question.app);
-        index.map(|index| (index, question.relays, question.in_place)).ok_or("there is no such application")
-    };
-    let read = question.and_then(known).and_then(|question| Ok((question, described(head)?)));
-    let ((app, relays, in_place), mut asked) = match read {
-        Ok(read) => read,
-        Err(why) => {
-            let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
-            tracing::warn!(peer, "a proxy asks for a decision, but {why}");
-            let refusal = Refusal::invalid_request("The proxy does not say which request it asks about.");
-            return Answer::error(StatusCode::BAD_REQUEST, &refusal).into_response();
-        }
-    };
-    // The proxy carries the request to the application that it names, whatever host the client has told it: judged by another
-    // one's rules, a request would walk around these.
-    let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if gateway.app_of(host) != Some(app) {
-        let refusal = Refusal::invalid_request("This host is not the application's.");
-        return refused(Answer::error(StatusCode::MISDIRECTED_REQUEST, &refusal).into_response(), relays);
+impl Gateway {
+    /// Whether another proxy asks with this request for a decision about its client's, and may.
+    pub(crate) fn is_asked_by_proxy(config: &Config, head: &Parts) -> bool {
+        let is_trusted = |peer: IpAddr| config.forward_auth.trusted.iter().any(|network| network.contains(&peer));
+        head.uri.path() == PATH
+            && head.extensions.get::<Origin>().is_some_and(|origin| is_trusted(origin.peer.to_canonical()))
     }
-    if !relays {
-        as_a_program(&mut asked.headers);
-    }
-    match gateway.admit_with(sealgate, &asked, Body::Away).await {
-        Decision::Forward(permit) => {
-            let told = gateway.gates.get(app).map(|gate| gate.app.identity.as_ref());
-            permitted(&asked.headers, &permit.rewrite(&asked), told, in_place)
+
+    /// Decides on the request that another proxy describes with this one: 200 with the identity in headers, or a refusal.
+    pub(crate) async fn answer_proxy(&self, sealgate: &Sealgate, head: &Parts) -> Response {
+        let question = Question::parse(head.uri.query().unwrap_or_default());
+        let known = |question: Question<'_>| {
+            let index = self.gates.iter().position(|gate| gate.app.name == question.app);
+            index.map(|index| (index, question.relays, question.in_place)).ok_or("there is no such application")
+        };
+        let read = question.and_then(known).and_then(|question| Ok((question, described(head)?)));
+        let ((app, relays, in_place), mut asked) = match read {
+            Ok(read) => read,
+            Err(why) => {
+                let peer = head.extensions.get::<Origin>().map(|origin| origin.peer.to_string());
+                tracing::warn!(peer, "a proxy asks for a decision, but {why}");
+                let refusal = Refusal::invalid_request("The proxy does not say which request it asks about.");
+                return error(StatusCode::BAD_REQUEST, &refusal);
+            }
+        };
+        // The proxy carries the request to the application that it names, whatever host the client has told it: judged by
+        // another one's rules, a request would walk around these.
+        if self.app_of(host(&asked)) != Some(app) {
+            let refusal = Refusal::invalid_request("This host is not the application's.");
+            return refused(error(StatusCode::MISDIRECTED_REQUEST, &refusal), relays);
         }
-        Decision::Answer(response) => refused(response, relays),
-        // Never decided on a request whose body is the proxy's.
-        Decision::ReadForm => Answer::empty(StatusCode::INTERNAL_SERVER_ERROR).into_response(),
+        if !relays {
+            as_a_program(&mut asked.headers);
+        }
+        match self.admit_with(sealgate, &asked, Body::Away).await {
+            GateOutcome::Forward(permit) => {
+                let told = self.gates.get(app).map(|gate| gate.app.identity.as_ref());
+                permitted(&asked.headers, &permit.rewrite(&asked), told, in_place)
+            }
+            GateOutcome::Respond(reply) => refused(reply.response, relays),
+            // Never decided on a request whose body is the proxy's.
+            GateOutcome::ReadForm => Response::empty(StatusCode::INTERNAL_SERVER_ERROR),
+        }
     }
 }
 
@@ -202,10 +205,10 @@ fn as_a_program(headers: &mut HeaderMap) {
 
 /// All that the proxy needs to carry the request on. Each header is there, empty where it has nothing to say, so that a proxy
 /// that copies them leaves nothing of what its client wrote.
-fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&Identity>, in_place: bool) -> Response<Bytes> {
+fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&Identity>, in_place: bool) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
-    let mut answer = Answer::empty(StatusCode::OK);
+    let mut answer = Response::empty(StatusCode::OK);
     let named = told.into_iter().flat_map(|identity| &identity.headers).map(|(name, _)| name);
     for name in named.clone().cloned().chain([ASSERTION]) {
         let value = set(&name).unwrap_or_else(empty);
@@ -224,10 +227,10 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&Identity>, in
         let value = set(&name).or_else(kept).unwrap_or_else(empty);
         answer = answer.and(if in_place { name } else { cleaned }, value);
     }
-    answer.into_response()
+    answer
 }
 
-fn refused(response: Response<Bytes>, relays: bool) -> Response<Bytes> {
+fn refused(response: Response, relays: bool) -> Response {
     let status = response.status();
     let hands_on =
         if relays { !status.is_success() } else { status == 401 || status == 403 || status.is_server_error() };
@@ -235,7 +238,7 @@ fn refused(response: Response<Bytes>, relays: bool) -> Response<Bytes> {
         return response;
     }
     let refusal = Refusal::new(ErrorCode::AccessDenied, "The proxy has to send this request to Sealgate itself.");
-    Answer::error(StatusCode::FORBIDDEN, &refusal).into_response()
+    error(StatusCode::FORBIDDEN, &refusal)
 }
 
 #[cfg(test)]
@@ -303,11 +306,7 @@ mod tests {
 
     #[test]
     fn only_a_permit_is_a_success() {
-        let answer = |status: u16| {
-            let mut response = Response::new(Bytes::new());
-            *response.status_mut() = StatusCode::from_u16(status).unwrap();
-            response
-        };
+        let answer = |status: u16| Response::empty(StatusCode::from_u16(status).unwrap());
         for (status, relayed, not_relayed) in [
             (200, 403, 403),
             (204, 403, 403),

@@ -9,12 +9,13 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
 use crate::config::{self, Access, Authorization, Caching, IdentityValue, Route};
-use crate::gateway::cors::{AnswerRewrite, Cors};
+use crate::gateway::cors::Cors;
 use crate::gateway::encoding::{written, written_group};
 use crate::gateway::principal::Principal;
 use crate::web::cookie;
 use crate::web::origin::Origin;
 use crate::web::request_fields;
+use crate::web::rewrite::{AnswerRewrite, Rewrite};
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -25,19 +26,6 @@ pub(super) const ASSERTION: HeaderName = HeaderName::from_static("x-sealgate-ass
 
 /// The longest list of groups that is sent, bytes: most servers take 8 KiB for all headers together.
 const LONGEST_GROUPS: usize = 4096;
-
-/// How a request is changed on its way to the application.
-#[derive(Debug, Clone)]
-pub struct Rewrite {
-    /// Headers to remove, first.
-    pub remove: Vec<HeaderName>,
-    /// Headers to set then, each in place of all of its name.
-    pub set: Vec<(HeaderName, HeaderValue)>,
-    /// The target that was judged, byte for byte.
-    pub path_and_query: PathAndQuery,
-    /// How the answer is changed on its way back.
-    pub answer: AnswerRewrite,
-}
 
 /// What an application is told of who somebody is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,35 +1,33 @@
 //! The few paths below `/.sealgate/` that are ours on every application's host.
 
-use http::header::{ALLOW, CONTENT_SECURITY_POLICY};
 use http::{Method, StatusCode};
 
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionCookie;
-use crate::gateway::answer::Answer;
-use crate::gateway::context::{RequestContext, Sessions};
-use crate::gateway::navigation;
 use crate::gateway::path::CanonicalPath;
+use crate::gateway::request::{AppRequest, Sessions};
 use crate::gateway::session;
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::gateway::sign_in::saved_form;
 use crate::oauth::params::Params;
-use crate::page::{LOGO_POLICY, Problem, language_from_tag, language_tag};
+use crate::page::{Problem, language_from_tag, language_tag};
 use crate::store::StoreError;
 use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use crate::web::asset;
 use crate::web::cookie;
-
-/// How long a chosen language is remembered, seconds.
-const LANGUAGE_REMEMBERED: u64 = 365 * 24 * 3600;
+use crate::web::failure::Failure;
+use crate::web::navigation;
+use crate::web::response::Response;
 
 /// Answers on one of our own paths.
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn answer(ctx: &RequestContext<'_>, path: &CanonicalPath<'_>) -> Result<Answer, StoreError> {
-    let (methods, name): (&[Method], _) = match path.as_bytes() {
+pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Result<Response, StoreError> {
+    let (methods, name): (&'static [Method], _) = match path.as_bytes() {
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),
         b"/.sealgate/logout" => (&[Method::GET, Method::POST], Own::Logout),
         b"/.sealgate/switch-account" => (&[Method::GET], Own::SwitchAccount),
@@ -43,10 +41,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, path: &CanonicalPath<'_>) -
         }
     };
     if !methods.contains(&ctx.head.method) {
-        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-        let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
-        let answer = ctx.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::ForPrograms);
-        return Ok(answer.with(ALLOW, &names.join(", ")));
+        return Ok(Failure::Method(methods).into_response(ctx));
     }
     match name {
         Own::Callback => login::callback(ctx).await,
@@ -54,11 +49,8 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, path: &CanonicalPath<'_>) -
         Own::SwitchAccount => login::begin(ctx, &then(ctx), SignInRequest::any(First::Chooser)).await,
         Own::Form => saved_form::show(ctx).await,
         Own::Language => Ok(language(ctx)),
-        Own::Stylesheet => Ok(Answer::kept(ctx.sealgate.pages.stylesheet())),
-        Own::Logo => Ok(match ctx.sealgate.pages.logo() {
-            Some(logo) => Answer::kept(logo).with(CONTENT_SECURITY_POLICY, LOGO_POLICY),
-            None => Answer::empty(StatusCode::NOT_FOUND),
-        }),
+        Own::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
+        Own::Logo => Ok(asset::logo(&ctx.sealgate.pages).unwrap_or_else(|| Response::empty(StatusCode::NOT_FOUND))),
     }
 }
 
@@ -74,11 +66,11 @@ enum Own {
 
 /// Ends the application's session and goes on to the provider, which ends the rest. A link on a stranger's page ends
 /// nothing here: the provider asks the person first.
-async fn logout(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
+async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let location = format!("{issuer}/oauth/logout?client_id={INTERNAL_CLIENT}{}", ctx.app.name);
     let status = if ctx.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
-    let answer = Answer::redirect(status, &location);
+    let answer = Response::redirect(status, &location);
     if ctx.sessions == Sessions::OfProvider || navigation::is_cross_site(&ctx.head.headers) {
         return Ok(answer);
     }
@@ -94,9 +86,8 @@ async fn logout(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
     {
         ctx.sealgate.store.end_app_session(own.id).await?;
         left = Some(own.subject);
-        let event = AuditEvent::new(ctx.now, AuditKind::SignedOut, Actor::Person).of(own.subject);
-        let event = event.in_app(&own.app).in_session(own.parent);
-        ctx.sealgate.audit.note(event.from_request(ctx.origin.address, &ctx.origin.request_id));
+        let event = ctx.event(AuditKind::SignedOut, Actor::Person).of(own.subject);
+        ctx.sealgate.audit.note(event.in_app(&own.app).in_session(own.parent));
     }
     let answer = answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure));
     if ctx.sealgate.store.keeps_forms() {
@@ -106,20 +97,20 @@ async fn logout(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
 }
 
 /// Remembers the language that the person has chosen on one of our pages, and shows that page again.
-fn language(ctx: &RequestContext<'_>) -> Answer {
+fn language(ctx: &AppRequest<'_>) -> Response {
     let query = ctx.query().unwrap_or_default();
-    let answer = Answer::redirect(StatusCode::FOUND, then(ctx).as_str());
+    let answer = Response::redirect(StatusCode::FOUND, then(ctx).as_str());
     match query.one("lang").ok().flatten().and_then(language_from_tag) {
         Some(chosen) => {
             let (name, secure) = (ctx.cookies.language, ctx.cookies.secure);
-            answer.with_cookie(cookie::set_for(name, language_tag(chosen), secure, LANGUAGE_REMEMBERED))
+            answer.with_cookie(cookie::set_for(name, language_tag(chosen), secure, cookie::LANGUAGE_SECONDS))
         }
         None => answer,
     }
 }
 
 /// The page of the application that the parameter `then` names, or its first one.
-fn then(ctx: &RequestContext<'_>) -> ReturnPath {
+fn then(ctx: &AppRequest<'_>) -> ReturnPath {
     let query: Params = ctx.query().unwrap_or_default();
     query.one("then").ok().flatten().and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home)
 }

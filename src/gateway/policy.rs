@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 
-pub use permit::Permit;
+pub(super) use permit::Permit;
 
 use crate::config::{Access, App};
 use crate::domain::session::SessionId;

@@ -6,54 +6,54 @@ use http::uri::PathAndQuery;
 
 use crate::config::Access;
 use crate::domain::error::{ErrorCode, Refusal};
-use crate::gateway::Halt;
-use crate::gateway::answer::Answer;
 use crate::gateway::app_password;
-use crate::gateway::context::RequestContext;
 use crate::gateway::headers::Unwritable;
-use crate::gateway::navigation;
+use crate::gateway::outcome::GateReply;
 use crate::gateway::path::Ambiguous;
 use crate::gateway::policy::{AccessRequest, Credential, Refused};
+use crate::gateway::request::AppRequest;
+use crate::gateway::resource::challenge;
 use crate::gateway::route::{Place, Rule};
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::page::Problem;
-use crate::store::StoreError;
+use crate::web::failure::error;
+use crate::web::navigation;
 
 /// A path that two servers may read in two ways.
-pub(super) fn refuse_path(ctx: &RequestContext<'_>, ambiguous: Ambiguous) -> Halt {
+pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
     let refusal = Refusal::invalid_request("The path can be read in more than one way.");
-    ("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+    GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
 /// A path that no rule is for.
-pub(super) fn refuse_unopened(ctx: &RequestContext<'_>) -> Halt {
+pub(super) fn refuse_unopened(ctx: &AppRequest<'_>) -> GateReply {
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule opens this path.");
-    ("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
+    GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
 
 /// A method that differs from one that we or the rules know in letter case only: methods have case (RFC 9110 §9.1), and
 /// many frameworks are blind to it.
-pub(super) fn refuse_spelled_method(ctx: &RequestContext<'_>) -> Halt {
+pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = "method_case", "refused");
     let refusal = Refusal::invalid_request("The method is spelled in another letter case.");
-    ("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+    GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
 /// Two fields of which each may be the one that the application goes by.
-pub(super) fn refuse_repeated(ctx: &RequestContext<'_>, field: &HeaderName) -> Halt {
+pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
     let refusal = Refusal::invalid_request("A field that may stand once stands more often.");
-    ("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
+    GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
 
 /// A method that no rule of the path is for (RFC 9110 §15.5.6).
-pub(super) fn refuse_method(ctx: &RequestContext<'_>, place: &Place) -> Halt {
+pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &Place) -> GateReply {
     tracing::info!(
         request_id = ctx.origin.request_id,
         app = ctx.app.name,
@@ -63,26 +63,23 @@ pub(super) fn refuse_method(ctx: &RequestContext<'_>, place: &Place) -> Halt {
     );
     let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path is for the method.");
     let answer = ctx.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
-    ("method", answer.with(ALLOW, &place.methods().join(", ")))
+    GateReply::new("method", answer.with(ALLOW, &place.methods().join(", ")))
 }
 
 /// A token that does not stand. One answer for forged, expired and revoked ones, and never a redirect: whoever sends a
 /// token is a program.
-pub(super) fn refuse_token(ctx: &RequestContext<'_>) -> Halt {
+pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
-    ("invalid_token", ctx.challenge(None, Some(&INVALID)))
+    GateReply::new("invalid_token", challenge(ctx, None, Some(&INVALID)))
 }
 
 /// A request that the policy does not let through.
-///
-/// # Errors
-/// When the store fails.
 pub(super) async fn refuse(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     asked: &AccessRequest<'_>,
     credential: &Credential,
     refused: Refused<'_>,
-) -> Result<Halt, StoreError> {
+) -> GateReply {
     let (who, rule) = (credential.who(), asked.rule);
     if let Some(who) = who {
         tracing::info!(
@@ -98,35 +95,35 @@ pub(super) async fn refuse(
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
     let answer = match (refused, who) {
         (Refused::Unknown, _) if rule.access == Access::SignedIn && by_browser => {
-            return Ok(("signing_in", sign_in(ctx, asked.path_and_query, rule).await?));
+            return sign_in("signing_in", ctx, asked.path_and_query, rule).await;
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) if by_browser => {
-            return Ok(("stepping_up", sign_in(ctx, asked.path_and_query, rule).await?));
+            return sign_in("stepping_up", ctx, asked.path_and_query, rule).await;
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) => {
             let description = "A stronger or a more recent sign-in is needed.";
             let refusal = Refusal::new(ErrorCode::InsufficientUserAuthentication, description);
-            ctx.challenge(Some(rule), Some(&refusal))
+            challenge(ctx, Some(rule), Some(&refusal))
         }
         (Refused::Audience, _) => {
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
-            return Ok(("invalid_token", ctx.challenge(None, Some(&refusal))));
+            return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
         }
         // Another token would not help a client, nor another sign-in: it is the client that is refused.
         (Refused::Client, _) => {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "The application does not take this client's tokens.");
-            Answer::error(StatusCode::FORBIDDEN, &refusal)
+            error(StatusCode::FORBIDDEN, &refusal)
         }
         (Refused::Scope(_), _) => {
             let refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a scope.");
-            ctx.challenge(Some(rule), Some(&refusal))
+            challenge(ctx, Some(rule), Some(&refusal))
         }
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
         // A sign-in of another kind would not help: the request as a whole is not allowed.
         (Refused::Destination, _) => {
             let refusal =
                 Refusal::new(ErrorCode::AccessDenied, "The rule of the destination does not let this request through.");
-            Answer::error(StatusCode::FORBIDDEN, &refusal)
+            error(StatusCode::FORBIDDEN, &refusal)
         }
         (Refused::Groups(unwritable), Some(who)) => {
             let what = match unwritable {
@@ -139,18 +136,19 @@ pub(super) async fn refuse(
             let refusal = Refusal::new(ErrorCode::ServerError, "The groups of this account do not fit into a header.");
             ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &refusal, Problem::Internal)
         }
-        (Refused::Unknown, _) if rule.basic => app_password::offered(ctx, ctx.challenge(Some(rule), None)),
-        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => ctx.challenge(Some(rule), None),
+        (Refused::Unknown, _) if rule.basic => app_password::offered(ctx, challenge(ctx, Some(rule), None)),
+        (Refused::Unknown | Refused::Group | Refused::User | Refused::Groups(_), _) => challenge(ctx, Some(rule), None),
     };
-    Ok((refused.as_str(), answer))
+    GateReply::new(refused.as_str(), answer)
 }
 
 /// Sends a person to sign in and back to this very page.
-async fn sign_in(ctx: &RequestContext<'_>, target: &PathAndQuery, rule: &Rule) -> Result<Answer, StoreError> {
+async fn sign_in(label: &'static str, ctx: &AppRequest<'_>, target: &PathAndQuery, rule: &Rule) -> GateReply {
     let demand = SignInRequest { first: First::Needed, acr: &rule.acr, max_age: rule.max_age };
-    match ReturnPath::parse(target.as_str()) {
+    let answer = match ReturnPath::parse(target.as_str()) {
         Some(wanted) => login::begin(ctx, &wanted, demand).await,
         // Sending them back to another page than they wanted would be worse than saying so.
         None => Ok(ctx.problem(StatusCode::URI_TOO_LONG, Problem::InvalidRequest)),
-    }
+    };
+    answer.map_or_else(|error| ctx.failed(&error), |response| GateReply::new(label, response))
 }

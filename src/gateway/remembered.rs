@@ -11,8 +11,8 @@ use quick_cache::sync::Cache;
 
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
-use crate::gateway::context::RequestContext;
 use crate::gateway::policy::SignedIn;
+use crate::gateway::request::AppRequest;
 use crate::gateway::session;
 use crate::store::StoreError;
 
@@ -44,8 +44,8 @@ impl Default for Remembered {
 
 impl Remembered {
     /// The person whose cookie came with a request to the application of this index.
-    pub(super) async fn find(&self, ctx: &RequestContext<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
-        let Some(cookie) = session::cookie(ctx) else { return Ok(None) };
+    pub(super) async fn find(&self, ctx: &AppRequest<'_>, app: usize) -> Result<Option<Arc<Known>>, StoreError> {
+        let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
         let store = &ctx.sealgate.store;
         let stands = |known: &Known| known.standing == store.standing_of(known.signed_in.user.sub);

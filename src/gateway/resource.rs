@@ -10,10 +10,11 @@ use serde::Serialize;
 use crate::config::Access;
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::scope::ScopeValue;
-use crate::gateway::answer::Answer;
-use crate::gateway::context::RequestContext;
 use crate::gateway::path::CanonicalPath;
+use crate::gateway::request::AppRequest;
 use crate::gateway::route::Rule;
+use crate::web::failure::{Challenge, error};
+use crate::web::response::Response;
 
 /// Where it stands on every application's host (RFC 9728 §3).
 const PATH: &str = "/.well-known/oauth-protected-resource";
@@ -30,7 +31,7 @@ struct Metadata<'a> {
 }
 
 /// The address of the document.
-pub(super) fn metadata_url(ctx: &RequestContext<'_>) -> String {
+pub(super) fn metadata_url(ctx: &AppRequest<'_>) -> String {
     format!("{}{PATH}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
@@ -54,11 +55,34 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     scopes
 }
 
+/// A refusal that tells a program how to be let in. A fault is what was wrong with the credentials that it sent.
+pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option<&Refusal>) -> Response {
+    const MISSING: Refusal =
+        Refusal::new(ErrorCode::LoginRequired, "Sign in, or send an access token in the Authorization header.");
+    let of_rule = |code| rule.filter(|_| fault.is_some_and(|fault| fault.code == code));
+    let wanted: Vec<&str> = if fault.is_none() {
+        // What to ask the provider for, before there is any token.
+        scopes(rule.map_or(ctx.app.routes.as_slice(), std::slice::from_ref))
+    } else {
+        let lacking = of_rule(ErrorCode::InsufficientScope);
+        lacking.into_iter().flat_map(|rule| &rule.scopes).map(String::as_str).collect()
+    };
+    let step_up = of_rule(ErrorCode::InsufficientUserAuthentication);
+    let challenge = Challenge {
+        realm: &ctx.app.name,
+        scopes: &wanted,
+        acr: step_up.map_or(&[][..], |rule| &rule.acr),
+        max_age: step_up.and_then(|rule| rule.max_age),
+        resource_metadata: Some(&metadata_url(ctx)),
+    };
+    challenge.respond(fault, &MISSING)
+}
+
 /// The document, the same for everybody.
-pub(super) fn metadata(ctx: &RequestContext<'_>) -> Answer {
+pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     if ctx.head.method == Method::OPTIONS {
         // Pages of every origin may read it, with the headers that clients of the Model Context Protocol send.
-        return Answer::empty(StatusCode::NO_CONTENT)
+        return Response::empty(StatusCode::NO_CONTENT)
             .with(ALLOW, "GET, HEAD")
             .with(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
             .with(ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD")
@@ -67,7 +91,7 @@ pub(super) fn metadata(ctx: &RequestContext<'_>) -> Answer {
     }
     if !matches!(ctx.head.method, Method::GET | Method::HEAD) {
         let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
-        return Answer::error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, "GET, HEAD");
+        return error(StatusCode::METHOD_NOT_ALLOWED, &refusal).with(ALLOW, "GET, HEAD");
     }
     let config = &ctx.sealgate.config;
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
@@ -80,7 +104,7 @@ pub(super) fn metadata(ctx: &RequestContext<'_>) -> Answer {
         bearer_methods_supported: ["header"],
         resource_name: &ctx.app.name,
     };
-    Answer::document(&metadata)
+    Response::json(StatusCode::OK, &metadata)
         .with(CACHE_CONTROL, "public, max-age=3600")
         .and(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))
 }

@@ -10,7 +10,7 @@ use crate::app::state::Sealgate;
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
-use crate::gateway::context::{RequestContext, Sessions};
+use crate::gateway::request::{AppRequest, Sessions};
 use crate::store::{Loaded, Store, StoreError};
 
 /// A person with a live session.
@@ -28,16 +28,11 @@ pub(super) struct SignedIn {
     pub until: UnixTime,
 }
 
-/// The session cookie that came with the request.
-pub(super) fn cookie(ctx: &RequestContext<'_>) -> Option<SessionCookie> {
-    ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse)
-}
-
 /// The person whose cookie came with the request. Everything that the cookie rests on is looked up: the application's
 /// session, the provider session that it came from, the person. So a logout or a disabled account ends it
 /// with the next request, on every host.
-pub(super) async fn find(ctx: &RequestContext<'_>) -> Result<Option<SignedIn>, StoreError> {
-    let Some(cookie) = cookie(ctx) else { return Ok(None) };
+pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SignedIn>, StoreError> {
+    let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
     let store = &ctx.sealgate.store;
     let (own, parent) = match ctx.sessions {
         Sessions::OfApp => {
@@ -73,14 +68,14 @@ pub(super) async fn find(ctx: &RequestContext<'_>) -> Result<Option<SignedIn>, S
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.
-pub(super) async fn of_app(ctx: &RequestContext<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
+pub(super) async fn of_app(ctx: &AppRequest<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
     let found = ctx.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
     let opens = |own: &AppSession| own.cookie == cookie.hash() && own.app == ctx.app.name && ctx.now < own.expires_at;
     Ok(found.filter(opens))
 }
 
 /// The person, if they may come in.
-pub(super) async fn enabled(ctx: &RequestContext<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
+pub(super) async fn enabled(ctx: &AppRequest<'_>, subject: Subject) -> Result<Option<User>, StoreError> {
     Ok(ctx.sealgate.store.user(subject).await?.filter(User::is_enabled))
 }
 

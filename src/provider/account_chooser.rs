@@ -7,11 +7,11 @@ use crate::domain::user::{Subject, User};
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::page::{AccountChooser, AccountLine};
 use crate::provider::authorize::RESUME;
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
 use crate::provider::interaction::Waiting;
-use crate::provider::response::Response;
 use crate::store::Loaded;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "select-account";
 
@@ -20,7 +20,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let Some(session) = ctx.session().await? else {
         return Ok(Response::see_other(&waiting.address(ctx, "login")));
     };
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return show(ctx, &waiting, &session.value).await;
     }
     let form = waiting.form(ctx, PAGE)?;

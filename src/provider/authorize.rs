@@ -16,13 +16,14 @@ use crate::metrics::TokenKind;
 use crate::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
 use crate::oauth::next_step::{Interaction, NextStep, Progress, next_step};
 use crate::page::Problem;
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
 use crate::provider::interaction::{self, Waiting};
-use crate::provider::response::Response;
-use crate::provider::way_back;
 use crate::store::{Committed, StoreError};
 use crate::tokens::clients::OWN_CLIENT;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
+use crate::web::response::Response;
+use crate::web::way_back;
 
 /// Where the pages come back to.
 pub(super) const RESUME: &str = "resume";
@@ -77,7 +78,7 @@ async fn begin(
         // waits in other tabs. The request is bound when the browser comes back by GET.
         (unbound(id.expose()), None)
     } else {
-        let (browser, new_cookie) = ctx.cookies.browser(ctx.request.headers(), ctx.random());
+        let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
         (SecretHash::of(browser.as_bytes()), new_cookie)
     };
     let interaction = Interaction {
@@ -111,7 +112,7 @@ async fn begin(
 /// cookie back from those; they send it with the GET that our redirect asks for. So whether somebody is signed in is
 /// decided there, or everybody who comes by POST would have to sign in again.
 fn is_posted_blind(ctx: &RequestContext<'_>, request: &AuthorizationRequest) -> bool {
-    ctx.request.method() == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
+    ctx.head.method == Method::POST && ctx.cookie(ctx.cookies.session).is_none() && !request.prompt.none
 }
 
 /// Stands for the browser of a posted request until one comes back with it. No cookie has this value.
@@ -130,7 +131,7 @@ async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     if store.drop_interaction(&found).await? == Committed::Conflict {
         return Err(Failure::page(Problem::NothingToDo));
     }
-    let (browser, new_cookie) = ctx.cookies.browser(ctx.request.headers(), ctx.random());
+    let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     let bound = Interaction { browser: SecretHash::of(browser.as_bytes()), ..found.value };
     let id = Secret::from_random(&ctx.random::<16>());
     store.begin_interaction(&id.hash(), &bound).await?;

@@ -15,9 +15,10 @@ use crate::domain::secret::Secret;
 use crate::limiter::LimitKey;
 use crate::oauth::credentials::{ClientCredentials, FAILED};
 use crate::oauth::params::Params;
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::{Bucket, Exceeded};
+use crate::web::response::Response;
 
 /// Who sent a request, as far as it is known.
 pub(super) struct Caller {
@@ -31,7 +32,7 @@ impl Caller {
     ///
     /// # Errors
     /// 429 when the client's allowance is used up.
-    pub(super) fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Failure> {
+    pub(super) fn prove(&self, ctx: &RequestContext<'_>) -> Result<(), Exceeded> {
         if ctx.is_charged() {
             return Ok(());
         }

@@ -12,11 +12,11 @@ use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::{Consent, Problem, Publisher, ScopeLine};
 use crate::provider::authorize::{RESUME, account};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
 use crate::provider::interaction::{Waiting, finished};
-use crate::provider::response::Response;
 use crate::store::Committed;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "consent";
 
@@ -29,7 +29,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         // The session ended in the meantime: start over at the sign-in.
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     };
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return show(ctx, &waiting, &user).await;
     }
     let form = waiting.form(ctx, &form_of(&user))?;

@@ -1,9 +1,9 @@
 //! `GET /.well-known/openid-configuration` (OpenID Connect Discovery 1.0 §4) and the same for OAuth (RFC 8414 §3).
 
 use crate::oauth::metadata::ProviderMetadata;
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// How long clients may keep the document.
 const SECONDS: u32 = 3600;

@@ -6,9 +6,9 @@ use crate::domain::audit::{Actor, AuditEvent};
 use crate::domain::client::ClientId;
 use crate::domain::user::Subject;
 use crate::page::{AuditActor, EventLine, Named};
-use crate::provider::context::RequestContext;
 use crate::store::StoreError;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+use crate::web::context::RequestContext;
 
 /// What people call those whom the trail knows by their ids; each is looked up once a page.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionId;
 use crate::limiter::{Counted, LimitKey, Pace};
 use crate::password::Line;
-use crate::provider::context::RequestContext;
+use crate::web::context::RequestContext;
 
 /// Networks of one /48 that may use up their failures at once.
 const SITE: u32 = 10;

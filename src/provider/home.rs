@@ -4,10 +4,10 @@ use http::StatusCode;
 
 use crate::config::{App, Config};
 use crate::page::{Asset, Home, HomeApp};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor::Visitor;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/";
 

@@ -8,10 +8,11 @@ use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::Problem;
 use crate::provider::authorize::RESUME;
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
 use crate::store::Loaded;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
 
 /// The parameter that names the waiting request and, behind a dot, its client: where the request is gone, the page still
 /// knows which application it was about. It opens nothing without the browser's cookie.
@@ -167,7 +168,7 @@ async fn over(ctx: &RequestContext<'_>, client: Option<&ClientId>) -> Result<Fai
     if id == OWN_CLIENT {
         return Ok(Failure::Elsewhere(ctx.path("/account")));
     }
-    match ctx.party().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
+    match ctx.party.get().filter(|_| id.starts_with(INTERNAL_CLIENT)) {
         Some(app) => Ok(Failure::Elsewhere(app.address.clone())),
         None => Ok(Failure::page(Problem::SignedInAlready)),
     }

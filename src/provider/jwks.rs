@@ -1,8 +1,8 @@
 //! `GET /oauth/jwks`: the public keys, as the token states them (RFC 7517 §5).
 
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 #[expect(clippy::unnecessary_wraps, reason = "every endpoint has this shape")]
 pub(super) fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {

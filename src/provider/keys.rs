@@ -4,9 +4,9 @@
 
 use serde_json::json;
 
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// How long the document may be kept, seconds: short, for it shows states as they are now.
 const SECONDS: u32 = 60;

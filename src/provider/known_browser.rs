@@ -5,8 +5,8 @@ use http::HeaderValue;
 use crate::domain::known_browser::{KNOWN_FOR, KnownBrowser, Marks};
 use crate::domain::secret::Secret;
 use crate::domain::user::{Subject, User};
-use crate::provider::context::RequestContext;
 use crate::store::StoreError;
+use crate::web::context::RequestContext;
 use crate::web::cookie;
 
 /// A mark that was made for a browser, with the cookie that gives it to it.

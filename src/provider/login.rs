@@ -16,14 +16,14 @@ use crate::oauth::next_step::{Interaction, Progress};
 use crate::page::{Login, LoginProblem};
 use crate::password::{self, Line};
 use crate::provider::authorize::RESUME;
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::Waiting;
 use crate::provider::known_browser;
-use crate::provider::response::Response;
 use crate::store::{Committed, Loaded};
+use crate::web::context::RequestContext;
 use crate::web::cookie;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "login";
 
@@ -31,7 +31,7 @@ const PAGE: &str = "login";
 const MOST_TRIES: usize = 8;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         let waiting = Waiting::find(ctx).await?;
         let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
         return Ok(show(ctx, &waiting, StatusCode::OK, email, None));

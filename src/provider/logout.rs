@@ -14,11 +14,11 @@ use crate::domain::session::Session;
 use crate::domain::user::{Subject, User};
 use crate::oauth::logout::{AfterLogout, LogoutRequest};
 use crate::page::{ConfirmLogout, Problem, SignedOut};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::Loaded;
+use crate::web::context::RequestContext;
 use crate::web::cookie;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if let Some(address) = ctx.again_with_cookies() {
@@ -58,7 +58,7 @@ pub(super) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     let after = after(&request, client.as_ref())?;
     let Some(session) = ctx.session_to_end().await? else { return Ok(leave(ctx, None, None)) };
     let csrf = csrf(ctx);
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return show(ctx, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
     }
     if !params.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &csrf)) {
@@ -167,11 +167,7 @@ fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, person: Option<S
         return response;
     }
     let response = response.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure));
-    if keeps_forms_here(ctx) {
-        response.with_cookie(ctx.cookies.left_by(ctx.request.headers(), person))
-    } else {
-        response
-    }
+    if keeps_forms_here(ctx) { response.with_cookie(ctx.cookies.left_by(&ctx.head.headers, person)) } else { response }
 }
 
 /// Whether an application shares our host, and with it the session's cookie, and its forms are kept.

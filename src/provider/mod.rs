@@ -1,20 +1,17 @@
 //! The provider's endpoints: the table of routes, and the way of every request through it.
 //!
-//! An endpoint is a function of a [`RequestContext`] that yields a response or a [`Failure`]; what a failure looks like on the wire
-//! is decided in `failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
+//! An endpoint is a function of a [`RequestContext`] that yields a response or a [`Failure`]; what a failure looks like on the
+//! wire is decided in `web::failure` alone. Rate limits that count by address are charged here, before the endpoint runs; those
 //! that count by client or token are charged by the endpoint once it knows who that is, with [`RequestContext::charge`].
 
 mod account;
 mod account_chooser;
-mod asset;
 mod authorize;
 mod client_auth;
 mod consent;
 mod console;
-mod context;
 mod discovery;
 mod events;
-mod failure;
 mod guesses;
 mod home;
 mod interaction;
@@ -24,28 +21,29 @@ mod known_browser;
 mod login;
 mod logout;
 mod register;
-mod response;
+mod request;
 mod revoke;
 mod token;
 mod userinfo;
 mod visitor;
-mod way_back;
 
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
-
-pub use context::{Bucket, RequestContext};
-pub use failure::Failure;
-pub use response::Response;
+use http::request::Parts;
+use http::{Method, StatusCode};
 
 use crate::app::state::Sealgate;
 use crate::config::Config;
 use crate::domain::error::{ErrorCode, Refusal};
-use crate::page::Problem;
+use crate::page::{Asset, Problem, language_from_tag};
 use crate::provider::account::AccountSection;
 use crate::provider::console::Area;
+use crate::web::asset;
+use crate::web::context::{Body, Recipient, RequestContext};
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
+use crate::web::response::Response;
 
 /// What the provider answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +74,6 @@ enum Endpoint {
     Console(Area),
 }
 
-/// How an endpoint shows that something went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// To programs.
-    Json,
-    /// To people.
-    Page,
-}
-
 /// A row of the table.
 struct Route {
     /// Below the issuer's own path; a trailing `*` stands for one more segment.
@@ -93,7 +82,8 @@ struct Route {
     /// The name in metrics.
     name: &'static str,
     methods: &'static [Method],
-    style: Style,
+    /// To whom its failures speak.
+    recipient: Recipient,
     /// Whether scripts of other origins may call it; never with cookies.
     cors: bool,
     /// Charged by address before the endpoint runs; `None` where the endpoint charges by client or token itself.
@@ -162,7 +152,7 @@ const fn json(
     methods: &'static [Method],
     charged: Option<Bucket>,
 ) -> Route {
-    Route { path, endpoint, name, methods, style: Style::Json, cors: true, charged, body: FORM }
+    Route { path, endpoint, name, methods, recipient: Recipient::Programs, cors: true, charged, body: FORM }
 }
 
 /// What takes a client's metadata, of which each is kept.
@@ -177,7 +167,16 @@ const fn page(
     methods: &'static [Method],
     bucket: Bucket,
 ) -> Route {
-    Route { path, endpoint, name, methods, style: Style::Page, cors: false, charged: Some(bucket), body: FORM }
+    Route {
+        path,
+        endpoint,
+        name,
+        methods,
+        recipient: Recipient::People,
+        cors: false,
+        charged: Some(bucket),
+        body: FORM,
+    }
 }
 
 impl Route {
@@ -234,17 +233,12 @@ pub fn is_public_document(config: &Config, path: &str) -> bool {
 }
 
 /// The answer to a request whose body is too long (413) or came too slowly.
-pub fn refuse(
-    sealgate: &Sealgate,
-    head: &http::request::Parts,
-    status: StatusCode,
-    refusal: Refusal,
-) -> http::Response<Bytes> {
+pub(crate) fn refuse(sealgate: &Sealgate, head: &Parts, status: StatusCode, refusal: Refusal) -> Response {
     refused(sealgate, head, |_| Failure::json(status, refusal))
 }
 
 /// The answer to a request for a host that is nobody's (421): to a person a page, to a program JSON.
-pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Response<Bytes> {
+pub(crate) fn misdirected(sealgate: &Sealgate, head: &Parts) -> Response {
     refused(sealgate, head, |ctx| {
         if ctx.is_opened_by_person() {
             return Failure::Page(StatusCode::MISDIRECTED_REQUEST, Problem::UnknownHost);
@@ -254,70 +248,62 @@ pub fn misdirected(sealgate: &Sealgate, head: &http::request::Parts) -> http::Re
     })
 }
 
-fn refused(
-    sealgate: &Sealgate,
-    head: &http::request::Parts,
-    failure: impl FnOnce(&RequestContext<'_>) -> Failure,
-) -> http::Response<Bytes> {
-    let request = Request::from_parts(head.clone(), Bytes::new());
-    let ctx = RequestContext::new(sealgate, &request, Style::Json);
-    let failure = match ctx.charge_address(Bucket::Pages) {
-        Ok(()) => failure(&ctx),
-        Err(limited) => limited,
-    };
-    let mut response = failure.into_response(&ctx);
-    response.rate_limit(ctx.reading().as_ref());
-    response.finish()
+fn refused(sealgate: &Sealgate, head: &Parts, failure: impl FnOnce(&RequestContext<'_>) -> Failure) -> Response {
+    let ctx = context(sealgate, head, Body::Away, Recipient::Programs);
+    let failure = ctx.charge_address(Bucket::Pages).map_or_else(Failure::from, |()| failure(&ctx));
+    failure.into_response(&ctx).with_reading(ctx.reading().as_ref())
+}
+
+fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: Recipient) -> RequestContext<'a> {
+    let mut ctx = RequestContext::new(sealgate, head, body, recipient, &request::PAGES);
+    ctx.switched = ctx.query().ok().and_then(|query| query.one("lang").ok()?.and_then(language_from_tag));
+    ctx
 }
 
 /// Answers a request for the provider.
-pub async fn dispatch(sealgate: &Sealgate, request: Request<Bytes>) -> http::Response<Bytes> {
+pub async fn dispatch(sealgate: &Sealgate, request: http::Request<Bytes>) -> http::Response<Bytes> {
     let started = Instant::now();
-    let route = route_of(&sealgate.config, request.uri().path());
-    let mut ctx = RequestContext::new(sealgate, &request, route.map_or(Style::Json, |route| route.style));
+    let (head, body) = request.into_parts();
+    let route = route_of(&sealgate.config, head.uri.path());
+    let recipient = route.map_or(Recipient::Programs, |route| route.recipient);
+    let mut ctx = context(sealgate, &head, Body::Read(body), recipient);
     // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
     if route.is_none() && ctx.is_opened_by_person() {
-        ctx.style = Style::Page;
+        ctx.recipient = Recipient::People;
     }
-    let mut response = match answer(&ctx, route).await {
-        Ok(response) => response,
-        Err(failure) => failure.into_response(&ctx),
-    };
+    let mut response = answer(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
     if route.is_some_and(|route| route.cors) {
-        response.allow_every_origin();
+        response = response.for_every_origin();
     }
-    if ctx.style == Style::Page
+    if ctx.recipient == Recipient::People
         && let Some(choice) = ctx.chosen_language()
     {
         response = response.with_cookie(choice);
     }
-    response.rate_limit(ctx.reading().as_ref());
-    let response = response.finish();
     let name = route.map_or("other", |route| route.name);
     sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
-    response
+    response.with_reading(ctx.reading().as_ref()).finish()
 }
 
 async fn answer(ctx: &RequestContext<'_>, route: Option<&Route>) -> Result<Response, Failure> {
     let Some(route) = route else {
         ctx.charge_address(Bucket::Pages)?;
-        return Err(match ctx.style {
-            Style::Json => {
-                Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
-            }
-            Style::Page => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
+        return Err(if ctx.speaks_to_people() {
+            NO_PAGE
+        } else {
+            Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
         });
     };
-    if route.cors && ctx.request.method() == Method::OPTIONS {
+    if route.cors && ctx.head.method == Method::OPTIONS {
         ctx.charge_address(Bucket::Pages)?;
         return Ok(Response::preflight(route.methods));
     }
-    if !route.methods.contains(ctx.request.method()) {
+    if !route.methods.contains(&ctx.head.method) {
         ctx.charge_address(Bucket::Pages)?;
         return Err(Failure::Method(route.methods));
     }
     // Whoever carries requests here may let more through, or less.
-    if ctx.request.body().len() > route.body {
+    if ctx.body().len() > route.body {
         ctx.charge_address(Bucket::Pages)?;
         let refusal = Refusal::invalid_request("The body is too long.");
         return Err(Failure::json(StatusCode::PAYLOAD_TOO_LARGE, refusal));
@@ -343,13 +329,22 @@ async fn answer(ctx: &RequestContext<'_>, route: Option<&Route>) -> Result<Respo
         Endpoint::SignedOut => logout::signed_out(ctx),
         Endpoint::Register => register::answer(ctx).await,
         Endpoint::Registration => register::manage(ctx).await,
-        Endpoint::Stylesheet => Ok(asset::stylesheet(ctx)),
-        Endpoint::Script => Ok(asset::script(ctx)),
-        Endpoint::Logo => asset::logo(ctx),
-        Endpoint::Icon => asset::icon(ctx),
+        Endpoint::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
+        Endpoint::Script => Ok(asset::script(&ctx.sealgate.pages)),
+        Endpoint::Logo => asset::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
+        Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
         Endpoint::Home => home::answer(ctx).await,
         Endpoint::Account(section) => account::answer(ctx, section).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
         Endpoint::Console(area) => console::answer(ctx, area).await,
     }
+}
+
+const NO_PAGE: Failure = Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound);
+
+/// The picture of an application, by its name.
+fn icon(ctx: &RequestContext<'_>) -> Option<Response> {
+    let name = ctx.head.uri.path().rsplit('/').next().unwrap_or_default();
+    let icon = ctx.sealgate.config.apps.iter().find(|app| app.name == name)?.icon.as_ref()?;
+    Some(asset::picture(&Asset::logo(icon)))
 }

@@ -13,10 +13,11 @@ use crate::domain::client::{
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::secret::{Secret, SecretHash};
 use crate::oauth::registration::{ClientMetadata, Issued, client_information, members};
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::Registered;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
+use crate::web::response::Response;
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
@@ -55,7 +56,7 @@ fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
 /// The body, if it is labelled as JSON (RFC 7591 §3.1): a page of another site cannot send that unasked.
 fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
     const WRONG: Refusal = Refusal::new(ErrorCode::InvalidClientMetadata, "The body is application/json.");
-    if ctx.is_labelled("application/json") { Ok(ctx.request.body()) } else { Err(WRONG) }
+    if ctx.is_labelled("application/json") { Ok(ctx.body()) } else { Err(WRONG) }
 }
 
 /// Whether this request may register a client; yields the initial access token that it uses up.
@@ -130,7 +131,7 @@ pub(super) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let client = owner(ctx).await?;
     // RFC 7592 §3 wants the token in every answer; we have it from the request only.
     let access_token = Secret::new(ctx.bearer()?);
-    match *ctx.request.method() {
+    match ctx.head.method {
         Method::PUT => replace(ctx, client, &access_token).await,
         Method::DELETE => {
             ctx.sealgate.store.delete_client(&client.id, ctx.now).await?;
@@ -148,7 +149,7 @@ pub(super) async fn manage(ctx: &RequestContext<'_>) -> Result<Response, Failure
 /// it tells nobody which clients exist.
 async fn owner(ctx: &RequestContext<'_>) -> Result<Client, Failure> {
     let token = presented(ctx)?;
-    let id = ctx.request.uri().path().rsplit('/').next().and_then(ClientId::parse);
+    let id = ctx.head.uri.path().rsplit('/').next().and_then(ClientId::parse);
     let client = match id {
         Some(id) => ctx.sealgate.store.client(&id).await?,
         None => None,
@@ -176,7 +177,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         }
         None => None,
     };
-    let metadata = ClientMetadata::parse(ctx.request.body())?;
+    let metadata = ClientMetadata::parse(ctx.body())?;
     // A public client that becomes a confidential one needs a secret; the other way round it loses its own.
     let secret = match metadata.client_type() {
         ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&ctx.random::<32>())),

@@ -11,16 +11,17 @@ use crate::domain::grant::{EndReason, GrantId, PresentedToken, RefreshToken};
 use crate::domain::user::Subject;
 use crate::oauth::params::Params;
 use crate::provider::client_auth::{self, Caller};
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
+use crate::web::response::Response;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = match ctx.form() {
         Ok(form) => form,
-        Err(failure) => {
+        Err(refusal) => {
             ctx.charge_address(Bucket::Revoke)?;
-            return Err(failure);
+            return Err(refusal.into());
         }
     };
     let caller = client_auth::authenticate(ctx, &form, Bucket::Revoke).await?;

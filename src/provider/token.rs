@@ -23,11 +23,12 @@ use crate::metrics::{Replayed, TokenKind};
 use crate::oauth::params::Params;
 use crate::oauth::token::{Authorization, TokenRequest, TokenResponse};
 use crate::provider::client_auth::{self, Caller};
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::Committed;
 use crate::tokens::issuer::Tokens;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
+use crate::web::response::Response;
 
 /// Whoever loses a race loads and decides again; after so many losses something is wrong.
 const MOST_TRIES: usize = 8;
@@ -35,9 +36,9 @@ const MOST_TRIES: usize = 8;
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = match ctx.form() {
         Ok(form) => form,
-        Err(failure) => {
+        Err(refusal) => {
             ctx.charge_address(Bucket::Token)?;
-            return Err(failure);
+            return Err(refusal.into());
         }
     };
     let caller = client_auth::authenticate(ctx, &form, Bucket::Token).await?;

@@ -11,10 +11,11 @@ use crate::domain::secret::SecretHash;
 use crate::limiter::LimitKey;
 use crate::oauth::claims::{UserClaims, UserInfo};
 use crate::oauth::params::Params;
-use crate::provider::context::{Bucket, RequestContext};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::tokens::bearer::{Bearer, BearerFault};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::limits::Bucket;
+use crate::web::response::Response;
 
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
 const TWICE: Refusal =
@@ -45,7 +46,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
     let token = ctx.bearer()?;
     // RFC 6750 §2: one method, one token. Who sends it in the query as well has it in logs and histories already.
-    let elsewhere = |params: Result<Params, Failure>| params.is_ok_and(|params| params.has("access_token"));
+    let elsewhere = |params: Result<Params, Refusal>| params.is_ok_and(|params| params.has("access_token"));
     if elsewhere(ctx.query()) || elsewhere(ctx.form()) {
         return Err(Failure::Bearer(Some(TWICE)));
     }

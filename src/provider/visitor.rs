@@ -11,12 +11,11 @@ use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::domain::user::{Role, User};
 use crate::oauth::params::Params;
 use crate::page::{Chrome, Done, Problem, Shell, Standing};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
 use crate::provider::home;
 use crate::store::Loaded;
-use crate::tokens::clients::OWN_CLIENT;
+use crate::web::context::RequestContext;
 use crate::web::cookie;
+use crate::web::failure::Failure;
 
 /// Somebody who is signed in.
 pub(super) struct Visitor {
@@ -42,7 +41,7 @@ impl Visitor {
                 }
             }
         }
-        Err(Failure::Elsewhere(sign_in(ctx, page, &[])))
+        Err(Failure::Elsewhere(ctx.sign_in_address(page, &[])))
     }
 
     /// The same, if they typed their password no longer ago than `most`.
@@ -54,7 +53,7 @@ impl Visitor {
         if ctx.now.since(visitor.sign_in.at) <= most {
             return Ok(visitor);
         }
-        Err(Failure::Elsewhere(sign_in(ctx, page, &[("max_age", &most.as_secs().to_string())])))
+        Err(Failure::Elsewhere(ctx.sign_in_address(page, &[("max_age", &most.as_secs().to_string())])))
     }
 
     /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may
@@ -145,15 +144,6 @@ pub(super) fn standing(ctx: &RequestContext<'_>, user: &User) -> Option<Standing
         () if is(Role::Developer, &console.developers) => Some(Standing::Developer),
         () => None,
     }
-}
-
-/// The address that signs somebody in and comes back to one of our pages.
-pub(super) fn sign_in(ctx: &RequestContext<'_>, page: &str, wishes: &[(&str, &str)]) -> String {
-    let redirect_uri = format!("{}{page}", ctx.sealgate.config.issuer.as_str());
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.append_pair("client_id", OWN_CLIENT).append_pair("response_type", "code").append_pair("scope", "openid");
-    query.append_pair("redirect_uri", &redirect_uri).extend_pairs(wishes);
-    ctx.path(&format!("/oauth/authorize?{}", query.finish()))
 }
 
 /// The address of a page that tells what has been done.

@@ -66,6 +66,9 @@ impl Names {
     }
 }
 
+/// How long a browser remembers the language that a person chose, seconds: a year.
+pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
+
 /// Who was signed in on a host before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {

@@ -1,6 +1,9 @@
 //! Who sent a request, as far as it can be known: made once at the edge, carried in the request's extensions.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
+
+use http::request::Parts;
 
 /// Where a request came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +19,11 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// What the edge knows of who sent this request.
+    pub fn of(head: &Parts) -> Cow<'_, Self> {
+        head.extensions.get::<Self>().map_or_else(|| Cow::Owned(Self::unknown()), Cow::Borrowed)
+    }
+
     /// Of a request of which nothing is known.
     pub const fn unknown() -> Self {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

@@ -17,8 +17,8 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate::config::{App, ServerConfig, Upstream, UpstreamTls};
 use sealgate::edge::{
-    Again, AnswerFields, AnsweredBy, Changer, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver,
-    Standing, Verdict,
+    Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver,
+    Rewrite, Standing, Verdict,
 };
 use tokio::sync::oneshot;
 
@@ -80,11 +80,13 @@ impl Front for TestFront {
                 let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).unwrap_or(0);
                 Verdict::Forward(Forward {
                     app: app as usize,
-                    remove: vec![HeaderName::from_static("x-forged")],
-                    set: vec![(HeaderName::from_static("x-forwarded-user"), HeaderValue::from_static("alice"))],
-                    path_and_query: head.uri.path_and_query().unwrap().clone(),
+                    rewrite: Rewrite {
+                        remove: vec![HeaderName::from_static("x-forged")],
+                        set: vec![(HeaderName::from_static("x-forwarded-user"), HeaderValue::from_static("alice"))],
+                        path_and_query: head.uri.path_and_query().unwrap().clone(),
+                        answer: AnswerRewrite::default(),
+                    },
                     allow_get_body: path.ends_with("/_search"),
-                    answer: AnswerFields::default(),
                 })
             }
         }

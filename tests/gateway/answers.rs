@@ -52,8 +52,6 @@ const SETTINGS: &str = r#"
         enabled = true
         [login]
         failures_per_address = 3
-        [forward_auth]
-        trusted = ["192.0.2.200"]
     "#;
 
 /// The answers so far, as the file has them.

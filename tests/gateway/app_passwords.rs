@@ -98,7 +98,7 @@ async fn a_program_comes_in_by_address_or_username_and_its_password_stays_here()
     // The last use is written with the next pulse.
     let used = async || world.sealgate.store.app_passwords(world.anna.sub).await.unwrap().passwords[0].last_used_at;
     assert_eq!(used().await, None);
-    world.gateway.note_uses(&world.sealgate).await;
+    world.site.note_uses().await;
     assert_eq!(used().await, Some(world.clock.now()));
 }
 

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
+use sealgate::edge::{Front, Verdict};
 use sealgate::web::origin::Origin;
 
 use crate::browser::Browser;
@@ -51,8 +52,12 @@ impl<'a> Asked<'a> {
         ] {
             head.headers.insert(name, value.parse().unwrap());
         }
-        head.extensions.insert(Origin { secure: true, request_id: "request-1".into(), ..Origin::unknown() });
-        world.gateway.answer_proxy(&world.sealgate, &head).await
+        let peer = "192.0.2.200".parse().unwrap();
+        head.extensions.insert(Origin { peer, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
+        match world.site.decide(&head).await {
+            Verdict::Answer(response) => response,
+            other => panic!("not answered: {other:?}"),
+        }
     }
 
     async fn status(&self, world: &World) -> u16 {

@@ -105,7 +105,7 @@ async fn uses_of_many_sessions_are_noted_at_once() {
         ids.push(cookie.id);
     }
     assert_eq!(world.meddler.most_in_flight(), 1);
-    world.gateway.note_uses(&world.sealgate).await;
+    world.site.note_uses().await;
     let most = world.meddler.most_in_flight();
     assert!((32..=64).contains(&most), "{most} at once");
     for id in ids {

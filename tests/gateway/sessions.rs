@@ -93,7 +93,7 @@ async fn a_session_that_is_used_stays_and_one_that_is_not_ends() {
     for _ in 0..4 {
         world.wait(1800);
         browser.fetch("https://wiki.test/a").await.arrived();
-        world.gateway.note_uses(&world.sealgate).await;
+        world.site.note_uses().await;
     }
     browser.fetch("https://wiki.test/a").await.arrived();
     idle.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
@@ -106,7 +106,7 @@ async fn no_use_keeps_a_session_beyond_its_end() {
     for _ in 0..19 {
         world.wait(1800);
         browser.fetch("https://wiki.test/a").await.arrived();
-        world.gateway.note_uses(&world.sealgate).await;
+        world.site.note_uses().await;
     }
     world.wait(1800);
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
@@ -120,7 +120,7 @@ async fn a_session_that_has_ended_is_not_brought_back_by_a_late_note() {
     browser.fetch("https://wiki.test/a").await.arrived();
     let page = browser.open("https://id.test/oauth/logout").await;
     browser.submit(&page, &[("logout-confirm", "yes")]).await;
-    world.gateway.note_uses(&world.sealgate).await;
+    world.site.note_uses().await;
     browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
 }
 
@@ -211,7 +211,7 @@ async fn a_remembered_session_ends_to_the_second() {
             passed += seconds;
             browser.fetch("https://wiki.test/a").await.arrived();
             if what == "absolute" {
-                world.gateway.note_uses(&world.sealgate).await;
+                world.site.note_uses().await;
             }
         }
         let end = if what == "idle" { 3600 } else { 36_000 };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
+use sealgate::app::site::Site;
 use sealgate::app::state::{Parts, Sealgate};
 use sealgate::clock::{Clock, FixedClock, OsEntropy};
 use sealgate::config::Config;
@@ -18,9 +19,8 @@ use sealgate::domain::client::{ClientSecret, ConsentRule};
 use sealgate::domain::secret::Secret;
 use sealgate::domain::time::UnixTime;
 use sealgate::domain::user::User;
-use sealgate::gateway::{Decision, Gateway};
+use sealgate::edge::{Front, Verdict};
 use sealgate::metrics::Metrics;
-use sealgate::provider;
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
 use sealgate::store::memory::MemoryEngine;
@@ -49,6 +49,9 @@ const SETTINGS: &str = r#"
     idle_seconds = 3600
     absolute_seconds = 36000
     interaction_seconds = 600
+
+    [forward_auth]
+    trusted = ["192.0.2.200"]
 
     [[app]]
     name = "wiki"
@@ -149,7 +152,7 @@ const SETTINGS: &str = r#"
 /// Provider, gate, and two people: Anna, who is staff, and Ben, who is not.
 pub(crate) struct World {
     pub(crate) sealgate: Arc<Sealgate>,
-    pub(crate) gateway: Gateway,
+    pub(crate) site: Site,
     pub(crate) engine: Arc<MemoryEngine>,
     pub(crate) meddler: Arc<Meddler>,
     reads: Arc<AtomicUsize>,
@@ -197,7 +200,7 @@ impl World {
         let sealgate = Arc::new(sealgate);
         let now = clock.now();
         let world = Self {
-            gateway: Gateway::new(&sealgate.config),
+            site: Site::new(Arc::clone(&sealgate)),
             anna: person(1, ANNA, "Anna Şahin", &["staff", "a,b"], now),
             ben: person(2, BEN, "Ben", &[], now),
             sealgate,
@@ -222,7 +225,7 @@ impl World {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Sends a request to the host that its `Host` names: to the provider, or through the gate.
+    /// Sends a request to the host that its `Host` names: to the provider, or through the gate, as the front door says.
     pub(crate) async fn send(&self, address: &str, request: Request<Bytes>) -> Reply {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(Origin {
@@ -231,18 +234,11 @@ impl World {
             request_id: "request-1".into(),
             ..Origin::unknown()
         });
-        let path = head.uri.path();
-        // Below this path the gate answers wherever an application is, on the issuer's host too.
-        let own = path.starts_with("/.sealgate/");
-        let issuers = head.headers[header::HOST] == "id.test";
-        if issuers && !own && provider::owns(&self.sealgate.config, path) {
-            return Reply::answered(provider::dispatch(&self.sealgate, Request::from_parts(head, body)).await);
-        }
-        match self.gateway.admit(&self.sealgate, &head).await {
-            Decision::Answer(response) => Reply::answered(response),
-            Decision::ReadForm => Reply::answered(self.gateway.take_form(&self.sealgate, &head, body).await),
-            Decision::Forward(permit) => {
-                let rewrite = permit.rewrite(&head);
+        match self.site.decide(&head).await {
+            Verdict::Answer(response) => Reply::answered(response),
+            Verdict::Local { .. } => Reply::answered(self.site.answer(Request::from_parts(head, body)).await),
+            Verdict::Forward(forward) => {
+                let rewrite = forward.rewrite;
                 let mut headers = head.headers;
                 for name in &rewrite.remove {
                     headers.remove(name);
@@ -250,7 +246,7 @@ impl World {
                 for (name, value) in rewrite.set {
                     headers.insert(name, value);
                 }
-                let app = self.sealgate.config.apps[permit.app()].name.clone();
+                let app = self.sealgate.config.apps[forward.app].name.clone();
                 let target = rewrite.path_and_query.as_str().to_owned();
                 Reply { arrived: Some(Arrived { app, target }), status: 200, headers, body: Bytes::new() }
             }

@@ -15,7 +15,7 @@ use pingora::Result;
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::caching::keep_private;
-use crate::edge::AnswerFields;
+use crate::edge::AnswerRewrite;
 
 /// Changes a request's head. Of its target the path and the query stay: a caller that takes others has read it before.
 pub(in crate::edge) fn change_request(request: &mut RequestHeader, change: impl FnOnce(&mut request::Parts)) {
@@ -78,7 +78,7 @@ fn nominated(fields: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Changes an upstream's answer as the front has said.
-pub(in crate::edge) fn change_answer(fields: &mut HeaderMap, answer: &AnswerFields) {
+pub(in crate::edge) fn change_answer(fields: &mut HeaderMap, answer: &AnswerRewrite) {
     for name in &answer.remove {
         fields.remove(name);
     }

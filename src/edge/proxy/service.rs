@@ -114,7 +114,7 @@ impl Proxy {
     /// What an upstream's answer gets from us.
     fn finish_fields(&self, fields: &mut HeaderMap, exchange: &Exchange) {
         if let Some(forward) = &exchange.forward {
-            change_answer(fields, &forward.answer);
+            change_answer(fields, &forward.rewrite.answer);
         }
         if let Some(security) = &self.transport_security {
             security.set(fields);
@@ -317,6 +317,7 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let forward = exchange.forward.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
+        let rewrite = &forward.rewrite;
         // What a load balancer shows is its own, and says nothing of who is behind it.
         let tls = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
         let tls = tls.filter(|_| !self.is_trusted(exchange.origin.peer));
@@ -326,11 +327,11 @@ impl ProxyHttp for Proxy {
         let closes = exchange.has_body && !exchange.keeps_connection();
         change_request(request, |request| {
             let fields = &mut request.headers;
-            fields.reserve(forward.set.len() + FURTHER_FIELDS);
-            for name in &forward.remove {
+            fields.reserve(rewrite.set.len() + FURTHER_FIELDS);
+            for name in &rewrite.remove {
                 fields.remove(name);
             }
-            for (name, value) in &forward.set {
+            for (name, value) in &rewrite.set {
                 fields.insert(name, value.clone());
             }
             if let Some(host) = host {
@@ -341,7 +342,7 @@ impl ProxyHttp for Proxy {
             if closes {
                 fields.insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            request.uri = Uri::from(forward.path_and_query.clone());
+            request.uri = Uri::from(rewrite.path_and_query.clone());
         });
         Ok(())
     }
@@ -434,7 +435,8 @@ impl ProxyHttp for Proxy {
             });
             // A page of another origin can read why only where the answer says that it may.
             if let Some(forward) = &exchange.forward {
-                response.headers_mut().extend(forward.answer.set.iter().chain(&forward.answer.append).cloned());
+                let changes = &forward.rewrite.answer;
+                response.headers_mut().extend(changes.set.iter().chain(&changes.append).cloned());
             }
             // A client that is gone needs no answer.
             let _ = self.answer(session, response, exchange).await;

@@ -3,14 +3,15 @@
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
-use crate::gateway::context;
 use crate::gateway::cors::Cors;
-use crate::gateway::headers::{self, Identity, Rewrite};
+use crate::gateway::headers::{self, Identity};
 use crate::gateway::route::Rule;
+use crate::web::origin::Origin;
+use crate::web::rewrite::Rewrite;
 
 /// Leave to carry one request to one application, with all that the application may learn from it.
 #[derive(Debug, Clone)]
-pub struct Permit {
+pub(crate) struct Permit {
     pub(super) app: usize,
     pub(super) path_and_query: PathAndQuery,
     pub(super) identity: Identity,
@@ -21,12 +22,12 @@ pub struct Permit {
 
 impl Permit {
     /// Which application, an index into the configured ones.
-    pub fn app(&self) -> usize {
+    pub(crate) fn app(&self) -> usize {
         self.app
     }
 
     /// Whether a GET, HEAD or OPTIONS may have a body.
-    pub fn allows_get_body(&self) -> bool {
+    pub(crate) fn allows_get_body(&self) -> bool {
         self.allow_get_body
     }
 
@@ -42,7 +43,7 @@ impl Permit {
 
     /// How the request is changed on its way, and the answer on its way back. `head` is the one that the permit was given
     /// for.
-    pub fn rewrite(&self, head: &Parts) -> Rewrite {
-        headers::rewrite(head, &context::origin(head), &self.path_and_query, &self.identity, &self.cors)
+    pub(crate) fn rewrite(&self, head: &Parts) -> Rewrite {
+        headers::rewrite(head, &Origin::of(head), &self.path_and_query, &self.identity, &self.cors)
     }
 }

@@ -10,16 +10,16 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::client::ClientId;
 use crate::domain::code::Code;
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::pkce::CodeVerifier;
 use crate::domain::secret::{Secret, SecretHash, base64url};
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
-use crate::gateway::answer::Answer;
-use crate::gateway::context::{RequestContext, Sessions};
 use crate::gateway::principal::Principal;
+use crate::gateway::request::{AppRequest, Sessions};
+use crate::gateway::resource::challenge;
 use crate::gateway::session;
 use crate::gateway::sign_in::redirect_loop::{self, RedirectLoop};
 use crate::gateway::sign_in::return_path::ReturnPath;
@@ -30,6 +30,8 @@ use crate::page::{Problem, language_from_tag, language_tag};
 use crate::store::{Committed, Form, Loaded, SignInAttempt, StoreError};
 use crate::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
 use crate::web::cookie;
+use crate::web::limits::Exceeded;
+use crate::web::response::Response;
 
 /// The allowance of sign-ins begun: each costs a write to disk, and strangers begin them.
 const BEGUN: Allowance = Allowance { name: "gate_sign_in", of_site: "gate_sign_in_site", one_in: 1 };
@@ -86,10 +88,10 @@ pub(in crate::gateway) enum Purpose<'a> {
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn begin(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     wanted: &ReturnPath,
     demand: SignInRequest<'_>,
-) -> Result<Answer, StoreError> {
+) -> Result<Response, StoreError> {
     begin_for(ctx, Purpose::Page(wanted), demand).await
 }
 
@@ -98,26 +100,26 @@ pub(in crate::gateway) async fn begin(
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn begin_for(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
-) -> Result<Answer, StoreError> {
+) -> Result<Response, StoreError> {
     go(ctx, purpose, demand, rounds(ctx)).await
 }
 
 async fn go(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     purpose: Purpose<'_>,
     demand: SignInRequest<'_>,
     rounds: RedirectLoop,
-) -> Result<Answer, StoreError> {
+) -> Result<Response, StoreError> {
     if rounds.is_loop() {
         tracing::warn!(request_id = ctx.origin.request_id, app = ctx.app.name, "a browser goes in circles");
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop));
     }
     let sealgate = ctx.sealgate;
     let form = if matches!(purpose, Purpose::NewForm(_)) { charge(ctx, &WITH_FORM) } else { Ok(()) };
-    if let Err(seconds) = form.and_then(|()| charge(ctx, &BEGUN)) {
+    if let Err(Exceeded(seconds)) = form.and_then(|()| charge(ctx, &BEGUN)) {
         let refusal = Refusal::new(ErrorCode::RateLimitExceeded, "Too many sign-ins were begun. Try again later.");
         let problem = Problem::TooManyRequests { seconds };
         let answer = ctx.refuse(StatusCode::TOO_MANY_REQUESTS, &refusal, problem);
@@ -129,7 +131,7 @@ async fn go(
         Purpose::KeptForm(id) => Some((*id).to_owned()),
         Purpose::NewForm(form) => match saved_form::keep(ctx, &browser, form).await? {
             Some(id) => Some(id.expose().to_owned()),
-            None => return Ok(ctx.challenge(None, None)),
+            None => return Ok(challenge(ctx, None, None)),
         },
     };
     let home = ReturnPath::home();
@@ -147,7 +149,7 @@ async fn go(
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt).await?;
     let status = if ctx.head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
-    let answer = Answer::redirect(status, &authorize(ctx, &state, &verifier, demand));
+    let answer = Response::redirect(status, &authorize(ctx, &state, &verifier, demand));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
@@ -157,25 +159,18 @@ async fn go(
 /// Counts the start against its sender.
 ///
 /// # Errors
-/// Seconds to wait when the allowance is used up.
-fn charge(ctx: &RequestContext<'_>, allowance: &Allowance) -> Result<(), u64> {
+/// [`Exceeded`].
+fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Exceeded> {
     let Some(all) = ctx.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
     let limit = (all / allowance.one_in).max(1);
     let rule = |limit| Rule { limit, window: Duration::from_mins(1) };
     let site = LimitKey::site(allowance.of_site, ctx.origin.address).map(|site| (site, rule(2 * limit)));
     let address = (LimitKey::address(allowance.name, ctx.origin.address), rule(limit));
-    for (key, rule) in [address].into_iter().chain(site) {
-        let reading = ctx.sealgate.limiter.take(&key, rule, ctx.now);
-        ctx.sealgate.metrics.rate_limited(allowance.name, reading.allowed);
-        if let Some(seconds) = reading.retry_after {
-            return Err(seconds);
-        }
-    }
-    Ok(())
+    [address].into_iter().chain(site).try_for_each(|(key, rule)| ctx.count(allowance.name, &key, rule))
 }
 
 /// The authorization request (OpenID Connect Core §3.1.2.1).
-fn authorize(ctx: &RequestContext<'_>, state: &Secret, verifier: &Secret, demand: SignInRequest<'_>) -> String {
+fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: SignInRequest<'_>) -> String {
     let issuer = ctx.sealgate.config.issuer.as_str();
     let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -204,11 +199,11 @@ fn authorize(ctx: &RequestContext<'_>, state: &Secret, verifier: &Secret, demand
     format!("{issuer}/oauth/authorize?{}", query.finish())
 }
 
-fn client_id(ctx: &RequestContext<'_>) -> String {
+fn client_id(ctx: &AppRequest<'_>) -> String {
     format!("{INTERNAL_CLIENT}{}", ctx.app.name)
 }
 
-fn redirect_uri(ctx: &RequestContext<'_>) -> String {
+fn redirect_uri(ctx: &AppRequest<'_>) -> String {
     format!("{}{CALLBACK}", ctx.app.origin(&ctx.sealgate.config.issuer))
 }
 
@@ -268,7 +263,7 @@ impl Returned {
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
-pub(in crate::gateway) async fn callback(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
+pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let returned = ctx.query().and_then(|query| Returned::read(&query, ctx.sealgate.config.issuer.as_str()));
     let Ok(returned) = returned else { return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest)) };
     let Some(attempt) = attempt(ctx, returned.state.as_deref()).await? else {
@@ -299,7 +294,7 @@ pub(in crate::gateway) async fn callback(ctx: &RequestContext<'_>) -> Result<Ans
     let answer = match user.filter(|_| !reached) {
         // Another round would end as this one did.
         Some(user) => ctx.forbidden(Principal::Ours(&user)),
-        None => Answer::redirect(StatusCode::FOUND, &back.location()),
+        None => Response::redirect(StatusCode::FOUND, &back.location()),
     };
     let answer = match ctx.sessions {
         Sessions::OfApp => match sign_in(ctx, &code.value, &parent).await? {
@@ -313,7 +308,7 @@ pub(in crate::gateway) async fn callback(ctx: &RequestContext<'_>) -> Result<Ans
 }
 
 /// The sign-in that was begun with this state, in this browser, for this application. It may be past its time.
-async fn attempt(ctx: &RequestContext<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
+async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loaded<SignInAttempt>>, StoreError> {
     let (Some(state), Some(browser)) = (state, ctx.cookie(ctx.cookies.browser)) else { return Ok(None) };
     let browser = SecretHash::of(browser.as_bytes());
     let found = ctx.sealgate.store.attempt(&browser, &SecretHash::of(state.as_bytes())).await?;
@@ -325,9 +320,9 @@ async fn attempt(ctx: &RequestContext<'_>, state: Option<&str>) -> Result<Option
 
 /// An answer to a question that this browser has not asked, or that was answered before: it came back in another tab, too
 /// late, or by somebody else's link. Who is signed in goes on to the application; everybody else begins anew.
-async fn stale(ctx: &RequestContext<'_>, back: &Back, refused: bool) -> Result<Answer, StoreError> {
+async fn stale(ctx: &AppRequest<'_>, back: &Back, refused: bool) -> Result<Response, StoreError> {
     if session::find(ctx).await?.is_some() {
-        let answer = Answer::redirect(StatusCode::FOUND, &back.location());
+        let answer = Response::redirect(StatusCode::FOUND, &back.location());
         return Ok(with_rounds(ctx, answer, Some(rounds(ctx).and_one())));
     }
     if refused {
@@ -343,7 +338,7 @@ async fn stale(ctx: &RequestContext<'_>, back: &Back, refused: bool) -> Result<A
 }
 
 /// The provider did not let them in. Beginning anew would end here again.
-fn provider_refused(ctx: &RequestContext<'_>, error: &str) -> Answer {
+fn provider_refused(ctx: &AppRequest<'_>, error: &str) -> Response {
     let known = [ErrorCode::TemporarilyUnavailable, ErrorCode::ServerError];
     let ours = known.into_iter().find(|code| code.as_str() == error);
     tracing::info!(
@@ -360,7 +355,7 @@ fn provider_refused(ctx: &RequestContext<'_>, error: &str) -> Answer {
 
 /// The code, if it is the answer to this very attempt (RFC 6749 §4.1.3, RFC 7636 §4.6).
 async fn code(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     attempt: &SignInAttempt,
     code: Option<&str>,
 ) -> Result<Option<Loaded<Code>>, StoreError> {
@@ -375,7 +370,7 @@ async fn code(
 }
 
 /// The provider session that the code came from, if it still stands and the person with it.
-async fn parent(ctx: &RequestContext<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
+async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, StoreError> {
     let subject = code.sign_in.subject;
     let found = ctx.sealgate.store.session(code.session).await?.map(|found| found.value);
     let stands = found.filter(|parent| parent.is_live(ctx.now) && parent.sign_in_of(subject).is_some());
@@ -385,13 +380,9 @@ async fn parent(ctx: &RequestContext<'_>, code: &Code) -> Result<Option<Session>
 
 /// Begins the application's session and yields its cookie; none where the browser has the very same one already, from
 /// another tab: its requests in flight shall not lose theirs.
-async fn sign_in(
-    ctx: &RequestContext<'_>,
-    code: &Code,
-    parent: &Session,
-) -> Result<Option<http::HeaderValue>, StoreError> {
+async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
     let store = &ctx.sealgate.store;
-    let old = match ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse) {
+    let old = match ctx.session_cookie() {
         Some(cookie) => session::of_app(ctx, &cookie).await?,
         None => None,
     };
@@ -417,22 +408,21 @@ async fn sign_in(
         expires_at: parent.expires_at,
     };
     store.begin_app_session(&session).await?;
-    let event = AuditEvent::new(ctx.now, AuditKind::AppSignedIn, Actor::Person).of(session.subject);
-    let event = event.in_app(&session.app).in_session(session.parent);
-    ctx.sealgate.audit.note(event.from_request(ctx.origin.address, &ctx.origin.request_id));
+    let event = ctx.event(AuditKind::AppSignedIn, Actor::Person).of(session.subject);
+    ctx.sealgate.audit.note(event.in_app(&session.app).in_session(session.parent));
     Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
-fn rounds(ctx: &RequestContext<'_>) -> RedirectLoop {
+fn rounds(ctx: &AppRequest<'_>) -> RedirectLoop {
     RedirectLoop::read(ctx.cookie(rounds_cookie(ctx)), ctx.now)
 }
 
-fn rounds_cookie(ctx: &RequestContext<'_>) -> &'static str {
+fn rounds_cookie(ctx: &AppRequest<'_>) -> &'static str {
     if ctx.cookies.secure { "__Host-sealgate-rounds" } else { "sealgate-rounds" }
 }
 
 /// The answer with the count of rounds; none when a person has typed their password, which no loop does.
-fn with_rounds(ctx: &RequestContext<'_>, answer: Answer, rounds: Option<RedirectLoop>) -> Answer {
+fn with_rounds(ctx: &AppRequest<'_>, answer: Response, rounds: Option<RedirectLoop>) -> Response {
     let (name, secure) = (rounds_cookie(ctx), ctx.cookies.secure);
     match rounds {
         Some(rounds) => {

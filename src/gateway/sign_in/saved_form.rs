@@ -12,24 +12,25 @@ use http::{HeaderValue, StatusCode};
 use crate::domain::secret::{Secret, SecretHash};
 use crate::domain::session::SessionCookie;
 use crate::domain::user::Subject;
-use crate::gateway::answer::Answer;
-use crate::gateway::context::{Body, RequestContext, Sessions, own_path};
-use crate::gateway::navigation;
 use crate::gateway::policy::Credential;
+use crate::gateway::request::{AppRequest, Sessions, own_path};
 use crate::gateway::session;
 use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
 use crate::gateway::sign_in::replay::Replay;
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::page::{Problem, SendAgain};
 use crate::store::{Form, MAX_FORM_BYTES, StoreError};
+use crate::web::context::Body;
 use crate::web::cookie::Left;
+use crate::web::navigation;
+use crate::web::response::Response;
 
 /// How long a form waits for its person.
 const LIFETIME: Duration = Duration::from_mins(15);
 
 /// Whether this is a form that could be kept, as far as its head tells: one that a page of this very host sends by
 /// navigation, so that what comes back is a page, and short.
-pub(in crate::gateway) fn is_keepable(ctx: &RequestContext<'_>) -> bool {
+pub(in crate::gateway) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
     let head = ctx.head;
     let own = ctx.app.origin(&ctx.sealgate.config.issuer);
     !matches!(ctx.body, Body::Away)
@@ -56,12 +57,12 @@ fn is_urlencoded(head: &Parts) -> bool {
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
 pub(in crate::gateway) async fn keep_and_sign_in(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     target: &PathAndQuery,
     body: &[u8],
     credential: &Credential,
     demand: SignInRequest<'_>,
-) -> Result<Option<Answer>, StoreError> {
+) -> Result<Option<Response>, StoreError> {
     let whose = match credential.user() {
         Some(user) => Some(user.sub),
         None => match whose(ctx).await? {
@@ -82,11 +83,11 @@ pub(in crate::gateway) async fn keep_and_sign_in(
 /// # Errors
 /// When the store fails.
 pub(in crate::gateway) async fn keep_and_show(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     target: &PathAndQuery,
     body: &[u8],
     credential: &Credential,
-) -> Result<Answer, StoreError> {
+) -> Result<Response, StoreError> {
     let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     let form = form(ctx, target, body, credential.user().map(|user| user.sub));
     let kept = match form {
@@ -94,7 +95,7 @@ pub(in crate::gateway) async fn keep_and_show(
         None => None,
     };
     let Some(id) = kept else { return Ok(ctx.problem(StatusCode::CONFLICT, Problem::FormNotKept)) };
-    let answer = Answer::redirect(StatusCode::SEE_OTHER, &address(id.expose()));
+    let answer = Response::redirect(StatusCode::SEE_OTHER, &address(id.expose()));
     Ok(match new_cookie {
         Some(cookie) => answer.with_cookie(cookie),
         None => answer,
@@ -106,7 +107,7 @@ pub(in crate::gateway) async fn keep_and_show(
 /// # Errors
 /// When the store fails.
 pub(in crate::gateway) async fn keep(
-    ctx: &RequestContext<'_>,
+    ctx: &AppRequest<'_>,
     browser: &str,
     form: &Form,
 ) -> Result<Option<Secret>, StoreError> {
@@ -136,7 +137,7 @@ pub(in crate::gateway) fn address(id: &str) -> String {
 ///
 /// # Errors
 /// When the store fails, or too many sign-ins are open.
-pub(in crate::gateway) async fn show(ctx: &RequestContext<'_>) -> Result<Answer, StoreError> {
+pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let query = ctx.query().unwrap_or_default();
     let gone = || ctx.problem(StatusCode::GONE, Problem::FormNotKept);
     let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), ctx.cookie(ctx.cookies.browser)) else {
@@ -171,7 +172,7 @@ pub(in crate::gateway) async fn show(ctx: &RequestContext<'_>) -> Result<Answer,
 }
 
 /// The form, if a browser will send the very same one again.
-fn form(ctx: &RequestContext<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
+fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
     let wanted = ReturnPath::parse(target.as_str())?;
     // A page's link to it must mean the same bytes.
     let base = url::Url::parse("https://application.invalid/").ok()?;
@@ -190,7 +191,7 @@ enum Whose {
     Unknown,
 }
 
-async fn whose(ctx: &RequestContext<'_>) -> Result<Whose, StoreError> {
+async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
     let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
         // A page that was left open at a sign-out is still that person's.
         return Ok(match ctx.cookies.left(&ctx.head.headers) {

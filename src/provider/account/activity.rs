@@ -4,11 +4,11 @@ use http::StatusCode;
 
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
 use crate::page::Activity;
-use crate::provider::context::RequestContext;
 use crate::provider::events::{Names, Written};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor::Visitor;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/account/activity";
 

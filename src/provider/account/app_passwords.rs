@@ -17,11 +17,11 @@ use crate::domain::username::Username;
 use crate::page::{
     AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords as Content, Done, Problem,
 };
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
 use crate::store::AppPasswordAdded;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/account/app-passwords";
 
@@ -31,7 +31,7 @@ const TO_OPEN: Duration = Duration::from_mins(15);
 const TO_SEND: Duration = Duration::from_mins(30);
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         let visitor = Visitor::recent(ctx, PAGE, TO_OPEN).await?;
         return show(ctx, &visitor, &Typed::default(), None, None).await;
     }

@@ -9,11 +9,11 @@ use crate::domain::client::ClientId;
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::time::UnixTime;
 use crate::page::{ApplicationLine, Applications, Done, Problem};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
 use crate::store::GrantFilter;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/account/applications";
 
@@ -22,7 +22,7 @@ const MOST: usize = 500;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return show(ctx, &visitor).await;
     }
     let form = visitor.form(ctx, PAGE)?;

@@ -8,9 +8,9 @@ mod password;
 mod profile;
 mod sessions;
 
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// The pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,18 +13,18 @@ use crate::domain::user::User;
 use crate::oauth::params::Params;
 use crate::page::{Done, PasswordChange, PasswordProblem};
 use crate::password::{Line, Owner, PasswordFault, check_password};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
 use crate::provider::guesses::Guesses;
 use crate::provider::known_browser;
-use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/account/password";
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return Ok(show(ctx, &visitor, StatusCode::OK, None));
     }
     let form = visitor.form(ctx, PAGE)?;

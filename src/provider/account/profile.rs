@@ -7,10 +7,10 @@ use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture}
 use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::{Done, Profile, ProfileField};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/account";
 
@@ -39,7 +39,7 @@ impl Typed {
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         let user = &visitor.user;
         let typed = Typed {
             name: user.name.clone(),

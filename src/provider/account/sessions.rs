@@ -5,11 +5,11 @@ use http::{Method, StatusCode};
 use crate::domain::audit::AuditKind;
 use crate::domain::session::SessionId;
 use crate::page::{Done, Problem, SessionLine, Sessions};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
 use crate::provider::known_browser;
-use crate::provider::response::Response;
 use crate::provider::visitor::{self, Visitor};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: &str = "/account/sessions";
 
@@ -18,7 +18,7 @@ const MOST: usize = 50;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return show(ctx, &visitor).await;
     }
     let form = visitor.form(ctx, PAGE)?;
@@ -69,7 +69,7 @@ async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, F
     let content = Sessions {
         csrf: &visitor.csrf(ctx, PAGE),
         sessions: &lines,
-        switch_account: &visitor::sign_in(ctx, "/account", &[("prompt", "select_account")]),
+        switch_account: &ctx.sign_in_address("/account", &[("prompt", "select_account")]),
     };
     let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.sessions(chrome, shell, &content));
     Ok(Response::page(StatusCode::OK, html, None))

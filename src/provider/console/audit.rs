@@ -14,11 +14,11 @@ use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::page::{AuditEvents, AuditField, Problem};
-use crate::provider::context::RequestContext;
 use crate::provider::events::{Names, Written};
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::AuditPage;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// Events on a page.
 const MOST: usize = 15;

@@ -15,17 +15,17 @@ use crate::domain::time::UnixTime;
 use crate::oauth::params::Params;
 use crate::page::console::{ClientFault, ClientPage, ClientSecretLine, NewSecret};
 use crate::page::{Done, Problem};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// The ways in which two secrets may overlap, seconds: those of the form.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &client, &Said::default()));
     }
     let form = console_user.form(ctx)?;

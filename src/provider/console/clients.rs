@@ -11,10 +11,10 @@ use crate::domain::client::{
 };
 use crate::domain::secret::Secret;
 use crate::page::console::{ClientFault, ClientLine, Clients};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::AddOutcome;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// Clients on a page, and records looked at for it: a developer's own may lie far apart.
 const PAGE: usize = 50;
@@ -49,7 +49,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
 
 /// The form for a new client, and what it makes.
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &Typed::empty(), &[]));
     }
     let typed = Typed::read(&console_user.form(ctx)?, None)?;

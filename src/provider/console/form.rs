@@ -6,8 +6,8 @@ use crate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::oauth::params::Params;
 use crate::page::console::{ClientFault, ClientField, ClientForm, UriFault};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
 
 /// Most redirect URIs of each kind, as at the registration endpoint.
 const MOST_URIS: usize = 20;

@@ -19,11 +19,11 @@ use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::{Authority, Client, ClientId};
 use crate::oauth::params::Params;
 use crate::page::{Chrome, Problem, Shell, Standing};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor::Visitor;
 use crate::tokens::clients::OWN_PAGES;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// The pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,11 +104,11 @@ impl ConsoleUser {
     }
 
     fn csrf(&self, ctx: &RequestContext<'_>) -> String {
-        self.visitor.csrf(ctx, ctx.request.uri().path())
+        self.visitor.csrf(ctx, ctx.head.uri.path())
     }
 
     fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
-        self.visitor.form(ctx, ctx.request.uri().path())
+        self.visitor.form(ctx, ctx.head.uri.path())
     }
 
     fn page(
@@ -142,7 +142,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, area: Area) -> Result<Respo
 
 /// The page that a sign-in comes back to: this one, or the list that it hangs on.
 fn way_back(ctx: &RequestContext<'_>) -> &'static str {
-    let path = ctx.request.uri().path();
+    let path = ctx.head.uri.path();
     let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
     let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
     let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
@@ -151,5 +151,5 @@ fn way_back(ctx: &RequestContext<'_>) -> &'static str {
 
 /// The last segment of the path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
-    ctx.request.uri().path().rsplit('/').next().unwrap_or_default()
+    ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
 }

@@ -8,9 +8,9 @@ use crate::domain::key_ring;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::time::UnixTime;
 use crate::page::console::{AppLine, KeyLine, KeyState, Keys, LimitLine, Limits, ServerLine};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 pub(super) async fn keys(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let ring = ctx.sealgate.store.key_ring().await?;

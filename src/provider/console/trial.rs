@@ -22,14 +22,14 @@ use crate::oauth::jwt::Unverified;
 use crate::oauth::token::Authorization;
 use crate::page::Problem;
 use crate::page::console::{Trial, TrialProblem};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::Committed;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &client, None, None));
     }
     let form = console_user.form(ctx)?;

@@ -14,11 +14,11 @@ use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::console::{UserField, UserPage};
 use crate::page::{Done, Problem, SessionLine, Standing};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::provider::visitor;
 use crate::store::RenameOutcome;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 /// The most sessions that are shown.
 const MOST: usize = 50;
@@ -29,7 +29,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         None => None,
     };
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return show(ctx, console_user, &user, None, &[]).await;
     }
     let form = console_user.form(ctx)?;

@@ -15,10 +15,10 @@ use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::Problem;
 use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
-use crate::provider::context::RequestContext;
-use crate::provider::failure::Failure;
-use crate::provider::response::Response;
 use crate::store::UsersFound;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
 
 const PAGE: usize = 50;
 /// Groups that a person may be in, as on the command line.
@@ -76,7 +76,7 @@ struct Typed {
 
 /// The form for a new person, and what it makes.
 pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    if ctx.request.method() != Method::POST {
+    if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &Typed::default(), &[]));
     }
     let form = console_user.form(ctx)?;

@@ -7,11 +7,11 @@ use url::Url;
 use crate::domain::redirect_uri;
 use crate::oauth::authorize::WayBack;
 use crate::page::ReturnForm;
-use crate::provider::context::RequestContext;
-use crate::provider::response::Response;
+use crate::web::context::RequestContext;
+use crate::web::response::Response;
 
 /// The answer to the browser.
-pub(super) fn respond(ctx: &RequestContext<'_>, way: &WayBack) -> Response {
+pub(crate) fn respond(ctx: &RequestContext<'_>, way: &WayBack) -> Response {
     match way {
         WayBack::Redirect(location) => Response::redirect(StatusCode::FOUND, location),
         WayBack::Form { action, fields } => {

@@ -16,7 +16,7 @@ const REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// Whether a person opens a document with this request. Browsers say so themselves (Fetch Metadata); of older ones, those
 /// do it that ask for text/html by name and not by a script.
-pub(super) fn is_navigation(head: &Parts) -> bool {
+pub(crate) fn is_navigation(head: &Parts) -> bool {
     let headers = &head.headers;
     if !matches!(head.method, Method::GET | Method::HEAD) || headers.contains_key(UPGRADE) {
         return false;
@@ -33,7 +33,7 @@ pub(super) fn is_navigation(head: &Parts) -> bool {
 
 /// Whether a page of this very origin, `own`, sends a form with this request and a person waits for the answer. Browsers
 /// say so themselves; of older ones, the `Origin` must tell.
-pub(super) fn is_own_form(head: &Parts, own: &str) -> bool {
+pub(crate) fn is_own_form(head: &Parts, own: &str) -> bool {
     let headers = &head.headers;
     let waits = head.extensions.get::<Again>().is_none() && !headers.contains_key(UPGRADE);
     if head.method != Method::POST || !waits || headers.contains_key(REQUESTED_WITH) {
@@ -51,18 +51,18 @@ pub(super) fn is_own_form(head: &Parts, own: &str) -> bool {
 }
 
 /// Whether a page can be read where the answer goes: a form's answer too.
-pub(super) fn reads_pages(head: &Parts) -> bool {
+pub(crate) fn reads_pages(head: &Parts) -> bool {
     is_navigation(head) || !head.headers.contains_key(REQUESTED_WITH) && names_html(&head.headers)
 }
 
 /// Whether a browser says that another site's page caused this request.
-pub(super) fn is_cross_site(headers: &HeaderMap) -> bool {
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     is(headers, &FETCH_SITE, "cross-site")
 }
 
 /// Whether this is the handshake of a WebSocket that a page of another origin opens (RFC 6455 §10.2). Scripts of other
 /// sites may open one with the person's cookies and read what comes; the `Origin` tells. `own` is the application's.
-pub(super) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
+pub(crate) fn is_foreign_websocket(headers: &HeaderMap, own: &str) -> bool {
     // A proxy that asks on behalf of its client may have dropped `Upgrade`, which is not its to pass on.
     let upgrades = is(headers, &FETCH_MODE, "websocket")
         || headers.get_all(UPGRADE).iter().any(|value| {

@@ -1,0 +1,318 @@
+//! The order of the decision: which application, one reading of the path, our own paths, the rule, the credential, the
+//! policy.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{AUTHORIZATION, HOST};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+
+use crate::app::state::Sealgate;
+use crate::config::{Access, App, Config, host_name};
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::gateway::app_password;
+use crate::gateway::assertion::Assertions;
+use crate::gateway::characters::Characters;
+use crate::gateway::cors::{self, Cors};
+use crate::gateway::credential::{self, Presented};
+use crate::gateway::destination;
+use crate::gateway::foreign_token;
+use crate::gateway::outcome::{GateOutcome, GateReply};
+use crate::gateway::own;
+use crate::gateway::path::{Ambiguous, CanonicalPath};
+use crate::gateway::policy::{self, AccessRequest, Credential, Refused};
+use crate::gateway::refusal::{
+    refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
+};
+use crate::gateway::remembered::Remembered;
+use crate::gateway::request::{AppRequest, Sessions};
+use crate::gateway::resource;
+use crate::gateway::route::Routes;
+use crate::gateway::session::Uses;
+use crate::gateway::sign_in;
+use crate::gateway::sign_in::login::{First, SignInRequest};
+use crate::tokens::bearer::BearerFault;
+use crate::web::context::Body;
+use crate::web::failure::{Failure, error};
+use crate::web::navigation;
+use crate::web::request_fields;
+use crate::web::response::Response;
+
+/// The gate, for all applications.
+pub(crate) struct Gateway {
+    /// In the configuration's order.
+    pub(super) gates: Vec<AppGate>,
+    uses: Arc<Uses>,
+    password_uses: Arc<app_password::Uses>,
+    /// By the places that the applications have in this configuration.
+    remembered: Remembered,
+    assertions: Arc<Assertions>,
+}
+
+/// The gate of one application.
+pub(super) struct AppGate {
+    pub(super) app: App,
+    routes: Routes,
+    sessions: Sessions,
+}
+
+impl Gateway {
+    /// The gate that this configuration asks for.
+    pub(crate) fn new(config: &Config) -> Self {
+        let remembered = Remembered::default();
+        Self {
+            gates: gates(config),
+            uses: Arc::default(),
+            password_uses: Arc::default(),
+            remembered,
+            assertions: Arc::default(),
+        }
+    }
+
+    /// The gate that another configuration asks for. It goes on with what this one has noted and signed.
+    #[must_use]
+    pub(crate) fn with(&self, config: &Config) -> Self {
+        let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
+        let password_uses = Arc::clone(&self.password_uses);
+        Self { gates: gates(config), uses, password_uses, remembered: Remembered::default(), assertions }
+    }
+
+    /// The application that a `Host` header names, an index into the configured ones.
+    pub(crate) fn app_of(&self, host: &str) -> Option<usize> {
+        host_app(self.gates.iter().map(|gate| &gate.app), host).map(|(index, _)| index)
+    }
+
+    /// Decides on a request to an application's host, the issuer's included where an application shares it. `head` has
+    /// exactly one `Host`, and the [`crate::web::origin::Origin`] among its extensions.
+    pub(crate) async fn admit(&self, sealgate: &Sealgate, head: &Parts) -> GateOutcome {
+        self.admit_with(sealgate, head, Body::Unread).await
+    }
+
+    /// Answers a request on which [`Gateway::admit`] decided [`GateOutcome::ReadForm`].
+    pub(crate) async fn take_form(&self, sealgate: &Sealgate, head: &Parts, body: Bytes) -> Response {
+        self.admit_with(sealgate, head, Body::Read(body)).await.into_response()
+    }
+
+    pub(super) async fn admit_with(&self, sealgate: &Sealgate, head: &Parts, body: Body) -> GateOutcome {
+        let host = host(head);
+        let Some((index, gate)) = self.app_of(host).and_then(|index| Some((index, self.gates.get(index)?))) else {
+            let refusal = Refusal::invalid_request("This host is not served here.");
+            return GateOutcome::Respond(GateReply::new(
+                "misdirected",
+                error(StatusCode::MISDIRECTED_REQUEST, &refusal),
+            ));
+        };
+        let ctx = AppRequest::new(sealgate, head, body, &gate.app, gate.sessions);
+        let outcome = self.decide(index, gate, &ctx, host).await.unwrap_or_else(GateOutcome::Respond);
+        if let Some(label) = outcome.label().filter(|_| !ctx.is_again()) {
+            sealgate.metrics.decided(&gate.app.name, label);
+        }
+        outcome
+    }
+
+    /// A page for a person in the place of what an application did not answer. None for programs, and where the host is no
+    /// application's.
+    pub(crate) fn unanswered(
+        &self,
+        sealgate: &Sealgate,
+        head: &Parts,
+        status: StatusCode,
+    ) -> Option<http::Response<Bytes>> {
+        let gate = self.app_of(host(head)).and_then(|index| self.gates.get(index))?;
+        AppRequest::new(sealgate, head, Body::Away, &gate.app, gate.sessions).unanswered(status).map(Response::finish)
+    }
+
+    /// Notes in the store which sessions and application passwords were used since the last call: to be called every few seconds, or people are
+    /// signed out while they work.
+    pub(crate) async fn note_uses(&self, sealgate: &Sealgate) {
+        self.uses.write(sealgate).await;
+        self.password_uses.write(sealgate).await;
+    }
+
+    async fn decide(
+        &self,
+        index: usize,
+        gate: &AppGate,
+        ctx: &AppRequest<'_>,
+        host: &str,
+    ) -> Result<GateOutcome, GateReply> {
+        if let Some(field) = request_fields::repeated(&ctx.head.headers) {
+            return Err(refuse_repeated(ctx, field));
+        }
+        let read = read_target(ctx.head, host, gate.routes.characters());
+        let (target, path) = read.map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
+        if sign_in::return_path::is_own(&path) {
+            let answer = own::answer(ctx, &path).await.unwrap_or_else(|error| ctx.failed(&error).response);
+            return Err(GateReply::new("own", answer));
+        }
+        if resource::is_metadata(&path) {
+            return Err(GateReply::new("own", resource::metadata(ctx)));
+        }
+        let place = gate.routes.find(&path).map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
+        let place = place.ok_or_else(|| refuse_unopened(ctx))?;
+        if gate.routes.respells(&ctx.head.method) {
+            return Err(refuse_spelled_method(ctx));
+        }
+        if let Some(answer) = cors::preflight(place, ctx.head) {
+            return Err(GateReply::new("preflight", answer));
+        }
+        let rule = place.rule(ctx.head.method.as_str()).ok_or_else(|| refuse_method(ctx, place))?;
+        let destination = destination::destination(&ctx.head.headers, ctx.head.method.as_str(), &gate.routes);
+        let cors = Cors::of(rule, &ctx.head.headers);
+        let asked = AccessRequest {
+            index,
+            app: &gate.app,
+            issuer: ctx.sealgate.config.issuer.as_str(),
+            rule,
+            destination: destination.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
+            path_and_query: target,
+            cors: cors.clone(),
+            now: ctx.now,
+        };
+        let judged = self.judge(gate, ctx, &asked).await;
+        judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.on(response) })
+    }
+
+    async fn judge(
+        &self,
+        gate: &AppGate,
+        ctx: &AppRequest<'_>,
+        asked: &AccessRequest<'_>,
+    ) -> Result<GateOutcome, GateReply> {
+        let credential = self.credential(ctx, asked).await?;
+        let permit = match policy::decide(asked, &credential) {
+            Ok(permit) => {
+                let issuer = &ctx.sealgate.issuer;
+                let headers = &ctx.head.headers;
+                // Programs send their application password ahead to every path of an application that takes some.
+                let holds_token = credential::holds(headers, |token| issuer.is_own_access_token(token))
+                    || (gate.app.takes_app_passwords() && app_password::is_presented(headers));
+                permit.for_request(gate.routes.look_at_methods(), holds_token, asked.rule)
+            }
+            Err(refused) if is_form_to_keep(ctx, asked, &credential, refused) => match &ctx.body {
+                Body::Read(body) => return Err(keep_form(ctx, asked, &credential, refused, body).await),
+                _ => return Ok(GateOutcome::ReadForm),
+            },
+            Err(refused) => return Err(refuse(ctx, asked, &credential, refused).await),
+        };
+        if let Body::Read(body) = &ctx.body {
+            let shown = sign_in::saved_form::keep_and_show(ctx, asked.path_and_query, body, &credential).await;
+            return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
+        }
+        // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
+        let asserted = gate.app.identity.assertion && !ctx.is_again();
+        let Some(who) = credential.who().filter(|_| asserted) else { return Ok(GateOutcome::Forward(permit)) };
+        let made = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now).await;
+        let unsigned = || GateReply::new("unsigned", Failure::Unavailable.into_response(ctx));
+        Ok(GateOutcome::Forward(permit.with_assertion(&made.ok_or_else(unsigned)?)))
+    }
+
+    /// Who asks.
+    async fn credential(&self, ctx: &AppRequest<'_>, asked: &AccessRequest<'_>) -> Result<Credential, GateReply> {
+        let access = asked.rule.access;
+        if access == Access::Public {
+            let repeated = credential::is_repeated(&ctx.head.headers);
+            return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Nobody) };
+        }
+        if asked.rule.basic && app_password::is_presented(&ctx.head.headers) {
+            return app_password::credential(ctx, &self.password_uses).await;
+        }
+        let token = match Presented::read(&ctx.head.headers) {
+            Presented::Nothing if access == Access::Bearer => return Ok(Credential::Nobody),
+            Presented::Nothing => return self.browser(ctx, asked.index, &asked.cors).await,
+            Presented::Malformed => return Err(refuse_token(ctx)),
+            Presented::Bearer(token) => token,
+        };
+        if let Some(source) = ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers) {
+            return foreign_token::credential(ctx, source, token).await;
+        }
+        match ctx.sealgate.bearer(token, ctx.now).await {
+            Ok(bearer) => Ok(Credential::Bearer(bearer)),
+            Err(BearerFault::Invalid) => Err(refuse_token(ctx)),
+            Err(BearerFault::Store(error)) => Err(ctx.failed(&error)),
+        }
+    }
+
+    async fn browser(&self, ctx: &AppRequest<'_>, app: usize, cors: &Cors) -> Result<Credential, GateReply> {
+        let known = self.remembered.find(ctx, app).await.map_err(|error| ctx.failed(&error))?;
+        let Some(known) = known else { return Ok(Credential::Nobody) };
+        let own = ctx.app.origin(&ctx.sealgate.config.issuer);
+        let listed = matches!(cors, Cors::Listed(_));
+        if !listed && navigation::is_foreign_websocket(&ctx.head.headers, &own) {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The page of another origin may not open this.");
+            return Err(GateReply::new("foreign_origin", error(StatusCode::FORBIDDEN, &refusal)));
+        }
+        if !ctx.is_again() {
+            self.uses.note(known.signed_in.session, known.last_seen_at, ctx.now);
+        }
+        Ok(Credential::Browser(Arc::clone(&known.signed_in)))
+    }
+}
+
+fn gates(config: &Config) -> Vec<AppGate> {
+    let gate = |app: &App| AppGate {
+        routes: Routes::of(app),
+        sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
+        app: app.clone(),
+    };
+    config.apps.iter().map(gate).collect()
+}
+
+/// The one `Host` of a request.
+pub(super) fn host(head: &Parts) -> &str {
+    head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
+}
+
+/// The application that a `Host` header names, and where among these it stands.
+pub(super) fn host_app<'a>(apps: impl IntoIterator<Item = &'a App>, host: &str) -> Option<(usize, &'a App)> {
+    // Host names have no case (RFC 9110 §4.2.3). ASCII only: `İ` never becomes an `i`.
+    let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
+    let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
+    apps.into_iter().enumerate().find(|(_, app)| app.answers_to(&host))
+}
+
+/// The target that will be forwarded, and the one reading of its path.
+fn read_target<'h>(
+    head: &'h Parts,
+    host: &str,
+    characters: Characters,
+) -> Result<(&'h PathAndQuery, CanonicalPath<'h>), Ambiguous> {
+    // A target that names another host than `Host` does (RFC 9112 §3.2.2) would be one application to us and another to
+    // the next server.
+    let other_host = head.uri.authority().is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(host));
+    let target = head.uri.path_and_query().filter(|_| !other_host).ok_or(Ambiguous::NotAbsolute)?;
+    Ok((target, CanonicalPath::of(target, characters)?))
+}
+
+/// Whether this is a person's form that a sign-in would let through, and that can be kept until then.
+fn is_form_to_keep(
+    ctx: &AppRequest<'_>,
+    asked: &AccessRequest<'_>,
+    credential: &Credential,
+    refused: Refused<'_>,
+) -> bool {
+    let would_help = match refused {
+        Refused::Unknown => asked.rule.access == Access::SignedIn,
+        Refused::Acr(_) | Refused::TooOld(_) => true,
+        _ => false,
+    };
+    would_help && !credential.is_by_token() && sign_in::saved_form::is_keepable(ctx)
+}
+
+async fn keep_form(
+    ctx: &AppRequest<'_>,
+    asked: &AccessRequest<'_>,
+    credential: &Credential,
+    refused: Refused<'_>,
+    body: &Bytes,
+) -> GateReply {
+    let demand = SignInRequest { first: First::Needed, acr: &asked.rule.acr, max_age: asked.rule.max_age };
+    match sign_in::saved_form::keep_and_sign_in(ctx, asked.path_and_query, body, credential, demand).await {
+        Ok(Some(answer)) => GateReply::new("keeping_form", answer),
+        Ok(None) => refuse(ctx, asked, credential, refused).await,
+        Err(error) => ctx.failed(&error),
+    }
+}

@@ -1,0 +1,292 @@
+//! What goes wrong at an endpoint or at the gate, and the only place where that becomes HTTP.
+//!
+//! A failure knows whether it may travel to a client's redirect URI: only [`Failure::Return`] does, and it cannot be
+//! made without a [`ReturnTo`]. Causes that concern the operator go to the log with the request's id; the answer names
+//! none of them.
+
+use std::time::Duration;
+
+use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Method, StatusCode};
+use serde::Serialize;
+
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::oauth::authorize::ReturnTo;
+use crate::page::Problem;
+use crate::password::PasswordError;
+use crate::signer::SignError;
+use crate::store::StoreError;
+use crate::web::context::RequestContext;
+use crate::web::limits::Exceeded;
+use crate::web::response::Response;
+use crate::web::way_back;
+
+/// Why an endpoint does not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A refusal, to a program as JSON and to a person as a page.
+    Refused(StatusCode, Refusal),
+    /// A client that has not proven who it is.
+    Client(Refusal),
+    /// An access token that is missing, does not stand or does not suffice (RFC 6750 §3).
+    Bearer(Option<Refusal>),
+    /// A page that says what went wrong.
+    Page(StatusCode, Problem),
+    /// The browser has to go to another of our pages first.
+    Elsewhere(String),
+    /// A refusal that travels back to the client.
+    Return(Box<ReturnTo>, Refusal),
+    /// The path exists, the method does not; these do.
+    Method(&'static [Method]),
+    /// The allowance is used up for this many seconds.
+    RateLimited(u64),
+    /// A part is overloaded or away; nothing was used up.
+    Unavailable,
+    /// A fault of the program.
+    Internal,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: &'a str,
+    error_description: &'a str,
+}
+
+impl Failure {
+    /// A refusal with a status of its own.
+    pub(crate) fn json(status: StatusCode, refusal: Refusal) -> Self {
+        Self::Refused(status, refusal)
+    }
+
+    /// A page with status 400.
+    pub(crate) fn page(problem: Problem) -> Self {
+        Self::Page(StatusCode::BAD_REQUEST, problem)
+    }
+
+    /// The same failure, but one of ours (not the client's) travels back as the code that RFC 6749 §4.1.2.1 has for it.
+    #[must_use]
+    pub(crate) fn returning_to(self, return_to: &ReturnTo) -> Self {
+        let refusal = match self {
+            Self::Refused(_, refusal) => refusal,
+            Self::Unavailable => OVERLOADED,
+            Self::Internal => FAILED,
+            other => return other,
+        };
+        Self::Return(Box::new(return_to.clone()), refusal)
+    }
+
+    /// What became of a request to the store; the log is told by the caller.
+    pub(crate) fn of_store(error: &StoreError) -> Self {
+        if let StoreError::Broken(_) = error { Self::Internal } else { Self::Unavailable }
+    }
+
+    /// The failure on the wire.
+    pub(crate) fn into_response(self, ctx: &RequestContext<'_>) -> Response {
+        match self {
+            Self::Refused(status, refusal) => ctx.refuse(status, &refusal, Problem::InvalidRequest),
+            Self::Client(refusal) => {
+                let response = error(status_of(&refusal), &refusal);
+                // However the client tried: no 401 goes without a challenge (RFC 9110 §15.5.2; RFC 6749 §5.2).
+                if refusal.code == ErrorCode::InvalidClient {
+                    response.with(WWW_AUTHENTICATE, r#"Basic realm="sealgate", charset="UTF-8""#)
+                } else {
+                    response
+                }
+            }
+            Self::Bearer(refusal) => {
+                const MISSING: Refusal =
+                    Refusal::new(ErrorCode::InvalidToken, "An access token is required in the Authorization header.");
+                let lacks = refusal.as_ref().is_some_and(|refusal| refusal.code == ErrorCode::InsufficientScope);
+                let scopes = if lacks { &["openid"][..] } else { &[] };
+                Challenge { realm: "sealgate", scopes, ..Challenge::default() }.respond(refusal.as_ref(), &MISSING)
+            }
+            Self::Page(status, problem) => ctx.problem(status, problem),
+            Self::Elsewhere(address) => Response::see_other(&address),
+            Self::Return(return_to, refusal) => {
+                way_back::respond(ctx, &return_to.with_refusal(&refusal, ctx.sealgate.config.issuer.as_str()))
+            }
+            Self::Method(methods) => {
+                let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+                let response = if ctx.is_opened_by_person() {
+                    ctx.problem(StatusCode::METHOD_NOT_ALLOWED, Problem::ForPrograms)
+                } else {
+                    let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "The method is not allowed here.");
+                    error(StatusCode::METHOD_NOT_ALLOWED, &refusal)
+                };
+                response.with(ALLOW, &names.join(", "))
+            }
+            Self::RateLimited(seconds) => {
+                let response = if ctx.is_opened_by_person() {
+                    ctx.problem(StatusCode::TOO_MANY_REQUESTS, Problem::TooManyRequests { seconds })
+                } else {
+                    // The specification's 429: JSON to every program wherever it happens, with the seconds in words too.
+                    let description = format!("Too many requests. Try again in {seconds} seconds.");
+                    json(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, &description)
+                };
+                response.with(RETRY_AFTER, &seconds.to_string())
+            }
+            Self::Unavailable => {
+                ctx.refuse(StatusCode::SERVICE_UNAVAILABLE, &OVERLOADED, Problem::Unavailable).with(RETRY_AFTER, "1")
+            }
+            Self::Internal => ctx.refuse(StatusCode::INTERNAL_SERVER_ERROR, &FAILED, Problem::Internal),
+        }
+    }
+}
+
+const OVERLOADED: Refusal =
+    Refusal::new(ErrorCode::TemporarilyUnavailable, "The service is overloaded. Try again later.");
+const FAILED: Refusal = Refusal::new(ErrorCode::ServerError, "The service failed.");
+
+impl RequestContext<'_> {
+    /// A refusal: to a person as a page, to a program as JSON.
+    pub(crate) fn refuse(&self, status: StatusCode, refusal: &Refusal, problem: Problem) -> Response {
+        if self.speaks_to_people() { self.problem(status, problem) } else { error(status, refusal) }
+    }
+}
+
+/// A refusal, to a program.
+pub(crate) fn error(status: StatusCode, refusal: &Refusal) -> Response {
+    json(status, refusal.code, &refusal.description)
+}
+
+fn json(status: StatusCode, code: ErrorCode, description: &str) -> Response {
+    Response::json(status, &ErrorBody { error: code.as_str(), error_description: description })
+}
+
+/// What a token must be like (RFC 6750 §3, RFC 9470 §3, RFC 9728 §5.1).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Challenge<'a> {
+    /// For what.
+    pub(crate) realm: &'a str,
+    /// Scopes that would do.
+    pub(crate) scopes: &'a [&'a str],
+    /// Context classes that would do.
+    pub(crate) acr: &'a [String],
+    /// The longest ago that the person may have signed in.
+    pub(crate) max_age: Option<Duration>,
+    /// Where the resource says whose tokens it takes.
+    pub(crate) resource_metadata: Option<&'a str>,
+}
+
+impl Challenge<'_> {
+    /// A refusal that tells how to be let in. Without any credentials there is nothing to explain: then `fault` is none, no
+    /// error stands in the challenge, and `missing` in the body.
+    pub(crate) fn respond(&self, fault: Option<&Refusal>, missing: &Refusal) -> Response {
+        let mut parts = vec![format!("Bearer realm=\"{}\"", self.realm)];
+        if let Some(fault) = fault {
+            parts.push(format!("error=\"{}\"", fault.code.as_str()));
+            parts.push(format!("error_description=\"{}\"", fault.description));
+        }
+        if !self.scopes.is_empty() {
+            parts.push(format!("scope=\"{}\"", self.scopes.join(" ")));
+        }
+        if !self.acr.is_empty() {
+            parts.push(format!("acr_values=\"{}\"", self.acr.join(" ")));
+        }
+        if let Some(most) = self.max_age {
+            parts.push(format!("max_age=\"{}\"", most.as_secs()));
+        }
+        if let Some(address) = self.resource_metadata {
+            parts.push(format!("resource_metadata=\"{address}\""));
+        }
+        let status = fault.map_or(StatusCode::UNAUTHORIZED, status_of);
+        error(status, fault.unwrap_or(missing)).with(WWW_AUTHENTICATE, &parts.join(", "))
+    }
+}
+
+/// The status of a refusal at the JSON endpoints (RFC 6749 §5.2; RFC 6750 §3.1; RFC 9470 §3).
+fn status_of(refusal: &Refusal) -> StatusCode {
+    match refusal.code {
+        ErrorCode::InvalidClient | ErrorCode::InvalidToken | ErrorCode::InsufficientUserAuthentication => {
+            StatusCode::UNAUTHORIZED
+        }
+        ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
+        ErrorCode::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::RateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+impl From<Exceeded> for Failure {
+    fn from(Exceeded(seconds): Exceeded) -> Self {
+        Self::RateLimited(seconds)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(status_of(&refusal), refusal)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "the store failed");
+        Self::of_store(&error)
+    }
+}
+
+impl From<SignError> for Failure {
+    fn from(error: SignError) -> Self {
+        tracing::error!(%error, "the token device did not sign");
+        match error {
+            SignError::Bug(_) => Self::Internal,
+            _ => Self::Unavailable,
+        }
+    }
+}
+
+impl From<PasswordError> for Failure {
+    fn from(error: PasswordError) -> Self {
+        tracing::error!(%error, "a password could not be checked");
+        Self::Unavailable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MISSING: Refusal = Refusal::new(ErrorCode::LoginRequired, "Sign in.");
+
+    fn challenge(challenge: Challenge<'_>, fault: Option<&Refusal>) -> (u16, String) {
+        let challenge = Challenge { realm: "wiki", resource_metadata: Some("https://wiki.test/r"), ..challenge };
+        let response = challenge.respond(fault, &MISSING).finish();
+        (response.status().as_u16(), response.headers()[WWW_AUTHENTICATE].to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_challenge_without_credentials_names_no_error() {
+        assert_eq!(
+            challenge(Challenge::default(), None),
+            (401, "Bearer realm=\"wiki\", resource_metadata=\"https://wiki.test/r\"".into())
+        );
+    }
+
+    #[test]
+    fn a_challenge_names_what_was_wrong() {
+        let fault = Refusal::new(ErrorCode::InvalidToken, "No.");
+        let expected = "Bearer realm=\"wiki\", error=\"invalid_token\", error_description=\"No.\", ";
+        let (status, text) = challenge(Challenge::default(), Some(&fault));
+        assert!(status == 401 && text.starts_with(expected), "{text}");
+        let fault = Refusal::new(ErrorCode::InsufficientScope, "No.");
+        let (status, text) =
+            challenge(Challenge { scopes: &["profile", "email"], ..Challenge::default() }, Some(&fault));
+        assert_eq!(status, 403);
+        assert!(text.contains(", scope=\"profile email\", "), "{text}");
+    }
+
+    #[test]
+    fn a_challenge_names_the_sign_in_that_would_do() {
+        let fault = Refusal::new(ErrorCode::InsufficientUserAuthentication, "No.");
+        let acr = ["2".to_owned(), "3".to_owned()];
+        let wanted = Challenge { acr: &acr, max_age: Some(Duration::from_mins(5)), ..Challenge::default() };
+        let (status, text) = challenge(wanted, Some(&fault));
+        assert_eq!(status, 401);
+        assert!(text.contains("error=\"insufficient_user_authentication\""), "{text}");
+        assert!(text.contains("acr_values=\"2 3\", max_age=\"300\""), "{text}");
+    }
+}

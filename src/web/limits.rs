@@ -1,0 +1,187 @@
+//! What requests are counted under, and how the count is kept and shown.
+
+use crate::config::RateLimits;
+use crate::domain::rate_limit::RateLimit;
+use crate::limiter::{LimitKey, Reading, Rule};
+use crate::tokens::clients::INTERNAL_CLIENT;
+use crate::web::context::RequestContext;
+
+/// What a request is counted under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bucket {
+    /// `/oauth/authorize`.
+    Authorize,
+    /// `/oauth/authorize`, for a sign-in to an application behind the gate or to the provider's own pages.
+    SignIns,
+    /// `/oauth/token`.
+    Token,
+    /// `/oauth/userinfo`.
+    UserInfo,
+    /// Discovery.
+    Discovery,
+    /// `/oauth/jwks`.
+    Jwks,
+    /// `/oauth/revoke`.
+    Revoke,
+    /// `/oauth/logout`.
+    Logout,
+    /// `/oauth/register`.
+    Register,
+    /// All else.
+    Pages,
+}
+
+impl Bucket {
+    /// What a client's authorization requests are counted as. Those that the gate begins have an allowance of their own: a
+    /// whole office begins them at once, and the gate has counted them already.
+    pub(crate) fn of_request(client_id: &str) -> Self {
+        if client_id.starts_with(INTERNAL_CLIENT) { Self::SignIns } else { Self::Authorize }
+    }
+
+    /// The name in metrics and in the limiter's keys.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize",
+            Self::SignIns => "sign_ins",
+            Self::Token => "token",
+            Self::UserInfo => "userinfo",
+            Self::Discovery => "discovery",
+            Self::Jwks => "jwks",
+            Self::Revoke => "revoke",
+            Self::Logout => "logout",
+            Self::Register => "register",
+            Self::Pages => "pages",
+        }
+    }
+
+    /// The name in the limiter's keys of IPv6 /48s.
+    const fn site_name(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize_site",
+            Self::SignIns => "sign_ins_site",
+            Self::Token => "token_site",
+            Self::UserInfo => "userinfo_site",
+            Self::Discovery => "discovery_site",
+            Self::Jwks => "jwks_site",
+            Self::Revoke => "revoke_site",
+            Self::Logout => "logout_site",
+            Self::Register => "register_site",
+            Self::Pages => "pages_site",
+        }
+    }
+
+    const fn limit(self, limits: &RateLimits) -> RateLimit {
+        match self {
+            Self::Authorize => limits.authorize,
+            Self::SignIns => limits.sign_ins,
+            Self::Token => limits.token,
+            Self::UserInfo => limits.userinfo,
+            Self::Discovery => limits.discovery,
+            Self::Jwks => limits.jwks,
+            Self::Revoke => limits.revoke,
+            Self::Logout => limits.logout,
+            Self::Register => limits.register,
+            Self::Pages => limits.pages,
+        }
+    }
+}
+
+/// The allowance is used up for this many seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exceeded(pub(crate) u64);
+
+impl Exceeded {
+    fn check(reading: Reading) -> Result<(), Self> {
+        if reading.allowed { Ok(()) } else { Err(Self(reading.retry_after.unwrap_or(1))) }
+    }
+}
+
+impl RequestContext<'_> {
+    /// Counts the request against a key, under this name in metrics.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub(crate) fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
+        Exceeded::check(self.take(name, key, rule))
+    }
+
+    fn take(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Reading {
+        let reading = self.sealgate.limiter.take(key, rule, self.now);
+        self.sealgate.metrics.rate_limited(name, reading.allowed);
+        reading
+    }
+
+    /// Counts the request against its sender's address.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub(crate) fn charge_address(&self, bucket: Bucket) -> Result<(), Exceeded> {
+        self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address))
+    }
+
+    /// Counts the request against a key. The charge is what the response's headers show.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub(crate) fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        self.charge_within(self.limit(bucket), bucket, key)
+    }
+
+    /// The same where the key has a limit of its own.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub(crate) fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        let reading = Rule::of(limit).map(|rule| self.take(bucket.name(), key, rule));
+        if reading.is_none() {
+            self.sealgate.metrics.rate_limited(bucket.name(), true);
+        }
+        // A request is charged once; a second charge would be a fault of the endpoint and changes no header.
+        self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
+    }
+
+    /// How often requests may come that are counted so.
+    pub(crate) fn limit(&self, bucket: Bucket) -> RateLimit {
+        bucket.limit(&self.sealgate.config.rate_limits)
+    }
+
+    /// Fails where a key's allowance is used up, and counts nothing.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub(crate) fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
+        let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.peek(key, rule, self.now));
+        if reading.is_none_or(|reading| reading.allowed) {
+            return Ok(());
+        }
+        self.sealgate.metrics.rate_limited(bucket.name(), false);
+        self.charged.get_or_init(|| reading).map_or(Ok(()), Exceeded::check)
+    }
+
+    /// Whether the request has been charged.
+    pub(crate) fn is_charged(&self) -> bool {
+        self.charged.get().is_some()
+    }
+
+    /// Counts the request against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may have all of its
+    /// networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the allowance is that
+    /// of an office, two.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub(crate) fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
+        let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
+        let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };
+        let Some(rule) = Rule::of(self.limit(bucket)) else { return Ok(()) };
+        self.count(bucket.name(), &site, Rule { limit: rule.limit.saturating_mul(networks), ..rule })
+    }
+
+    /// What the response's rate limit headers show: the charge, or where nothing was charged yet, what is left of the
+    /// address's general allowance. `None` where no limit applies: then there is nothing to show.
+    pub(crate) fn reading(&self) -> Option<Reading> {
+        self.charged.get().copied().unwrap_or_else(|| {
+            let key = LimitKey::address(Bucket::Pages.name(), self.origin.address);
+            Rule::of(self.limit(Bucket::Pages)).map(|rule| self.sealgate.limiter.peek(&key, rule, self.now))
+        })
+    }
+}
