@@ -2,6 +2,7 @@
 
 use sealgate::config::{self, Difference};
 
+use super::documented::switched_on;
 use super::{APP, REQUIRED, parse};
 
 fn difference(old: &str, new: &str) -> Difference {
@@ -90,6 +91,141 @@ fn applications_are_told_apart_by_their_names() {
     let changed = one.replace("signed_in", "bearer").replace("8081", "8082");
     let changed = changed.replace("    [[app.route]]", "    groups_delimiter = \";\"\n    [[app.route]]");
     assert_eq!(live(&one, &changed), ["app wiki: upstreams, route, groups_delimiter"]);
+}
+
+/// The line of a file, with another number or another truth value.
+fn altered(line: &str) -> String {
+    let Some((key, value)) = line.split_once(" = ") else { return line.to_owned() };
+    let (value, comment) = value.split_once(' ').unwrap_or((value, ""));
+    let value = match value {
+        "true" => "false".to_owned(),
+        "false" => "true".to_owned(),
+        _ => value.parse::<u64>().map_or_else(|_| value.to_owned(), |number| (number + 1).to_string()),
+    };
+    format!("{key} = {value} {comment}")
+}
+
+const LIVE: [&str; 32] = [
+    "tokens.authorization_code_seconds",
+    "tokens.refresh_token_seconds",
+    "tokens.refresh_retry_seconds",
+    "tokens.groups_scope",
+    "sessions.idle_seconds",
+    "sessions.absolute_seconds",
+    "sessions.interaction_seconds",
+    "rate_limits.authorize",
+    "rate_limits.sign_ins",
+    "rate_limits.token",
+    "rate_limits.userinfo",
+    "rate_limits.discovery",
+    "rate_limits.jwks",
+    "rate_limits.revoke",
+    "rate_limits.logout",
+    "rate_limits.register",
+    "rate_limits.pages",
+    "login.failures_per_account",
+    "login.failures_per_address",
+    "login.window_seconds",
+    "registration.mode",
+    "registration.max_clients",
+    "registration.unused_seconds",
+    "pages.operator",
+    "pages.default_language",
+    "pages.accent",
+    "console.enabled",
+    "console.developers",
+    "console.admins",
+    "console.sign_in_seconds",
+    "log.filter",
+    "form_post.enabled",
+];
+
+const RESTART: [&str; 44] = [
+    "issuer",
+    "server.listen",
+    "server.tls",
+    "server.redirect_listen",
+    "server.hsts_seconds",
+    "server.threads",
+    "server.header_timeout_seconds",
+    "server.header_bytes",
+    "server.body_timeout_seconds",
+    "server.idle_timeout_seconds",
+    "server.max_connections",
+    "server.max_connections_per_peer",
+    "server.shutdown_timeout_seconds",
+    "server.client_ca",
+    "server.client_certificates",
+    "admin.listen",
+    "admin.socket",
+    "hsm.module",
+    "hsm.token_label",
+    "hsm.pin_file",
+    "hsm.key_label",
+    "hsm.attestation",
+    "hsm.sessions",
+    "hsm.sign_timeout_seconds",
+    "hsm.queue",
+    "hsm.hang_abort_seconds",
+    "hsm.mechanism",
+    "hsm.require_local",
+    "store.path",
+    "store.cache_bytes",
+    "store.reserve_bytes",
+    "store.queue",
+    "tokens.access_token_seconds",
+    "keys.rotate_seconds",
+    "keys.publish_seconds",
+    "keys.keep_seconds",
+    "sessions.max_interactions",
+    "sessions.max_forms",
+    "login.password_threads",
+    "login.password_queue",
+    "log.format",
+    "audit.keep_days",
+    "audit.max_records",
+    "trusted_issuer",
+];
+
+/// Two files that say of nearly every key something else: what is told, and in which order.
+#[test]
+fn everything_that_differs_is_told_in_the_order_of_the_sections() {
+    let (old, new) = (format!("{REQUIRED}{APP}"), switched_on(true));
+    let new = new.lines().map(altered).collect::<Vec<_>>().join("\n");
+    let words = [
+        ("basic = true", "basic = false"),
+        ("\"https://id.example.com\"", "\"https://other.example.com\""),
+        ("token_label = \"sealgate\"", "token_label = \"other\""),
+        ("key_label = \"sealgate\"", "key_label = \"other\""),
+        ("\"rsa-pkcs\"", "\"sha256-rsa-pkcs\""),
+        ("\"token\"", "\"open\""),
+        ("\"Sealgate\"", "\"Other\""),
+        ("\"en\"", "\"tr\""),
+        ("\"text\"", "\"json\""),
+        ("\"info,", "\"warn,"),
+        ("wiki.example.com", "other.example.com"),
+        ("\"pass\"", "\"strip\""),
+        ("\"ascii-percent\"", "\"utf8\""),
+        ("groups_delimiter = \",\"", "groups_delimiter = \";\""),
+        ("trusted_issuers = []", "trusted_issuers = [\"corp\"]"),
+        ("pass_headers = []", "pass_headers = [\"Remote-User\"]"),
+        ("X-Forwarded-Name = \"name\"", "X-Forwarded-Other = \"name\""),
+    ];
+    let new = words.into_iter().fold(new, |new, (word, other)| {
+        assert!(new.contains(word), "{word}");
+        new.replace(word, other)
+    });
+    let Difference { live, restart } = difference(&old, &new);
+    let (app, live) = live.split_last().unwrap();
+    assert_eq!(
+        app,
+        "app wiki: title, description, host, url, upstreams, upstream_tls, route, audience, clients, \
+         trusted_issuers, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
+         connect_timeout_seconds, read_timeout_seconds, write_timeout_seconds, identity_headers, \
+         pass_headers, assertion, authorization, names, groups_delimiter"
+    );
+    assert_eq!(live, LIVE);
+    assert_eq!(restart, RESTART);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::parse;
 const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 
 /// The documented file with its commented settings switched on; those marked as examples only when asked for.
-fn switched_on(examples: bool) -> String {
+pub(super) fn switched_on(examples: bool) -> String {
     let switch = |line: &'static str| match line.strip_prefix('#') {
         Some(setting) if !setting.starts_with(' ') && (setting.contains(" = ") || setting.starts_with("[[")) => {
             if setting.ends_with("# example") && !examples {
