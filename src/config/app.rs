@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
+use serde::Serialize;
 use url::Url;
 
 use super::TlsConfig;
@@ -15,7 +16,7 @@ use crate::domain::user::{Email, Subject, User};
 use crate::oauth::trusted_token::Foreign;
 
 /// `[[app]]`: a protected application.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
     /// Its name; part of its internal client id and of log lines and metrics.
     pub name: String,
@@ -29,12 +30,16 @@ pub struct App {
     pub host: String,
     /// Where browsers reach it, when that does not follow from the issuer: scheme, host and port, nothing else. See
     /// [`App::origin`].
+    #[serde(serialize_with = "super::difference::debug")]
     pub url: Option<Url>,
     /// Where requests go.
+    #[serde(serialize_with = "super::difference::debug")]
     pub upstreams: Vec<Upstream>,
     /// TLS to those of them that speak it.
+    #[serde(serialize_with = "super::difference::debug")]
     pub upstream_tls: UpstreamTls,
     /// Its rules, the longest path first.
+    #[serde(rename = "route", serialize_with = "super::difference::debug")]
     pub routes: Vec<Route>,
     /// The audience that a bearer token must name; the issuer unless configured.
     pub audience: Option<String>,
@@ -43,6 +48,7 @@ pub struct App {
     /// The other issuers whose bearer tokens are taken, by our names for them.
     pub trusted_issuers: Vec<String>,
     /// How the application is told who somebody is. Each request on its way has a part in it.
+    #[serde(flatten)]
     pub identity: Arc<Identity>,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
     pub preserve_host: bool,
@@ -145,11 +151,13 @@ pub struct UpstreamTls {
 }
 
 /// How an application is told who somebody is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Identity {
     /// The headers that say it, each with what it says. No client can write one of them.
+    #[serde(rename = "identity_headers", serialize_with = "super::difference::debug")]
     pub headers: Vec<(HeaderName, IdentityValue)>,
     /// Headers that pass as the client sent them, although some application would be told by them who somebody is.
+    #[serde(rename = "pass_headers", serialize_with = "super::difference::debug")]
     pub pass: Vec<HeaderName>,
     /// Whether it gets a signed assertion.
     pub assertion: bool,
@@ -210,7 +218,7 @@ impl IdentityValue {
 }
 
 /// What becomes of a request's `Authorization` on its way to the application.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Authorization {
     /// It passes, unless it is an access token of ours.
     Pass,
@@ -221,7 +229,7 @@ pub enum Authorization {
 }
 
 /// How text that may hold more than ASCII is written into a header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Names {
     /// Visible ASCII and spaces as they are, all else percent-encoded as UTF-8.
     AsciiPercent,
@@ -234,7 +242,7 @@ pub enum Names {
 }
 
 /// What stands between two groups in their header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum GroupsDelimiter {
     /// `,`
     Comma,

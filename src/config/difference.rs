@@ -1,12 +1,12 @@
-//! What differs between two configurations, key by key, and what of it a running server can take over. Every field of every
-//! section has its name here: one that is added does not compile before somebody has decided.
+//! What differs between two configurations, key by key, and what of it a running server can take over. Both are serialised
+//! and compared; only names of keys are told. A test fails on a key that nobody has given a place here.
 
-use super::{
-    AdminConfig, App, AuditConfig, ClientCertificates, Config, Console, FormPost, ForwardAuth, Hsm, Identity,
-    KeysConfig, Log, LoginConfig, PagesConfig, RateLimits, Registration, ServerConfig, SessionsConfig, StoreConfig,
-    TokensConfig,
-};
-use crate::domain::key_ring::KeyTimes;
+use std::fmt::Debug;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::{App, Config};
 
 /// What a new configuration changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,129 +17,82 @@ pub struct Difference {
     pub restart: Vec<String>,
 }
 
-/// When a key takes effect.
-#[derive(Clone, Copy)]
-enum Takes {
-    /// With a reload.
-    Live,
-    /// With a start.
-    Restart,
-    /// Its parts are compared one by one.
-    ByParts,
-}
-use Takes::{ByParts, Live, Restart};
+/// Keys of a section: those that take effect with a start only, and those that a reload takes over. In the order in which
+/// they are told, for which a section may stand here more than once.
+type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
 
-/// Notes which fields of a section differ. The pattern names all of them, or it does not compile.
-macro_rules! compare {
-    ($difference:expr, $table:literal, $old:expr, $new:expr, $section:ident { $($field:ident: $key:literal $takes:expr),+ $(,)? }) => {{
-        let $section { $($field: _),+ } = $new;
-        $(if $old.$field != $new.$field {
-            $difference.note(concat!($table, ".", $key), $takes);
-        })+
-    }};
-}
+const SECTIONS: &[Keys] = &[
+    ("", &["issuer"], &[]),
+    ("server", &["listen"], &["tls"]),
+    ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "threads", "header_timeout_seconds"], &[]),
+    ("server", &["header_bytes", "body_timeout_seconds", "idle_timeout_seconds", "max_connections"], &[]),
+    ("server", &["max_connections_per_peer", "shutdown_timeout_seconds"], &["client_ca", "client_certificates"]),
+    ("admin", &["listen", "socket"], &[]),
+    ("hsm", &["module", "token_label", "pin_file", "key_label", "attestation", "sessions"], &[]),
+    ("hsm", &["sign_timeout_seconds", "queue", "hang_abort_seconds", "mechanism", "require_local"], &[]),
+    ("store", &["engine", "path", "cache_bytes", "reserve_bytes", "queue"], &[]),
+    ("tokens", &["access_token_seconds"], &["authorization_code_seconds", "refresh_token_seconds"]),
+    ("tokens", &[], &["refresh_retry_seconds", "groups_scope"]),
+    ("keys", &["rotate_seconds", "publish_seconds", "keep_seconds"], &[]),
+    ("sessions", &["max_interactions", "max_forms"], &["idle_seconds", "absolute_seconds", "interaction_seconds"]),
+    ("rate_limits", &[], &["authorize", "sign_ins", "token", "userinfo", "discovery", "jwks", "revoke", "logout"]),
+    ("rate_limits", &[], &["register", "pages"]),
+    ("login", &["password_threads"], &["failures_per_account", "failures_per_address", "window_seconds"]),
+    ("login", &["password_queue"], &[]),
+    ("registration", &[], &["mode", "max_clients", "unused_seconds"]),
+    ("pages", &[], &["operator", "default_language", "logo", "accent"]),
+    ("console", &[], &["enabled", "developers", "admins", "sign_in_seconds"]),
+    ("log", &["format"], &["filter"]),
+    ("audit", &["keep_days", "max_records"], &[]),
+    ("forward_auth", &[], &["trusted"]),
+    ("form_post", &[], &["enabled", "clients"]),
+    ("", &["trusted_issuer"], &[]),
+];
+
+/// Those of an application. A reload takes over all of them.
+const APP: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "icon",
+    "host",
+    "url",
+    "upstreams",
+    "upstream_tls",
+    "route",
+    "audience",
+    "clients",
+    "trusted_issuers",
+    "preserve_host",
+    "max_requests",
+    "max_requests_per_client",
+    "reads_bodies_whole",
+    "connect_timeout_seconds",
+    "read_timeout_seconds",
+    "write_timeout_seconds",
+    "identity_headers",
+    "pass_headers",
+    "assertion",
+    "authorization",
+    "names",
+    "groups_delimiter",
+];
 
 impl Config {
     /// What changes from this configuration to a new one.
     pub fn difference(&self, new: &Self) -> Difference {
         let mut found = Difference::default();
-        // Every section by its name, as above.
-        let Self {
-            issuer,
-            server,
-            admin,
-            hsm,
-            store,
-            tokens,
-            keys,
-            sessions,
-            rate_limits,
-            login,
-            registration,
-            pages,
-            console,
-            log,
-            audit,
-            forward_auth,
-            form_post,
-            trusted_issuers,
-            apps,
-            // They follow from the rest.
-            warnings: _,
-            certificate_ends: _,
-        } = new;
-        if self.issuer != *issuer {
-            found.note("issuer", Restart);
+        let (before, after) = (serialised(self), serialised(new));
+        // The files can be others; whether TLS is spoken is settled when a listener is bound.
+        let tls_stays = self.server.tls.is_empty() == new.server.tls.is_empty();
+        for (section, restart, live) in SECTIONS {
+            let changed = |keys| changed(&before, &after, section, keys);
+            let name = |key| format!("{section}.{key}").trim_start_matches('.').to_owned();
+            found.restart.extend(changed(*restart).map(name));
+            let taken = if *section == "server" && !tls_stays { &mut found.restart } else { &mut found.live };
+            taken.extend(changed(*live).map(name));
         }
-        found.server(&self.server, server);
-        compare!(found, "admin", self.admin, admin, AdminConfig { listen: "listen" Restart, socket: "socket" Restart });
-        found.hsm(&self.hsm, hsm);
-        found.store(&self.store, store);
-        compare!(found, "tokens", self.tokens, tokens, TokensConfig {
-            access_token: "access_token_seconds" Restart,
-            authorization_code: "authorization_code_seconds" Live,
-            refresh_token: "refresh_token_seconds" Live,
-            refresh_retry: "refresh_retry_seconds" Live,
-            groups_scope: "groups_scope" Live,
-        });
-        compare!(found, "keys", self.keys, keys, KeysConfig {
-            rotate: "rotate_seconds" Restart,
-            times: "" ByParts,
-            // It follows from publish_seconds.
-            cache: "" ByParts,
-        });
-        compare!(found, "keys", self.keys.times, &keys.times, KeyTimes {
-            publish: "publish_seconds" Restart,
-            keep: "keep_seconds" Restart,
-        });
-        compare!(found, "sessions", self.sessions, sessions, SessionsConfig {
-            idle: "idle_seconds" Live,
-            absolute: "absolute_seconds" Live,
-            interaction: "interaction_seconds" Live,
-            max_interactions: "max_interactions" Restart,
-            max_forms: "max_forms" Restart,
-        });
-        compare!(found, "rate_limits", self.rate_limits, rate_limits, RateLimits {
-            authorize: "authorize" Live,
-            sign_ins: "sign_ins" Live,
-            token: "token" Live,
-            userinfo: "userinfo" Live,
-            discovery: "discovery" Live,
-            jwks: "jwks" Live,
-            revoke: "revoke" Live,
-            logout: "logout" Live,
-            register: "register" Live,
-            pages: "pages" Live,
-        });
-        compare!(found, "login", self.login, login, LoginConfig {
-            failures_per_account: "failures_per_account" Live,
-            failures_per_address: "failures_per_address" Live,
-            window: "window_seconds" Live,
-            password_threads: "password_threads" Restart,
-            password_queue: "password_queue" Restart,
-        });
-        compare!(found, "registration", self.registration, registration, Registration {
-            mode: "mode" Live,
-            max_clients: "max_clients" Live,
-            unused: "unused_seconds" Live,
-        });
-        compare!(found, "pages", self.pages, pages, PagesConfig {
-            operator: "operator" Live,
-            default_language: "default_language" Live,
-            logo: "logo" Live,
-            accent: "accent" Live,
-        });
-        found.console(&self.console, console);
-        compare!(found, "log", self.log, log, Log { format: "format" Restart, filter: "filter" Live });
-        compare!(found, "audit", self.audit, audit, AuditConfig {
-            keep: "keep_days" Restart,
-            max_records: "max_records" Restart,
-        });
-        found.exchanges((&self.forward_auth, &self.form_post), (forward_auth, form_post));
-        if self.trusted_issuers != *trusted_issuers {
-            found.note("trusted_issuer", Restart);
-        }
-        found.apps(&self.apps, apps);
+        found.apps(&self.apps, &new.apps);
         found
     }
 }
@@ -150,92 +103,14 @@ impl Difference {
         self.live.is_empty() && self.restart.is_empty()
     }
 
-    fn note(&mut self, key: &str, takes: Takes) {
-        match takes {
-            Live => self.live.push(key.to_owned()),
-            Restart => self.restart.push(key.to_owned()),
-            ByParts => {}
-        }
-    }
-
-    fn server(&mut self, old: &ServerConfig, new: &ServerConfig) {
-        // The files can be others; whether TLS is spoken is settled when a listener is bound.
-        let tls = if old.tls.is_empty() == new.tls.is_empty() { Live } else { Restart };
-        compare!(self, "server", old, new, ServerConfig {
-            listen: "listen" Restart,
-            tls: "tls" tls,
-            client_certificates: "" ByParts,
-            redirect_listen: "redirect_listen" Restart,
-            hsts: "hsts_seconds" Restart,
-            trusted_proxies: "trusted_proxies" Restart,
-            threads: "threads" Restart,
-            header_timeout: "header_timeout_seconds" Restart,
-            header_bytes: "header_bytes" Restart,
-            body_timeout: "body_timeout_seconds" Restart,
-            idle_timeout: "idle_timeout_seconds" Restart,
-            max_connections: "max_connections" Restart,
-            max_connections_per_peer: "max_connections_per_peer" Restart,
-            shutdown_timeout: "shutdown_timeout_seconds" Restart,
-        });
-        let parts = |server: &ServerConfig| {
-            server.client_certificates.clone().map(|ClientCertificates { ca, demand }| (ca, demand)).unzip()
-        };
-        let ((old_ca, old_demand), (ca, demand)) = (parts(old), parts(new));
-        if old_ca != ca {
-            self.note("server.client_ca", tls);
-        }
-        if old_demand != demand {
-            self.note("server.client_certificates", tls);
-        }
-    }
-
-    fn hsm(&mut self, old: &Hsm, new: &Hsm) {
-        compare!(self, "hsm", old, new, Hsm {
-            module: "module" Restart,
-            token_label: "token_label" Restart,
-            pin_file: "pin_file" Restart,
-            key_label: "key_label" Restart,
-            attestation: "attestation" Restart,
-            sessions: "sessions" Restart,
-            sign_timeout: "sign_timeout_seconds" Restart,
-            queue: "queue" Restart,
-            hang_abort: "hang_abort_seconds" Restart,
-            mechanism: "mechanism" Restart,
-            require_local: "require_local" Restart,
-        });
-    }
-
-    fn console(&mut self, old: &Console, new: &Console) {
-        compare!(self, "console", old, new, Console {
-            enabled: "enabled" Live,
-            developers: "developers" Live,
-            admins: "admins" Live,
-            sign_in: "sign_in_seconds" Live,
-        });
-    }
-
-    fn exchanges(&mut self, old: (&ForwardAuth, &FormPost), new: (&ForwardAuth, &FormPost)) {
-        compare!(self, "forward_auth", old.0, new.0, ForwardAuth { trusted: "trusted" Live });
-        compare!(self, "form_post", old.1, new.1, FormPost { enabled: "enabled" Live, clients: "clients" Live });
-    }
-
-    fn store(&mut self, old: &StoreConfig, new: &StoreConfig) {
-        compare!(self, "store", old, new, StoreConfig {
-            engine: "engine" Restart,
-            path: "path" Restart,
-            cache_bytes: "cache_bytes" Restart,
-            reserve_bytes: "reserve_bytes" Restart,
-            queue: "queue" Restart,
-        });
-    }
-
     fn apps(&mut self, old: &[App], new: &[App]) {
         let among = |apps: &[App], name: &str| apps.iter().any(|app| app.name == name);
         for app in new {
             match old.iter().find(|old| old.name == app.name) {
                 None => self.live.push(format!("app {}: added", app.name)),
                 Some(before) if before != app => {
-                    self.live.push(format!("app {}: {}", app.name, changed_keys(before, app).join(", ")));
+                    let changed: Vec<_> = changed(&serialised(before), &serialised(app), "", APP).collect();
+                    self.live.push(format!("app {}: {}", app.name, changed.join(", ")));
                 }
                 Some(_) => {}
             }
@@ -251,38 +126,92 @@ impl Difference {
     }
 }
 
-/// The keys in which two applications differ, by the names in the file.
-fn changed_keys(old: &App, new: &App) -> Vec<String> {
-    let mut found = Difference::default();
-    compare!(found, "", old, new, App {
-        name: "name" Live,
-        title: "title" Live,
-        description: "description" Live,
-        icon: "icon" Live,
-        host: "host" Live,
-        url: "url" Live,
-        upstreams: "upstreams" Live,
-        upstream_tls: "upstream_tls" Live,
-        routes: "route" Live,
-        audience: "audience" Live,
-        clients: "clients" Live,
-        trusted_issuers: "trusted_issuers" Live,
-        identity: "" ByParts,
-        preserve_host: "preserve_host" Live,
-        max_requests: "max_requests" Live,
-        max_requests_per_client: "max_requests_per_client" Live,
-        reads_bodies_whole: "reads_bodies_whole" Live,
-        connect_timeout: "connect_timeout_seconds" Live,
-        read_timeout: "read_timeout_seconds" Live,
-        write_timeout: "write_timeout_seconds" Live,
-    });
-    compare!(found, "", old.identity, new.identity.as_ref(), Identity {
-        headers: "identity_headers" Live,
-        pass: "pass_headers" Live,
-        assertion: "assertion" Live,
-        authorization: "authorization" Live,
-        names: "names" Live,
-        groups_delimiter: "groups_delimiter" Live,
-    });
-    found.live.iter().map(|key| key.trim_start_matches('.').to_owned()).collect()
+/// Those of a section's keys whose values differ.
+fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -> impl Iterator<Item = &'k str> {
+    let section = if section.is_empty() { String::new() } else { format!("/{section}") };
+    keys.iter().copied().filter(move |key| {
+        let place = format!("{section}/{}", field(key));
+        before.pointer(&place) != after.pointer(&place)
+    })
+}
+
+/// The field of a key: it has no unit in its name, since its type has one.
+fn field(key: &str) -> &str {
+    let seconds = key.strip_suffix("_seconds");
+    seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)
+}
+
+/// Cannot fail: no map has keys but texts, and paths go by [`debug`].
+fn serialised(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Serialises all that a value holds. For what has no form in JSON, paths that are not UTF-8 among them.
+pub(super) fn debug<T: Debug, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::known_keys;
+
+    const REQUIRED: &str = "issuer = \"https://id.test\"\nhsm = { module = \"m\", token_label = \"t\", pin_file = \"p\" }\n\
+        store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = { certificate = \"c\", key = \"k\" }\n\
+        client_ca = \"ca\"\nclient_certificates = \"required\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
+        upstreams = [\"unix:/x\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n";
+
+    fn names(value: &Value) -> BTreeSet<&str> {
+        value.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn every_field_has_its_place_once() {
+        let config = Config::parse(REQUIRED, Path::new("/etc")).unwrap();
+        let all = serialised(&config);
+        for section in names(&all) {
+            let parts = SECTIONS.iter().filter(|(name, ..)| *name == section);
+            let listed: Vec<_> = parts.flat_map(|(_, restart, live)| restart.iter().chain(*live)).collect();
+            if listed.is_empty() {
+                let top = SECTIONS.iter().filter(|(name, ..)| name.is_empty());
+                assert!(top.flat_map(|(_, restart, _)| *restart).any(|key| *key == section), "{section}");
+                continue;
+            }
+            let fields: BTreeSet<_> = listed.iter().map(|key| field(key)).collect();
+            assert_eq!(fields, names(&all[section]), "{section}");
+            assert_eq!(fields.len(), listed.len(), "{section} has a key twice");
+        }
+        assert_eq!(APP.iter().map(|key| field(key)).collect::<BTreeSet<_>>(), names(&serialised(&config.apps[0])));
+    }
+
+    #[test]
+    fn every_key_is_told_by_its_name_in_the_file() {
+        let sections = SECTIONS.iter().flat_map(|(section, restart, live)| {
+            restart.iter().chain(*live).map(move |key| format!("{section}.{key}").trim_start_matches('.').to_owned())
+        });
+        let listed: BTreeSet<_> = sections.chain(APP.iter().map(|key| format!("app.{key}"))).collect();
+        let known = known_keys();
+        assert_eq!(listed.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
+        // Told by the key that they belong to: a table's own, and what is made of two keys.
+        let by_another = |key: &String| {
+            let tables = key.match_indices('.').any(|(at, _)| listed.contains(&key[..at]));
+            let is_table = known.iter().any(|other| other.starts_with(&format!("{key}.")));
+            tables || is_table || ["pages.accent_dark", "app.preset"].contains(&key.as_str())
+        };
+        let untold: Vec<_> = known.difference(&listed).filter(|key| !by_another(key)).collect();
+        assert_eq!(untold, Vec::<&String>::new());
+    }
+
+    #[test]
+    fn paths_that_are_not_utf_8_are_compared() {
+        let parse = |base: &[u8]| Config::parse(REQUIRED, Path::new(OsStr::from_bytes(base))).unwrap();
+        let found = parse(b"/etc/\xff").difference(&parse(b"/etc/\xfe"));
+        assert_eq!(found.restart, ["admin.socket", "hsm.module", "hsm.pin_file", "store.path"].map(str::to_owned));
+        assert_eq!(found.live, ["server.tls", "server.client_ca"].map(str::to_owned));
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use serde::Serialize;
 
 /// The largest logo, bytes.
 pub(super) const LARGEST_LOGO: u64 = 64 * 1024;
@@ -15,7 +16,7 @@ const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour
 const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
 
 /// A colour, sRGB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Colour(u8, u8, u8);
 
 impl Colour {
@@ -68,7 +69,7 @@ const BLACK: Colour = Colour(0, 0, 0);
 const WHITE: Colour = Colour(255, 255, 255);
 
 /// The colour of links and buttons in both schemes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Accent {
     /// On light pages.
     pub light: Colour,
@@ -116,7 +117,7 @@ fn readable(text: &str, grounds: &[Colour], pages: &str, better: &str) -> Result
 }
 
 /// The kinds of picture that a logo may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Picture {
     /// Portable Network Graphics.
     Png,
@@ -125,11 +126,12 @@ pub enum Picture {
 }
 
 /// The operator's logo.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Logo {
     /// Of which kind.
     pub picture: Picture,
     /// The file's bytes.
+    #[serde(serialize_with = "super::difference::debug")]
     pub bytes: Bytes,
 }
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use disk::Files;
 use ipnet::IpNet;
+use serde::Serialize;
 
 use crate::domain::client::ClientId;
 use crate::domain::key_ring::KeyTimes;
@@ -37,9 +38,10 @@ pub use look::{Accent, Colour, Logo, Picture};
 pub use trusted_issuer::{KeySource, TrustedIssuer};
 
 /// Everything that the configuration file says, checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Config {
     /// The provider's base address, as it stands in tokens and discovery.
+    #[serde(serialize_with = "difference::debug")]
     pub issuer: IssuerUrl,
     /// The public listeners.
     pub server: ServerConfig,
@@ -74,12 +76,16 @@ pub struct Config {
     /// Which clients may have the answers of their sign-ins in forms.
     pub form_post: FormPost,
     /// Other issuers whose access tokens some applications take.
+    #[serde(rename = "trusted_issuer", serialize_with = "difference::debug")]
     pub trusted_issuers: Vec<TrustedIssuer>,
     /// The protected applications, in the file's order.
+    #[serde(skip)]
     pub apps: Vec<App>,
     /// What is allowed, and may be a mistake nevertheless. Found by [`Config::load`] alone.
+    #[serde(skip)]
     pub warnings: Vec<ConfigFault>,
     /// Until when the certificates are good, as far as they were read.
+    #[serde(skip)]
     pub certificate_ends: Vec<CertificateEnd>,
 }
 
@@ -138,19 +144,22 @@ pub fn known_keys() -> BTreeSet<String> {
 }
 
 /// `[server]`: the public listeners.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerConfig {
     /// Addresses to listen on; at least one.
     pub listen: Vec<SocketAddr>,
     /// Certificates and keys; the first is shown to whom no other is for. Plain HTTP when there is none.
+    #[serde(serialize_with = "difference::debug")]
     pub tls: Vec<TlsConfig>,
     /// Who must show a certificate to us, and whose; nobody is asked when absent.
+    #[serde(flatten)]
     pub client_certificates: Option<ClientCertificates>,
     /// Addresses that answer plain HTTP with a redirect to https, and with nothing else.
     pub redirect_listen: Vec<SocketAddr>,
     /// For how long browsers are told to come over https only (RFC 6797); not at all when zero.
     pub hsts: Duration,
     /// Peers whose `X-Forwarded-*` headers are believed.
+    #[serde(serialize_with = "difference::debug")]
     pub trusted_proxies: Vec<IpNet>,
     /// Worker threads of the proxy.
     pub threads: usize,
@@ -197,16 +206,18 @@ pub struct TlsConfig {
 }
 
 /// Certificates that clients show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientCertificates {
     /// The authorities that may have signed them, a PEM file.
+    #[serde(rename = "client_ca", serialize_with = "difference::debug")]
     pub ca: PathBuf,
     /// Whether a client may do without.
+    #[serde(rename = "client_certificates")]
     pub demand: Presence,
 }
 
 /// Whether something must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Presence {
     /// It may be absent.
     Optional,
@@ -215,11 +226,12 @@ pub enum Presence {
 }
 
 /// `[admin]`: what operators and monitoring talk to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AdminConfig {
     /// `/metrics`, `/healthz` and `/readyz`; none when absent.
     pub listen: Option<SocketAddr>,
     /// The command line talks to a running server here; `admin.sock` in the store's directory unless configured.
+    #[serde(serialize_with = "difference::debug")]
     pub socket: PathBuf,
 }
 
@@ -233,17 +245,20 @@ pub struct Reach {
 }
 
 /// `[hsm]`: the PKCS#11 token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hsm {
     /// The vendor's PKCS#11 module, a shared library.
+    #[serde(serialize_with = "difference::debug")]
     pub module: PathBuf,
     /// The token's label.
     pub token_label: String,
     /// A file that holds the user PIN; others may not be able to read it.
+    #[serde(serialize_with = "difference::debug")]
     pub pin_file: PathBuf,
     /// `CKA_LABEL` of the signing key pairs.
     pub key_label: String,
     /// The directory of the vendor's attestations, `KID.pem` each; none when absent.
+    #[serde(serialize_with = "difference::debug")]
     pub attestation: Option<PathBuf>,
     /// Sessions (and signer threads).
     pub sessions: usize,
@@ -260,7 +275,7 @@ pub struct Hsm {
 }
 
 /// How the token makes an RS256 signature; the outcome is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Mechanism {
     /// `CKM_RSA_PKCS` over a `DigestInfo` that was made here: every token has it, and only 51 bytes travel.
     RsaPkcs,
@@ -269,11 +284,12 @@ pub enum Mechanism {
 }
 
 /// `[store]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoreConfig {
     /// What keeps the bytes.
     pub engine: StoreEngine,
     /// The database's directory.
+    #[serde(serialize_with = "difference::debug")]
     pub path: PathBuf,
     /// The engine's page cache, bytes.
     pub cache_bytes: u64,
@@ -284,14 +300,14 @@ pub struct StoreConfig {
 }
 
 /// The kinds of store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StoreEngine {
     /// Embedded, for one machine.
     Sled,
 }
 
 /// `[tokens]`: lifetimes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TokensConfig {
     /// Of an access token and an ID token.
     pub access_token: Duration,
@@ -306,18 +322,20 @@ pub struct TokensConfig {
 }
 
 /// `[keys]`: how signing keys follow one another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeysConfig {
     /// For how long a key signs before the server replaces it by itself; for ever when absent.
     pub rotate: Option<Duration>,
     /// How long a key is published before it signs, and kept after it has signed for the last time.
+    #[serde(flatten)]
     pub times: KeyTimes,
     /// How long clients may keep the JWK set: a little shorter than a key is published before it signs.
+    #[serde(skip)]
     pub cache: Duration,
 }
 
 /// `[sessions]`: lifetimes of a browser's sign-in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionsConfig {
     /// Without any request.
     pub idle: Duration,
@@ -332,7 +350,7 @@ pub struct SessionsConfig {
 }
 
 /// `[rate_limits]`: requests a minute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RateLimits {
     /// `/oauth/authorize`, per client address.
     pub authorize: RateLimit,
@@ -357,7 +375,7 @@ pub struct RateLimits {
 }
 
 /// `[login]`: guesses of passwords. Only failures count.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
     /// Failed attempts an account at once, and in each further `window`.
     pub failures_per_account: u32,
@@ -372,7 +390,7 @@ pub struct LoginConfig {
 }
 
 /// `[registration]`: who may register a client over HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Registration {
     /// The rule.
     pub mode: RegistrationMode,
@@ -383,7 +401,7 @@ pub struct Registration {
 }
 
 /// Who may register a client over HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum RegistrationMode {
     /// Nobody.
     Off,
@@ -394,7 +412,7 @@ pub enum RegistrationMode {
 }
 
 /// `[pages]`: what people see.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PagesConfig {
     /// The operator's name, shown on each page.
     pub operator: String,
@@ -407,7 +425,7 @@ pub struct PagesConfig {
 }
 
 /// `[console]`: the developer console.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Console {
     /// Whether there is one.
     pub enabled: bool,
@@ -420,7 +438,7 @@ pub struct Console {
 }
 
 /// The languages of the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Language {
     /// Turkish.
     Turkish,
@@ -429,7 +447,7 @@ pub enum Language {
 }
 
 /// `[audit]`: the trail's records in the store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditConfig {
     /// How long a record is kept; zero keeps none.
     pub keep: Duration,
@@ -438,14 +456,15 @@ pub struct AuditConfig {
 }
 
 /// `[forward_auth]`: proxies that ask for decisions on behalf of their clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ForwardAuth {
     /// The networks that they ask from; nobody may when empty.
+    #[serde(serialize_with = "difference::debug")]
     pub trusted: Vec<IpNet>,
 }
 
 /// `[form_post]`: clients that may have the answers of their sign-ins in forms (`response_mode=form_post`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormPost {
     /// Whether all may.
     pub enabled: bool,
@@ -466,7 +485,7 @@ impl FormPost {
 }
 
 /// `[log]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Log {
     /// The lines' shape.
     pub format: LogFormat,
@@ -475,7 +494,7 @@ pub struct Log {
 }
 
 /// The shape of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum LogFormat {
     /// For people.
     Text,

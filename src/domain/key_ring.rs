@@ -82,7 +82,7 @@ impl KeyLife {
 }
 
 /// How long keys are in their states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyTimes {
     /// From publication to the first signature: the longest that anybody keeps the JWK set, and the clocks' difference.
     pub publish: Duration,

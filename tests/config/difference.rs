@@ -1,6 +1,6 @@
 //! What differs between two files, and what of it a running server can take over.
 
-use sealgate::config::{self, Difference};
+use sealgate::config::Difference;
 
 use super::documented::switched_on;
 use super::{APP, REQUIRED, parse};
@@ -226,19 +226,4 @@ fn everything_that_differs_is_told_in_the_order_of_the_sections() {
     );
     assert_eq!(live, LIVE);
     assert_eq!(restart, RESTART);
-}
-
-#[test]
-fn every_key_of_the_file_has_a_name_here() {
-    let source = include_str!("../../src/config/difference.rs");
-    for key in config::known_keys() {
-        let name = key.rsplit('.').next().unwrap();
-        // Tables, and what is compared as one with the table that it stands in.
-        let parts =
-            ["app.route.", "app.upstream_tls.", "server.tls.", "trusted_issuer.", "pages.accent_dark", "app.preset"];
-        let whole = parts.iter().any(|part| key.starts_with(part));
-        let table = config::known_keys().iter().any(|other| other.starts_with(&format!("{key}.")));
-        let said = [format!("\"{name}\""), format!(".{name}\"")].iter().any(|said| source.contains(said));
-        assert!(whole || table || said, "{key}");
-    }
 }
