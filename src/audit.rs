@@ -23,7 +23,6 @@ const MOST_WAITING: usize = 8192;
 /// Of them, those that anybody can cause and that differ.
 const MOST_ANYBODYS: usize = 256;
 
-/// Where events go.
 #[derive(Debug)]
 pub struct AuditLog {
     keeps: bool,
@@ -36,7 +35,6 @@ struct Waiting {
     /// Each with its place in the order of all.
     events: Vec<(u64, AuditEvent)>,
     anybodys: Vec<(u64, AuditEvent)>,
-    /// The next place.
     place: u64,
     lost: u64,
 }

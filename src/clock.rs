@@ -7,13 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::domain::time::UnixTime;
 use crate::log;
 
-/// Tells the time.
 pub trait Clock: Send + Sync {
     /// The current wall-clock time, in whole seconds.
     fn now(&self) -> UnixTime;
 }
 
-/// The machine's clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -35,7 +33,6 @@ impl FixedClock {
         Self(AtomicU64::new(now.seconds()))
     }
 
-    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
     }

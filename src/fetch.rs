@@ -29,7 +29,6 @@ pub struct Document {
 pub enum Unread {
     /// There is none: 404.
     Absent(String),
-    /// One line that names the address.
     Fault(String),
 }
 
@@ -69,9 +68,6 @@ impl Web {
     }
 
     /// The document at `url`, answered with 200.
-    ///
-    /// # Errors
-    /// [`Unread`].
     pub fn get(&self, url: &str) -> Result<Document, Unread> {
         let fault = |error: &dyn std::fmt::Display| Unread::Fault(format!("{url}: {error}"));
         let answer = self.agent.get(url).header("Accept", "application/json").call();

@@ -22,13 +22,11 @@ use crate::domain::time::UnixTime;
 
 /// Buckets of the table; a power of two.
 const BUCKETS: usize = 1 << 14;
-/// Slots of a bucket.
 const SLOTS: usize = 8;
 
 /// How many requests a key may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Requests a window.
     pub limit: u32,
     /// The window's length, in whole seconds, at least one.
     pub window: Duration,
@@ -41,16 +39,12 @@ impl Rule {
     }
 }
 
-/// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Requests that a window allows.
     pub limit: u32,
-    /// Requests left in this window.
     pub remaining: u32,
     /// When the window ends: after now, and by at most the window's length.
     pub reset: UnixTime,
-    /// Whether the request may go on.
     pub allowed: bool,
     /// Seconds to wait, at least 1; only when not allowed.
     pub retry_after: Option<u64>,
@@ -110,7 +104,6 @@ pub struct Limiter {
     displaced: AtomicU64,
 }
 
-/// One key's count.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     mark: u64,

@@ -13,7 +13,6 @@ use prometheus::{
 
 use crate::log;
 
-/// The series.
 pub struct Metrics {
     registry: Registry,
     series: Vec<Series>,
@@ -29,7 +28,6 @@ pub struct Metrics {
     upstream_seconds: HistogramVec,
     /// Seconds that a signature took in the token.
     pub sign_seconds: Histogram,
-    /// Signatures that wait.
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
     /// 1 while the token signs, 0 during a repair.
@@ -42,17 +40,13 @@ pub struct Metrics {
     pub key_rotation_failing: IntGauge,
     /// Batches that were made durable.
     pub store_batches: IntCounter,
-    /// Commits in them.
     pub store_commits: IntCounter,
     /// Seconds from the start of a batch until it was durable.
     pub store_batch_seconds: Histogram,
-    /// Commits that wait.
     pub store_queue: IntGauge,
-    /// Client connections that are open.
     pub connections: IntGauge,
     /// Sign-ins that were begun and not finished.
     pub interactions: IntGauge,
-    /// Expired records that were removed.
     pub swept: IntCounter,
     /// Expired records that wait to be removed, counted up to a bound.
     pub expired_pending: IntGauge,
@@ -154,22 +148,16 @@ scrape_configs:
 /// What a token was issued as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
-    /// For resources.
     Access,
-    /// For the client.
     Id,
-    /// For renewal.
     Refresh,
-    /// Authorization code.
     Code,
 }
 
 /// How an attempt to sign in ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInOutcome {
-    /// Signed in.
     Succeeded,
-    /// Wrong address or password.
     Failed,
     /// Too many failures.
     Throttled,
@@ -178,9 +166,7 @@ pub enum SignInOutcome {
 /// What was presented a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replayed {
-    /// An authorization code.
     Code,
-    /// A refresh token.
     RefreshToken,
 }
 
@@ -409,13 +395,11 @@ impl Metrics {
         self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
     }
 
-    /// A rate limit decided.
     pub fn rate_limited(&self, endpoint: &str, allowed: bool) {
         let decision = if allowed { "allowed" } else { "limited" };
         self.rate_limits.with_label_values(&[endpoint, decision]).inc();
     }
 
-    /// A token was issued.
     pub fn issued(&self, kind: TokenKind) {
         self.tokens.with_label_values(&[kind.as_str()]).inc();
     }
@@ -435,7 +419,6 @@ impl Metrics {
         self.gate.with_label_values(&[app, decision]).inc();
     }
 
-    /// A proxied request ended.
     pub fn proxied(&self, app: &str, status: u16, seconds: f64) {
         self.upstream_requests.with_label_values(&[app, status_text(status)]).inc();
         self.upstream_seconds.with_label_values(&[app]).observe(seconds);

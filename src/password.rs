@@ -203,7 +203,6 @@ impl Hasher {
         Self { blocks: Vec::new() }
     }
 
-    /// Gives the memory back.
     fn rest(&mut self) {
         self.blocks = Vec::new();
     }

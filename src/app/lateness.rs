@@ -28,7 +28,6 @@ const LEAVING: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_mins(1);
 /// Rotations that are remembered; beyond, the oldest are forgotten.
 const MOST: usize = 8192;
-/// Stops that are remembered.
 const MOST_STOPS: usize = 8;
 
 /// The rotations of the last moments.
@@ -64,7 +63,6 @@ struct Rotation {
 enum End {
     /// The answer is not ready.
     Open,
-    /// The answer was ready.
     Answered(Instant),
     /// There will be no answer, or one that says nothing: the client went away, or the store did not tell.
     Unanswered(Instant),

@@ -21,7 +21,6 @@ use crate::log::SetFilter;
 /// Changes that one record of the audit trail names; the log has them all.
 const MOST_NAMED: usize = 20;
 
-/// Reloads a server's configuration.
 pub struct Reloader {
     file: PathBuf,
     changer: Arc<Changer>,
@@ -38,9 +37,6 @@ struct Prepared {
 }
 
 /// From this call on SIGHUP does not end the process, though nobody listens to it yet. To be called inside a runtime.
-///
-/// # Errors
-/// One line.
 pub fn outlive_hangup() -> Result<(), String> {
     // The handler stays when the listener goes.
     signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))

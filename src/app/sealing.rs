@@ -30,9 +30,6 @@ impl NotSealing {
 }
 
 /// Whether [`open`] would open what the store has. Writes nothing. Blocks on the token.
-///
-/// # Errors
-/// [`NotSealing`].
 pub async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
     let kept = kept(store).await?;
     if !kept.is_empty() {
@@ -52,9 +49,6 @@ fn fresh(entropy: &dyn Entropy) -> Fresh {
 
 /// What seals, when the token has a wrapping key. The first time a data key is made, wrapped and kept. Blocks on the
 /// token; call it before the signer is opened.
-///
-/// # Errors
-/// [`NotSealing`].
 pub async fn open(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<Option<Sealer>, NotSealing> {
     let kept = kept(store).await?;
     let opened = signer::data_key(hsm, &kept, fresh(entropy))?;

@@ -27,7 +27,6 @@ use crate::tokens::trusted;
 /// Why serving could not start.
 #[derive(Debug)]
 pub struct NotServing {
-    /// One for each fault.
     pub lines: Vec<String>,
     /// Whether the same start may succeed later although nobody has done anything: a token device that is away.
     pub may_pass: bool,
@@ -41,9 +40,7 @@ impl From<Vec<String>> for NotServing {
 
 /// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
 pub struct Reloading {
-    /// The file, an absolute path.
     pub file: PathBuf,
-    /// Sets what is logged.
     pub set_filter: SetFilter,
 }
 

@@ -29,19 +29,13 @@ use crate::tokens::trusted::TrustedIssuers;
 /// all that lasts: see [`Sealgate::with`].
 #[derive(Clone)]
 pub struct Sealgate {
-    /// The settings.
     pub config: Arc<Config>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
     pub entropy: Arc<dyn Entropy>,
-    /// State.
     pub store: Arc<Store>,
-    /// Tokens.
     pub issuer: Arc<Issuer>,
     /// The vendor's word on the published keys.
     pub attestations: Arc<Attestations>,
-    /// How rotation by this server goes.
     pub rotation: Arc<RotationStatus>,
     /// Access tokens that were found to stand.
     pub bearers: Arc<Bearers>,
@@ -49,43 +43,28 @@ pub struct Sealgate {
     pub trust: Arc<TrustedIssuers>,
     /// Whether the servers of the applications take connections.
     pub upstreams: Arc<UpstreamStates>,
-    /// Rate limits.
     pub limiter: Arc<Limiter>,
     /// Guesses of passwords, slowed down.
     pub brake: Arc<Brake>,
-    /// Password checks.
     pub passwords: Arc<Passwords>,
-    /// The pages' templates and words.
     pub pages: Arc<Pages>,
-    /// Counters.
     pub metrics: Arc<Metrics>,
-    /// What happened, for whoever asks later.
     pub audit: Arc<AuditLog>,
-    /// Answers to refreshes that came late.
     pub lateness: Arc<Lateness>,
 }
 
 /// What the capabilities are made of.
 pub struct Parts {
-    /// The settings.
     pub config: Config,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
     pub entropy: Arc<dyn Entropy>,
     /// What keeps the bytes.
     pub engine: Arc<dyn Engine>,
-    /// What signs.
     pub signer: Arc<dyn Signer>,
-    /// Counters.
     pub metrics: Arc<Metrics>,
 }
 
 impl Parts {
-    /// The capabilities.
-    ///
-    /// # Errors
-    /// One line each.
     pub async fn assemble(self) -> Result<Sealgate, Vec<String>> {
         let line = |what: &str, error: &dyn std::fmt::Display| vec![format!("{what}: {error}")];
         let Self { config, clock, entropy, engine, signer, metrics } = self;
@@ -182,9 +161,6 @@ impl Sealgate {
     }
 
     /// Lets the signer follow what stands in the store now: somebody may have changed it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn follow_keys(&self) -> Result<(), StoreError> {
         let ring = self.store.key_ring().await?;
         self.issuer.signer().follow(ring, Arc::clone(&self.clock));
@@ -192,25 +168,16 @@ impl Sealgate {
     }
 
     /// The client with this id: see [`clients::find`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         clients::find(&self.store, &self.config, id).await
     }
 
     /// The client that was registered under this id: see [`clients::registered`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn registered_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         clients::registered(&self.store, &self.config, id).await
     }
 
     /// Judges a presented access token: see [`Bearers::verify`].
-    ///
-    /// # Errors
-    /// [`BearerFault`].
     pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
         self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await
     }

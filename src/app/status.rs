@@ -37,7 +37,6 @@ impl RotationStatus {
         Self { server: Uuid::from_bytes(random(entropy)).to_string(), fault: Mutex::new(None) }
     }
 
-    /// Its name.
     pub fn server(&self) -> &str {
         &self.server
     }

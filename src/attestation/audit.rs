@@ -16,12 +16,9 @@ const STATEMENTS: &str = "/.well-known/sealgate/keys";
 /// The provider's metadata, which names the key set (OpenID Connect Discovery §4).
 const METADATA: &str = "/.well-known/openid-configuration";
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Audit {
-    /// Whose keys.
     pub issuer: String,
-    /// Each published key.
     pub keys: Vec<KeyVerdict>,
     /// What is wrong beyond a single key.
     pub faults: Vec<String>,
@@ -44,17 +41,14 @@ impl Audit {
 /// What is to be thought of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyVerdict {
-    /// The key.
     pub kid: String,
     /// What the provider says that it does.
     pub state: String,
     /// The modulus's length, bits.
     pub bits: usize,
-    /// What is proven.
     pub outcome: CheckOutcome,
     /// The subject of the certificate that the chain ends in.
     pub root: Option<String>,
-    /// What is wrong, one line each.
     pub faults: Vec<String>,
 }
 
@@ -66,9 +60,7 @@ pub enum CheckOutcome {
     Attested,
     /// The chain is consistent, but its root is not one that the verifier named.
     RootNotNamed,
-    /// Nobody vouches for it.
     NotAttested,
-    /// Something is wrong.
     Refused,
 }
 

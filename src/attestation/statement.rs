@@ -30,7 +30,6 @@ pub(super) enum Attested {
     By(Vec<CertificateDer<'static>>),
     /// `not attested`.
     Not,
-    /// Neither; what it is.
     Unreadable(String),
 }
 

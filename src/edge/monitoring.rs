@@ -21,7 +21,6 @@ use super::proxy::body::respond;
 pub(crate) enum Phase {
     /// Listeners may not accept yet, and a signal to stop would not be heard.
     Starting,
-    /// Every listener accepts.
     Serving,
     /// Requests in flight are finished, and nothing else is taken.
     Stopping,

@@ -20,7 +20,6 @@ const KEPT: Duration = Duration::from_secs(1);
 /// As long as the head's first line up to the status, `HTTP/1.1 200`.
 const STATUS_END: usize = 12;
 
-/// See the module's page.
 pub(crate) struct Probe {
     doors: Vec<Door>,
     health: Arc<dyn Health>,

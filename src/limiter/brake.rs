@@ -12,7 +12,6 @@ use crate::limiter::{LimitKey, hash};
 
 /// Buckets of the table; a power of two.
 const BUCKETS: usize = 1 << 13;
-/// Slots of a bucket.
 const SLOTS: usize = 8;
 
 /// How a key is slowed down.

@@ -1,7 +1,6 @@
 //! The end of the process without exit handlers.
 #![expect(unsafe_code, reason = "a function of the C library that the standard library does not offer")]
 
-/// Ends the process now.
 pub(super) fn exit(status: i32) -> ! {
     // SAFETY: `_exit` takes any number, touches no memory of ours and does not return.
     unsafe { libc::_exit(status) }

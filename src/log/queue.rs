@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 /// Of the buffer, the part that only warnings and errors may use: a flood of requests must not hide what is wrong.
 const RESERVED: usize = 8;
 
-/// See the module's page.
 pub(super) struct LogQueue {
     state: Mutex<State>,
     /// Told when the writer has something to do.
     filled: Condvar,
-    /// Told when all is written.
     drained: Condvar,
     capacity: usize,
 }

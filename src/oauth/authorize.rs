@@ -44,9 +44,7 @@ const KNOWN: [&str; 21] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseMode {
-    /// In the query.
     Query,
-    /// In the fragment.
     Fragment,
     /// In a form that the browser posts (OAuth 2.0 Form Post Response Mode).
     FormPost,
@@ -55,13 +53,10 @@ pub enum ResponseMode {
 /// How an answer goes back to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WayBack {
-    /// By a redirect to this location.
     Redirect(String),
     /// By a form that the browser posts.
     Form {
-        /// Where it goes: the redirect URI.
         action: String,
-        /// Names and values.
         fields: Vec<(&'static str, String)>,
     },
 }
@@ -151,11 +146,8 @@ impl ReturnTo {
 pub struct Prompt {
     /// No page may be shown.
     pub none: bool,
-    /// Sign in again.
     pub login: bool,
-    /// Ask for consent again.
     pub consent: bool,
-    /// Show the account chooser.
     pub select_account: bool,
 }
 
@@ -185,13 +177,9 @@ impl Prompt {
 /// A well-formed authorization request of a known client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationRequest {
-    /// Who asks.
     pub client: ClientId,
-    /// Where the answer goes.
     pub return_to: ReturnTo,
-    /// What is asked for.
     pub scope: Scope,
-    /// Comes back in the ID token.
     pub nonce: Option<String>,
     /// Binds the code to whoever knows the verifier.
     pub challenge: Option<CodeChallenge>,
@@ -199,7 +187,6 @@ pub struct AuthorizationRequest {
     pub prompt: Prompt,
     /// The oldest sign-in that will do, seconds.
     pub max_age: Option<u64>,
-    /// Languages of the pages, as sent.
     pub ui_locales: Option<String>,
     /// Who is expected to sign in: prefills the form.
     pub login_hint: Option<String>,

@@ -84,9 +84,7 @@ pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
 /// The UserInfo response (OpenID Connect Core §5.3.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserInfo {
-    /// The person.
     pub sub: String,
-    /// What the scope covers.
     #[serde(flatten)]
     pub claims: UserClaims,
 }
@@ -94,29 +92,20 @@ pub struct UserInfo {
 /// The claims of an ID token (OpenID Connect Core §2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdTokenClaims {
-    /// The issuer.
     pub iss: String,
-    /// The person.
     pub sub: String,
-    /// The client.
     pub aud: String,
-    /// When it stops being valid.
     pub exp: UnixTime,
-    /// When it was issued.
     pub iat: UnixTime,
-    /// When the person signed in.
     pub auth_time: UnixTime,
     /// The `nonce` of the authorization request; absent after a refresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,
-    /// The context class reached.
     pub acr: String,
-    /// The methods used.
     pub amr: Vec<String>,
     /// Which access token came with it: the left half of its SHA-256, in base64url (§3.1.3.6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_hash: Option<String>,
-    /// What the scope covers.
     #[serde(flatten)]
     pub claims: UserClaims,
 }
@@ -124,30 +113,21 @@ pub struct IdTokenClaims {
 /// The claims of an access token (RFC 9068 §2.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessTokenClaims {
-    /// The issuer.
     pub iss: String,
-    /// The person.
     pub sub: String,
     /// For whom the token is: the issuer itself, whose UserInfo endpoint and gate take it.
     pub aud: Audience,
-    /// When it stops being valid.
     pub exp: UnixTime,
     /// When it begins to be valid (RFC 7519 §4.1.5). We write none; one that stands there holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<UnixTime>,
-    /// When it was issued.
     pub iat: UnixTime,
-    /// Its identifier.
     pub jti: String,
     /// The client that it was issued to.
     pub client_id: String,
-    /// What it allows.
     pub scope: String,
-    /// When the person signed in.
     pub auth_time: UnixTime,
-    /// The context class reached.
     pub acr: String,
-    /// The methods used.
     pub amr: Vec<String>,
     /// The grant that it belongs to: our own claim, so that ending the grant ends the token.
     pub grant_id: String,
@@ -159,32 +139,24 @@ pub struct AccessTokenClaims {
 /// The claims of an assertion, which tells an application who sent a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertionClaims {
-    /// The issuer.
     pub iss: String,
-    /// The application's origin.
     pub aud: String,
     /// The person; with a colon in it, somebody whom only another issuer knows.
     pub sub: String,
-    /// Their address, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Whether it was verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email_verified: Option<bool>,
     /// Their full name, where they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Their username, where they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_username: Option<String>,
-    /// Their groups.
     pub groups: Vec<String>,
     /// Their session at the provider; absent where a bearer token came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
-    /// When it was made.
     pub iat: UnixTime,
-    /// When it stops being valid.
     pub exp: UnixTime,
 }
 
@@ -192,9 +164,7 @@ pub struct AssertionClaims {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Audience {
-    /// One.
     One(String),
-    /// Several.
     Many(Vec<String>),
 }
 

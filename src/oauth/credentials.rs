@@ -77,9 +77,7 @@ fn basic(header: &[u8]) -> Option<(String, Secret)> {
 /// A name and a password as programs send them for people (RFC 7617 §2.1): UTF-8, nothing decoded twice.
 #[derive(Debug, Clone)]
 pub struct NamedPassword {
-    /// The name.
     pub name: String,
-    /// The password.
     pub password: Secret,
 }
 

@@ -26,14 +26,11 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The public exponents that are taken: careless verifiers accept forgeries below, and longer ones are slow for nothing.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
-/// A key that verifies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jwk {
-    /// Its name in the issuer's tokens.
     pub kid: Option<String>,
     /// The one algorithm that it is for; every one of its kind when absent.
     pub algorithm: Option<Algorithm>,
-    /// Its numbers.
     pub numbers: Numbers,
 }
 
@@ -44,7 +41,6 @@ pub enum Numbers {
     Rsa {
         /// The modulus, 256 to 1024 bytes.
         n: Vec<u8>,
-        /// The exponent.
         e: Vec<u8>,
     },
     /// A point on P-256, uncompressed: 4, x, y; 65 bytes.

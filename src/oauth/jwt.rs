@@ -53,9 +53,7 @@ pub struct Unverified<'a> {
     pub kid: String,
     /// What kind of token it says it is, without the `application/` prefix that RFC 7515 §4.1.9 lets senders omit.
     pub typ: Option<String>,
-    /// What the signature is over.
     pub signing_input: &'a str,
-    /// The signature.
     pub signature: Vec<u8>,
     claims: Vec<u8>,
 }

@@ -11,13 +11,10 @@ use crate::oauth::params::Params;
 pub struct LogoutRequest {
     /// An ID token of the person, as sent.
     pub id_token_hint: Option<String>,
-    /// The client that asks.
     pub client: Option<ClientId>,
     /// Where to go afterwards.
     pub post_logout_redirect_uri: Option<String>,
-    /// Comes back with it.
     pub state: Option<String>,
-    /// Languages of the pages, as sent.
     pub ui_locales: Option<String>,
 }
 
@@ -65,7 +62,6 @@ impl AfterLogout {
         self.state.as_deref()
     }
 
-    /// The location.
     pub fn location(&self) -> String {
         let Some(state) = &self.state else { return self.uri.clone() };
         let written: String = url::form_urlencoded::Serializer::new(String::new()).append_pair("state", state).finish();

@@ -4,10 +4,8 @@ use serde::Serialize;
 
 use crate::domain::scope::{Scope, ScopeValue};
 
-/// The discovery document.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the document has these members")]
-#[expect(missing_docs, reason = "the names are the standard's and their meaning stands there")]
 pub struct ProviderMetadata {
     pub issuer: String,
     pub authorization_endpoint: String,

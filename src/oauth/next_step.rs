@@ -21,7 +21,6 @@ pub struct Progress {
     /// Whether that person typed their password for it.
     #[serde(default)]
     pub signed_in: bool,
-    /// What that person allowed for it.
     #[serde(default)]
     pub allowed: Option<Scope>,
 }
@@ -31,39 +30,24 @@ pub struct Progress {
 pub struct Interaction {
     /// Of the browser's binding cookie: nobody else can go on with it.
     pub browser: SecretHash,
-    /// What was asked.
     pub request: AuthorizationRequest,
     /// Who must be signed in, from `id_token_hint`.
     #[serde(default)]
     pub expected: Option<Subject>,
-    /// What was done.
     pub progress: Progress,
     /// Its place among those that the browser has open: the store gives it, and the lowest gives way first.
     #[serde(default)]
     pub number: u32,
-    /// When it began.
     pub created_at: UnixTime,
-    /// When it is too late.
     pub expires_at: UnixTime,
 }
 
-/// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
-    /// Show the account chooser.
     ChooseAccount,
-    /// Show the sign-in page.
     SignIn,
-    /// Ask this person for consent.
     Consent(Subject),
-    /// Issue a code.
-    Issue {
-        /// For whom.
-        sign_in: SignIn,
-        /// To what.
-        scope: Scope,
-    },
-    /// Send the client this refusal.
+    Issue { sign_in: SignIn, scope: Scope },
     Refuse(Refusal),
 }
 

@@ -19,19 +19,14 @@ const LONGEST_NAME: usize = 200;
 /// Metadata of a client, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientMetadata {
-    /// Its name, for people.
     pub name: Option<String>,
-    /// How it authenticates.
     pub auth_method: AuthMethod,
     /// Where codes may be sent; at least one.
     pub redirect_uris: Vec<RedirectUri>,
     /// Where browsers may be sent after a logout.
     pub post_logout_redirect_uris: Vec<RedirectUri>,
-    /// What it may ask for.
     pub scope: Scope,
-    /// The grants that it may use.
     pub grant_types: Vec<GrantType>,
-    /// The rest that is honoured.
     pub details: ClientDetails,
 }
 

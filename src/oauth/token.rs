@@ -22,20 +22,13 @@ const KNOWN: [&str; 8] =
 pub enum TokenRequest {
     /// `grant_type=authorization_code`.
     Code {
-        /// The code.
         code: Secret,
         /// The redirect URI of the authorization request.
         redirect_uri: String,
-        /// The verifier of its challenge.
         verifier: Option<CodeVerifier>,
     },
     /// `grant_type=refresh_token`.
-    Refresh {
-        /// The refresh token.
-        token: Secret,
-        /// The scope asked for, if narrower.
-        scope: Option<Scope>,
-    },
+    Refresh { token: Secret, scope: Option<Scope> },
 }
 
 impl TokenRequest {
@@ -107,19 +100,13 @@ impl TokenRequest {
 pub struct Authorization {
     /// The grant that the tokens belong to.
     pub grant: GrantId,
-    /// To whom.
     pub client: ClientId,
-    /// About whom.
     pub subject: Subject,
-    /// What.
     pub scope: Scope,
     /// The `nonce` of the authorization request; none on a refresh (OpenID Connect Core §12.2).
     pub nonce: Option<String>,
-    /// When the person signed in.
     pub auth_time: UnixTime,
-    /// The context class reached.
     pub acr: String,
-    /// The methods used.
     pub amr: Vec<String>,
 }
 
@@ -133,7 +120,6 @@ impl Authorization {
 /// The token response (RFC 6749 §5.1, OpenID Connect Core §3.1.3.3).
 #[derive(Debug, Serialize)]
 pub struct TokenResponse {
-    /// The access token.
     pub access_token: String,
     /// Always `Bearer`.
     pub token_type: &'static str,
@@ -145,6 +131,5 @@ pub struct TokenResponse {
     /// The refresh token, with scope `offline_access`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
-    /// What was granted.
     pub scope: String,
 }

@@ -32,7 +32,6 @@ pub struct Terms {
     pub issuer: String,
     /// Audiences of which a token must name one.
     pub audiences: Vec<String>,
-    /// How its tokens may be signed.
     pub algorithms: Vec<Algorithm>,
     /// Whether the header must say `at+jwt` (RFC 9068 §2.1). Otherwise it may say `JWT`, or nothing.
     pub access_tokens_only: bool,
@@ -56,11 +55,9 @@ pub struct ClaimNames {
     pub group_prefix: String,
     /// Scopes: texts separated by spaces, or a list of them.
     pub scope: Option<String>,
-    /// The person's address.
     pub email: Option<String>,
     /// Whether addresses count although the token does not say `"email_verified": true`.
     pub emails_are_verified: bool,
-    /// The context class.
     pub acr: Option<String>,
 }
 
@@ -81,9 +78,7 @@ pub enum ForeignFault {
     UnknownKey,
     /// Not signed by that key.
     Signature,
-    /// Of another issuer.
     Issuer,
-    /// For another audience.
     Audience,
     /// Issued to a client whose tokens are not taken.
     Client,
@@ -164,11 +159,8 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
 pub struct Signed<'a> {
     /// How it says that it is signed: one of the terms' algorithms.
     pub algorithm: Algorithm,
-    /// The key that it names.
     pub kid: Option<String>,
-    /// What the signature is over.
     pub signing_input: &'a str,
-    /// The signature.
     pub signature: Vec<u8>,
     claims: Map<String, Value>,
 }
@@ -267,21 +259,14 @@ impl<'a> Signed<'a> {
 /// Who sent a token of another issuer, as far as that issuer is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
-    /// Our short name for the issuer.
     pub issuer: String,
     /// What the issuer calls them: 1 to 255 visible ASCII characters.
     pub sub: String,
-    /// For whom the token is.
     pub audiences: Vec<String>,
-    /// What it allows.
     pub scopes: BTreeSet<String>,
-    /// Their groups, prefixed.
     pub groups: BTreeSet<String>,
-    /// Their address, verified.
     pub email: Option<Email>,
-    /// The context class of the sign-in.
     pub acr: Option<String>,
-    /// When they signed in.
     pub auth_time: Option<UnixTime>,
     /// From when on the token is not taken any more: its `exp`, and what clocks may differ.
     pub ends_at: UnixTime,

@@ -38,11 +38,8 @@ pub enum PasswordFault {
 /// Whose password it is to be.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
-    /// Their address.
     pub email: &'a Email,
-    /// Their username.
     pub username: Option<&'a Username>,
-    /// Their full name.
     pub name: &'a str,
 }
 

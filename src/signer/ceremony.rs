@@ -48,7 +48,6 @@ pub struct Check {
     pub ok: bool,
     /// Why not, as far as it is not about one key.
     pub faults: Vec<String>,
-    /// The keys with the configured label.
     pub keys: Vec<CheckedKey>,
     /// Keys that were removed for cause: see [`mark_removed`].
     pub removed: Vec<KeyReport>,
@@ -57,7 +56,6 @@ pub struct Check {
 /// One key of a [`Check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedKey {
-    /// What the token states.
     #[serde(flatten)]
     pub report: KeyReport,
     /// Why it may not sign tokens; empty when it may.

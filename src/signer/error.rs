@@ -48,92 +48,50 @@ impl SignerOpenError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignerOpenError {
-    /// The PIN file cannot be used.
     #[error("hsm.pin_file: {} {reason}", path.display())]
-    PinFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    PinFile { path: PathBuf, reason: String },
     /// The module is not there or is no PKCS #11 module.
     #[error("hsm.module: {} cannot be loaded ({reason}); install the token's PKCS#11 module or correct the path", path.display())]
-    Module {
-        /// The shared library.
-        path: PathBuf,
-        /// The loader's words.
-        reason: String,
-    },
+    Module { path: PathBuf, reason: String },
     /// The module is there but does not start.
     #[error(
         "hsm.module: {} does not start ({reason}); check the module's own configuration (SoftHSM: the file that SOFTHSM2_CONF names)",
         path.display()
     )]
-    Initialize {
-        /// The shared library.
-        path: PathBuf,
-        /// Function and code.
-        reason: String,
-    },
+    Initialize { path: PathBuf, reason: String },
     /// No token has the label.
     #[error(
         "hsm.token_label: no token is labelled \"{label}\" ({found}); connect or make the token, or correct the label"
     )]
-    NoToken {
-        /// The label searched for.
-        label: String,
-        /// What was there instead.
-        found: String,
-    },
-    /// Several tokens have the label.
+    NoToken { label: String, found: String },
     #[error(
         "hsm.token_label: {} tokens are labelled \"{label}\" (serial numbers {}); give each token a label of its own",
         serials.len(), serials.join(", ")
     )]
-    TwoTokens {
-        /// The label searched for.
-        label: String,
-        /// Their serial numbers.
-        serials: Vec<String>,
-    },
+    TwoTokens { label: String, serials: Vec<String> },
     /// The PIN was refused or must not be tried.
     #[error("token \"{label}\": {problem}")]
-    Pin {
-        /// The token's label.
-        label: String,
-        /// What about the PIN.
-        problem: PinProblem,
-    },
+    Pin { label: String, problem: PinProblem },
     /// No key has the label.
     #[error("token \"{token}\" has no RSA private key labelled \"{label}\"; run: sealgate key generate --config FILE")]
-    NoKey {
-        /// The token's label.
-        token: String,
-        /// The key label searched for.
-        label: String,
-    },
+    NoKey { token: String, label: String },
     /// Several keys have the label and the same id.
     #[error(
         "token \"{token}\" has several private keys labelled \"{label}\" with the CKA_ID {}; keep one: delete the others, for example with pkcs11-tool --delete-object --type privkey --id",
         hex(id)
     )]
     SameId {
-        /// The token's label.
         token: String,
-        /// The key label.
         label: String,
         /// Their `CKA_ID`.
         id: Vec<u8>,
     },
-    /// One key is there several times.
     #[error(
         "token \"{token}\" has the key {kid} several times (CKA_ID {}); a copy signs as well: delete all but one",
         ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", ")
     )]
     SameKey {
-        /// The token's label.
         token: String,
-        /// The key.
         kid: String,
         /// The `CKA_ID`s under which it is there.
         ids: Vec<Vec<u8>>,
@@ -144,19 +102,15 @@ pub enum SignerOpenError {
         hex(id), faults.join(", ")
     )]
     UnfitKey {
-        /// The key's label.
         label: String,
         /// Its `CKA_ID`.
         id: Vec<u8>,
-        /// Every property that it lacks.
         faults: Vec<String>,
     },
     /// A key with the label exists already, so none was generated.
     #[error("token \"{token}\" already has a private key labelled \"{label}\" (CKA_ID {}); nothing was generated. For a further key: sealgate key generate --next", ids.iter().map(|id| hex(id)).collect::<Vec<_>>().join(", "))]
     KeyExists {
-        /// The token's label.
         token: String,
-        /// The key label.
         label: String,
         /// The `CKA_ID`s of the keys that exist.
         ids: Vec<Vec<u8>>,
@@ -164,9 +118,7 @@ pub enum SignerOpenError {
     /// The key that wraps the store's data key cannot be made or used.
     #[error("token \"{token}\", wrapping key \"{label}\": {reason}")]
     WrappingKey {
-        /// The token's label.
         token: String,
-        /// The wrapping key's label.
         label: String,
         /// What is wrong, and what to do.
         reason: String,
@@ -174,7 +126,6 @@ pub enum SignerOpenError {
     /// The token answered with an error.
     #[error("token \"{label}\": {reason}; check that the device is connected and works")]
     Device {
-        /// The token's label.
         label: String,
         /// What was asked and what it answered.
         reason: String,
@@ -203,7 +154,6 @@ pub enum PinProblem {
     /// The token refused the PIN. It was tried once.
     #[error("the PIN in hsm.pin_file is wrong; it was tried once, correct the file before starting again")]
     Incorrect,
-    /// The token is locked already.
     #[error("the user PIN is locked; unlock it with the security officer's PIN")]
     Locked,
     /// One more wrong try would lock the token, so it was not tried.

@@ -26,7 +26,6 @@ pub(super) enum SignRefusal {
     Timeout,
     /// The device is out of order; the reason, for the log.
     Down(String),
-    /// The signer is being closed.
     Closed,
 }
 
@@ -39,16 +38,13 @@ pub(super) enum Task {
     Look,
     /// Nothing was reported for a while: see whether the token still signs.
     Probe,
-    /// The signer is being closed.
     Close,
 }
 
-/// What the watchdog sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stuck {
     /// Workers inside one call for longer than was asked about.
     pub(super) workers: usize,
-    /// Whether that is all of them.
     pub(super) all_workers: bool,
     /// Whether the supervisor's repair has taken longer than was asked about.
     pub(super) supervisor: bool,
@@ -56,7 +52,6 @@ pub(super) struct Stuck {
 
 #[derive(Debug)]
 enum Phase {
-    /// Calls may be made.
     Up,
     /// The supervisor is at work; callers wait for it within their deadline.
     Repairing(ErrorClass),
@@ -84,7 +79,6 @@ struct State {
     was_ready: bool,
 }
 
-/// See the module's page.
 pub(super) struct Gate {
     state: Mutex<State>,
     changed: Condvar,
@@ -376,7 +370,6 @@ pub(super) struct Pass<'a> {
     worker: usize,
     /// The state of the module that the calls meet.
     pub(super) epoch: Epoch,
-    /// Where the token is.
     pub(super) slot: Slot,
 }
 

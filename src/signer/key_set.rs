@@ -38,7 +38,6 @@ impl KeySet {
         self.generation
     }
 
-    /// The key that signs.
     pub fn active(&self) -> &PublicKey {
         &self.active
     }

@@ -27,7 +27,6 @@ pub(super) struct Order {
     pub(super) reply: oneshot::Sender<Result<KeyReport, String>>,
 }
 
-/// See the module's page.
 pub(super) struct Keychain {
     terms: Terms,
     inner: RwLock<Inner>,

@@ -23,7 +23,6 @@ pub(super) struct Module {
 /// Who called `C_Initialize` first, and so who may call `C_Finalize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Initialized {
-    /// This caller.
     Here,
     /// Another part of this process, which may still be using the module.
     Elsewhere,

@@ -156,7 +156,6 @@ impl Pkcs11Signer {
     }
 }
 
-/// Where one signature arrives.
 type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 
 /// Logs in, reads the keys and proves that each signs.

@@ -119,7 +119,6 @@ impl PublicKey {
         Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
     }
 
-    /// The key's id.
     pub fn kid(&self) -> &KeyId {
         &self.kid
     }

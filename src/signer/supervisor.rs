@@ -26,7 +26,6 @@ const CALM: Duration = Duration::from_secs(30);
 /// How long a token may take to make a key: small devices search for primes for minutes.
 pub(super) const MAKING: Duration = Duration::from_mins(5);
 
-/// See the module's page.
 pub(super) struct Supervisor {
     pub(super) module: Module,
     pub(super) initialized: Initialized,
@@ -39,7 +38,6 @@ pub(super) struct Supervisor {
     pub(super) timing: Timing,
 }
 
-/// Pauses between resets.
 struct Backoff {
     next: Duration,
     last_repair: Option<Instant>,

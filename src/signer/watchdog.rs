@@ -11,7 +11,6 @@ use crate::log;
 /// How often, in parts of the time after which a hang is noticed, the watchdog looks.
 const LOOKS: u32 = 8;
 
-/// See the module's page.
 pub(super) struct Watchdog {
     pub(super) gate: Arc<Gate>,
     pub(super) observer: Arc<dyn Observer>,

@@ -33,7 +33,6 @@ pub(super) struct SignerJob {
     pub(super) reply: oneshot::Sender<Result<Signature, SignError>>,
 }
 
-/// See the module's page.
 pub(super) struct Worker {
     pub(super) number: usize,
     pub(super) module: Module,
@@ -54,7 +53,6 @@ pub(super) struct Seat {
 
 /// Why an attempt yielded no signature.
 enum Failure {
-    /// The gate let nobody in.
     Refused(SignRefusal),
     /// The token failed, in this state of the module.
     Token(Epoch, TokenFault),
@@ -62,7 +60,6 @@ enum Failure {
 
 /// Why a job was not answered by this worker.
 enum Unserved {
-    /// The answer to give.
     Answer(SignError),
     /// The token has no session for this worker, but has some for others.
     NoSession(Epoch),

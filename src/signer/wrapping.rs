@@ -33,7 +33,6 @@ pub struct WrappedKey {
     pub bytes: Vec<u8>,
 }
 
-/// The data key, unwrapped.
 pub struct DataKey {
     /// The key itself; wiped when dropped.
     pub key: Zeroizing<[u8; KEY_BYTES]>,
@@ -43,7 +42,6 @@ pub struct DataKey {
 
 /// Chance for [`data_key`], in case it makes a key.
 pub struct Fresh {
-    /// The data key.
     pub key: Zeroizing<[u8; KEY_BYTES]>,
     /// The nonce with which it is wrapped.
     pub nonce: [u8; NONCE_BYTES],
@@ -158,9 +156,6 @@ pub fn data_key(hsm: &config::Hsm, kept: &[WrappedKey], fresh: Fresh) -> Result<
 }
 
 /// What keeps a start from using the token's wrapping keys, as far as the token alone can tell.
-///
-/// # Errors
-/// When the token fails.
 pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, TokenFault> {
     let mut faults = Vec::new();
     for (handle, id) in wrapping_keys(session, hsm)? {

@@ -23,19 +23,14 @@ use crate::store::{Store, StoreError};
 use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
 
-/// Tokens that are remembered.
 const REMEMBERED: usize = 16_384;
 
 /// An access token that stands.
 #[derive(Debug)]
 pub struct Bearer {
-    /// What it says.
     pub claims: AccessTokenClaims,
-    /// What it allows.
     pub scope: Scope,
-    /// About whom.
     pub user: Arc<User>,
-    /// To whom it was issued.
     pub client: ClientId,
     /// Whether somebody vouches for that client who may: see [`Client::is_vouched_for`].
     pub vouched_for: bool,

@@ -39,9 +39,6 @@ pub const OWN_PAGES: &[&str] = &[
 pub const CALLBACK: &str = "/.sealgate/callback";
 
 /// The client with this id: a protected application's own, or a registered one.
-///
-/// # Errors
-/// When the store fails.
 pub async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     match id.as_str().strip_prefix(INTERNAL_CLIENT) {
         Some(_) if id.as_str() == OWN_CLIENT => Ok(of_own_pages(config)),
@@ -51,9 +48,6 @@ pub async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Optio
 }
 
 /// The client that was registered under this id, with the scope that it may have as this server is configured.
-///
-/// # Errors
-/// When the store fails.
 pub async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     let client = store.client(id).await?;
     Ok(client.map(|client| {

@@ -18,14 +18,11 @@ pub struct Issuer {
     signer: Arc<dyn Signer>,
 }
 
-/// What a grant becomes.
 #[derive(Debug)]
 pub struct Tokens {
-    /// The access token.
     pub access_token: String,
     /// The ID token, where the scope has `openid`.
     pub id_token: Option<String>,
-    /// The access token's lifetime.
     pub lifetime: Duration,
 }
 
@@ -35,7 +32,6 @@ impl Issuer {
         Self { name, access_token, signer }
     }
 
-    /// What signs.
     pub fn signer(&self) -> &dyn Signer {
         self.signer.as_ref()
     }
@@ -122,9 +118,6 @@ impl Issuer {
     }
 
     /// Signs an assertion to an application.
-    ///
-    /// # Errors
-    /// When the token device does not sign.
     pub async fn assert(&self, claims: &AssertionClaims) -> Result<String, SignError> {
         let keys = self.signer.key_set();
         let kid = keys.active().kid();

@@ -57,7 +57,6 @@ pub type Stop = watch::Receiver<bool>;
 
 /// A task beside the requests: it runs until it ends or `Stop` turns true, then soon ends.
 pub struct Background {
-    /// For log lines.
     pub name: &'static str,
     /// Makes the task; called once, inside the runtime.
     pub start: Box<dyn FnOnce(Stop) -> Task + Send + Sync>,
@@ -73,7 +72,6 @@ impl Background {
     }
 }
 
-/// What is run.
 pub struct ServerParts {
     /// `[server]`.
     pub server: ServerConfig,
@@ -87,11 +85,8 @@ pub struct ServerParts {
     pub apps: Vec<App>,
     /// How the names of upstreams are looked up.
     pub resolver: Resolver,
-    /// What answers.
     pub front: Arc<dyn Front>,
-    /// What the admin listener tells of.
     pub health: Arc<dyn Health>,
-    /// Further tasks.
     pub background: Vec<Background>,
     /// Runs last, when no request is in flight any more and the background tasks are gone: the store's flush.
     pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
@@ -148,7 +143,6 @@ impl Server {
         Changer::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
     }
 
-    /// Adds a further task.
     pub fn add_background(&mut self, task: Background) {
         self.parts.background.push(task);
     }
@@ -499,7 +493,6 @@ impl Signals {
         }
     }
 
-    /// Whether one has come.
     const fn spent(&self) -> bool {
         match self {
             Self::Unix { count, .. } => *count > 0,

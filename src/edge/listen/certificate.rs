@@ -60,7 +60,6 @@ impl Certificate {
         Ok(Self { files: files.clone(), current, read: RwLock::new(stamp) })
     }
 
-    /// The one in use.
     pub(in crate::edge) fn current(&self) -> Arc<Shown> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }

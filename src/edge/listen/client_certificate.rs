@@ -31,7 +31,6 @@ const LONGEST_SUBJECT: usize = 1024;
 /// A certificate that a client has shown and proven to be its own.
 #[derive(Debug)]
 pub(in crate::edge) struct Shown {
-    /// What applications are told of it.
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
     /// The leaf first: to be looked at again for as long as the connection is open.

@@ -30,7 +30,6 @@ const WRITE_BUFFER: usize = 4096;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
-/// An accepted connection.
 pub(in crate::edge) struct Connection {
     /// Taken only when the connection is dropped.
     io: Option<BufWriter<TcpStream>>,

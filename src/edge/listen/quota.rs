@@ -26,7 +26,6 @@ pub(crate) struct Quota {
     taken: Mutex<Taken>,
 }
 
-/// What is taken.
 #[derive(Default)]
 struct Taken {
     /// By all HTTP/2 requests. They have as many places as connections, but not the same: requests keep nobody from
@@ -36,7 +35,6 @@ struct Taken {
     peers: HashMap<IpAddr, Share>,
 }
 
-/// What one peer takes.
 #[derive(Default)]
 struct Share {
     /// Connections, and requests over HTTP/2.
@@ -112,7 +110,6 @@ impl Quota {
         let _all = self.all.acquire_many(self.capacity).await;
     }
 
-    /// Connections right now.
     pub(crate) fn open(&self) -> usize {
         (self.capacity as usize).saturating_sub(self.all.available_permits())
     }

@@ -50,7 +50,6 @@ pub(crate) struct Limits {
     pub(crate) header_timeout: Duration,
     /// The longest request head, bytes.
     pub(crate) header_bytes: usize,
-    /// Between requests of a connection.
     pub(crate) idle_timeout: Duration,
     /// Without taking a single byte of what we write.
     pub(crate) write_timeout: Duration,
@@ -58,7 +57,6 @@ pub(crate) struct Limits {
 
 /// The way into one accept loop.
 pub(crate) struct Door {
-    /// Where it accepts.
     pub(crate) address: SocketAddr,
     /// The other end of a pair, for the loop to serve.
     pub(crate) knock: mpsc::Sender<UnixStream>,
@@ -205,7 +203,6 @@ struct Guard<A> {
     app: Arc<A>,
     limits: Limits,
     watch: Watch,
-    /// For requests that are refused here.
     request_ids: RequestIds,
 }
 

@@ -37,7 +37,6 @@ const LAST_LOOKS: Duration = Duration::from_millis(100);
 /// What is spoken on the public listeners now; a reload of the configuration sets another one.
 pub(crate) struct Tls {
     spoken: ArcSwap<Spoken>,
-    /// Sent when the terms are others.
     changed: watch::Sender<()>,
 }
 
@@ -71,7 +70,6 @@ impl Tls {
         Ok(Spoken::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
     }
 
-    /// For one handshake.
     pub(in crate::edge) fn terms(&self) -> Arc<Terms> {
         self.spoken.load().terms()
     }
