@@ -3,11 +3,13 @@
 //! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
 
 pub mod app_password;
+pub mod assurance;
 pub mod audit;
 pub mod client;
 pub mod code;
 pub mod consent;
 pub mod error;
+pub mod factor_failures;
 pub mod grant;
 pub mod id;
 pub mod key_ring;
@@ -15,10 +17,12 @@ pub mod known_browser;
 pub mod pkce;
 pub mod profile;
 pub mod rate_limit;
+pub mod recovery_code;
 pub mod redirect_uri;
 pub mod scope;
 pub mod secret;
 pub mod session;
 pub mod time;
+pub mod totp;
 pub mod user;
 pub mod username;

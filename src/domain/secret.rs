@@ -92,19 +92,14 @@ impl fmt::Debug for SecretHash {
 }
 
 /// Bytes of a known number, written as base64url.
-pub(super) mod base64url_bytes {
+pub(crate) mod base64url_bytes {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(in crate::domain) fn serialize<const N: usize, S: Serializer>(
-        bytes: &[u8; N],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::base64url(bytes))
     }
 
-    pub(in crate::domain) fn deserialize<'de, const N: usize, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<[u8; N], D::Error> {
+    pub(crate) fn deserialize<'de, const N: usize, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; N], D::Error> {
         let bytes = super::from_base64url(&String::deserialize(deserializer)?);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         bytes.ok_or_else(|| Error::custom(format_args!("not {N} bytes in base64url")))

@@ -1,0 +1,304 @@
+//! How surely somebody is who they say: what they did to sign in, and the level that it amounts to.
+//!
+//! Levels are ordered, and whoever asks for one is served by every higher one. `1` is one factor, `2` are two, `3` are two of
+//! which a false page gets nothing; its other name is `phr` (OpenID Extended Authentication Profile ACR Values 1.0 §2). Level 3 is
+//! not AAL3 of NIST SP 800-63B, which wants keys that cannot be copied; nor `phrh`, which wants hardware that was proven.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use crate::domain::id::Id;
+use crate::domain::time::UnixTime;
+
+/// The values of `acr` that can be asked for (`acr_values_supported`).
+pub const ACR_VALUES: [&str; 4] = ["1", "2", "3", "phr"];
+
+/// How surely. The order is that of the levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AssuranceLevel {
+    /// One factor.
+    One,
+    /// Two factors.
+    Two,
+    /// Two factors, and no false page can pass them on.
+    PhishingResistant,
+}
+
+impl AssuranceLevel {
+    /// Reads a value of `acr`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "1" => Some(Self::One),
+            "2" => Some(Self::Two),
+            "3" | "phr" => Some(Self::PhishingResistant),
+            _ => None,
+        }
+    }
+
+    /// The claim `acr`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "1",
+            Self::Two => "2",
+            Self::PhishingResistant => "3",
+        }
+    }
+
+    /// Whether this is enough where `demanded` is asked for.
+    pub fn meets(self, demanded: Self) -> bool {
+        self >= demanded
+    }
+
+    /// The level that `acr_values` wishes for: the first in its order of preference (OpenID Connect Core §3.1.2.1) that the
+    /// person can reach. Values that nobody here knows wish for nothing.
+    pub fn wished(acr_values: &str, reachable: Self) -> Option<Self> {
+        acr_values.split(' ').filter_map(Self::parse).find(|level| reachable.meets(*level))
+    }
+}
+
+impl fmt::Display for AssuranceLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for AssuranceLevel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for AssuranceLevel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?)
+            .ok_or_else(|| serde::de::Error::custom("a level is \"1\", \"2\" or \"3\" (\"phr\")"))
+    }
+}
+
+/// Which of a person's factors it was.
+pub type FactorId = Id<'f'>;
+
+impl FactorId {
+    /// The id of the key that has this credential id, which has up to 1,023 bytes.
+    pub fn of_credential(id: &[u8]) -> Self {
+        let hash: [u8; 32] = Sha256::digest(id).into();
+        Self::from_bytes(std::array::from_fn(|at| hash[at]))
+    }
+}
+
+/// A thing that people do to sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthenticationMethod {
+    /// Typed the right password.
+    Password,
+    /// Typed the code of an authenticator app.
+    Totp,
+    /// Typed a recovery code.
+    RecoveryCode,
+    /// Touched a security key, or used a passkey that did not verify them.
+    SecurityKey,
+    /// Used a passkey that verified them: two factors at once.
+    Passkey,
+}
+
+impl AuthenticationMethod {
+    /// Its names in `amr` (RFC 8176 §2; `pop` of the ACR values profile §3). Which hardware a key sits in is not proven, so none
+    /// is claimed; nor whether its user was verified by a PIN or a finger.
+    const fn amr(self) -> &'static [&'static str] {
+        match self {
+            Self::Password => &["pwd"],
+            Self::Totp | Self::RecoveryCode => &["otp"],
+            Self::SecurityKey | Self::Passkey => &["pop", "user"],
+        }
+    }
+}
+
+/// What somebody did, when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthenticationStep {
+    /// What.
+    pub method: AuthenticationMethod,
+    /// When.
+    pub at: UnixTime,
+    /// With which app or key, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<FactorId>,
+}
+
+/// All that somebody did to sign in, the latest of each method.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AuthenticationSteps(Vec<AuthenticationStep>);
+
+impl AuthenticationSteps {
+    /// One step.
+    pub fn of(step: AuthenticationStep) -> Self {
+        Self(vec![step])
+    }
+
+    /// Adds a step. It takes the place of an earlier one of its method: a step-up repeats what has grown old.
+    pub fn add(&mut self, step: AuthenticationStep) {
+        self.0.retain(|known| known.method != step.method);
+        self.0.push(step);
+    }
+
+    /// They, in the order in which they were done.
+    pub fn all(&self) -> &[AuthenticationStep] {
+        &self.0
+    }
+
+    /// The level that was reached; `None` where nothing was done.
+    pub fn level(&self) -> Option<AssuranceLevel> {
+        [AssuranceLevel::PhishingResistant, AssuranceLevel::Two, AssuranceLevel::One]
+            .into_iter()
+            .find(|level| self.since(*level).is_some())
+    }
+
+    /// The claim `auth_time` of a level: when the oldest of the steps was done that it rests on. Of several ways to have reached
+    /// it, the freshest counts. `None` where it was not reached. `max_age` is counted from here.
+    pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
+        use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
+
+        let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
+        // Something known and something held. Two things that are held are one kind of factor.
+        let with_password = |method| Some(last(Password)?.min(last(method)?));
+        let resistant = last(Passkey).max(with_password(SecurityKey));
+        let two = resistant.max(with_password(Totp)).max(with_password(RecoveryCode));
+        match level {
+            AssuranceLevel::PhishingResistant => resistant,
+            AssuranceLevel::Two => two,
+            AssuranceLevel::One => self.0.iter().map(|step| step.at).max(),
+        }
+    }
+
+    /// The claim `amr`.
+    pub fn amr(&self) -> Vec<String> {
+        let mut names: Vec<&str> = Vec::new();
+        let several = self.level().is_some_and(|level| level.meets(AssuranceLevel::Two));
+        let all = self.0.iter().flat_map(|step| step.method.amr()).chain(several.then_some(&"mfa"));
+        for name in all {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        names.into_iter().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
+    use super::*;
+
+    fn steps(done: &[(AuthenticationMethod, u64)]) -> AuthenticationSteps {
+        let mut steps = AuthenticationSteps::default();
+        for (method, at) in done {
+            steps.add(AuthenticationStep { method: *method, at: UnixTime::from_seconds(*at), factor: None });
+        }
+        steps
+    }
+
+    fn since(steps: &AuthenticationSteps, level: AssuranceLevel) -> Option<u64> {
+        steps.since(level).map(UnixTime::seconds)
+    }
+
+    #[test]
+    fn levels_have_names_and_an_order() {
+        for name in ACR_VALUES {
+            let level = AssuranceLevel::parse(name).unwrap();
+            assert_eq!(level.as_str(), if name == "phr" { "3" } else { name });
+            let stored = serde_json::to_string(&level).unwrap();
+            assert_eq!(serde_json::from_str::<AssuranceLevel>(&stored).unwrap(), level);
+        }
+        for wrong in ["", "0", "4", "phrh", "PHR", "mfa", "1 ", "01", "aal2"] {
+            assert_eq!(AssuranceLevel::parse(wrong), None, "{wrong}");
+            assert!(serde_json::from_value::<AssuranceLevel>(wrong.into()).is_err());
+        }
+        let [one, two, three] = ["1", "2", "3"].map(|name| AssuranceLevel::parse(name).unwrap());
+        assert!(three.meets(one) && three.meets(two) && three.meets(three) && two.meets(one));
+        assert!(!one.meets(two) && !two.meets(three));
+    }
+
+    #[test]
+    fn each_way_to_sign_in_has_its_level_and_its_names() {
+        for (methods, level, amr) in [
+            (&[Password][..], "1", &["pwd"][..]),
+            (&[Password, Totp], "2", &["pwd", "otp", "mfa"]),
+            (&[Password, RecoveryCode], "2", &["pwd", "otp", "mfa"]),
+            (&[Password, SecurityKey], "3", &["pwd", "pop", "user", "mfa"]),
+            (&[Passkey], "3", &["pop", "user", "mfa"]),
+            (&[Password, Totp, Passkey], "3", &["pwd", "otp", "mfa", "pop", "user"]),
+            // Something held, twice, is one factor.
+            (&[Totp, SecurityKey], "1", &["otp", "pop", "user"]),
+            (&[SecurityKey], "1", &["pop", "user"]),
+            (&[Totp, RecoveryCode], "1", &["otp"]),
+        ] {
+            let done: Vec<_> = methods.iter().map(|method| (*method, 1)).collect();
+            let steps = steps(&done);
+            assert_eq!(steps.level().unwrap().as_str(), level, "{methods:?}");
+            let (mut named, mut expected) = (steps.amr(), amr.to_vec());
+            named.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(named, expected, "{methods:?}");
+        }
+        assert_eq!(AuthenticationSteps::default().level(), None);
+        assert!(AuthenticationSteps::default().amr().is_empty());
+    }
+
+    #[test]
+    fn a_level_is_as_old_as_the_oldest_step_that_it_rests_on() {
+        let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
+        let stepped_up = steps(&[(Password, 100), (Totp, 500)]);
+        assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(500), Some(100), None]);
+        // The password anew: the code is the oldest now.
+        let again = steps(&[(Password, 100), (Totp, 500), (Password, 900)]);
+        assert_eq!(since(&again, two), Some(500));
+        // A key beside an old code: the level of two factors rests on the fresher pair.
+        let with_key = steps(&[(Totp, 100), (Password, 300), (SecurityKey, 400)]);
+        assert_eq!([two, three].map(|level| since(&with_key, level)), [Some(300), Some(300)]);
+        // A passkey stands alone, whatever is older.
+        let passkey = steps(&[(Password, 100), (SecurityKey, 200), (Passkey, 700)]);
+        assert_eq!([one, two, three].map(|level| since(&passkey, level)), [Some(700); 3]);
+    }
+
+    #[test]
+    fn a_repeated_step_takes_the_place_of_the_first() {
+        let many: Vec<_> = (0..100).map(|at| (Totp, at)).collect();
+        assert_eq!(steps(&many).all().len(), 1);
+        let step = AuthenticationStep {
+            method: SecurityKey,
+            at: UnixTime::from_seconds(7),
+            factor: Some(FactorId::of_credential(b"credential")),
+        };
+        let stored = serde_json::to_string(&AuthenticationSteps::of(step)).unwrap();
+        assert_eq!(serde_json::from_str::<AuthenticationSteps>(&stored).unwrap().all(), [step]);
+    }
+
+    #[test]
+    fn a_wish_is_the_first_level_in_its_order_that_can_be_reached() {
+        let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
+        for (values, reachable, wished) in [
+            ("3 2", three, Some(three)),
+            ("3 2", two, Some(two)),
+            ("2 3", three, Some(two)),
+            ("phr", three, Some(three)),
+            ("phr", two, None),
+            ("urn:x 2", two, Some(two)),
+            ("urn:x", three, None),
+            ("", three, None),
+            ("1", one, Some(one)),
+        ] {
+            assert_eq!(AssuranceLevel::wished(values, reachable), wished, "{values} {reachable}");
+        }
+    }
+
+    #[test]
+    fn a_credential_has_an_id_of_its_own() {
+        let id = FactorId::of_credential(&[9; 1023]);
+        assert_eq!(id, FactorId::of_credential(&[9; 1023]));
+        assert_ne!(id, FactorId::of_credential(&[8; 1023]));
+    }
+}

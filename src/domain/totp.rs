@@ -1,0 +1,279 @@
+//! Codes of authenticator apps: time-based one-time passwords (RFC 6238) with what every app has and no app lets one change:
+//! SHA-1, 6 digits, 30 seconds. HMAC asks of its hash only what SHA-1 still has.
+
+use std::fmt;
+
+use aws_lc_rs::hmac;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
+
+/// How long a code stands, seconds.
+const PERIOD: u64 = 30;
+
+/// Codes before and after the one of now that are taken too: clocks differ, and people type slowly (RFC 6238 §5.2).
+const WINDOW: u64 = 1;
+
+/// Codes before and after that are recognised, not taken, so that somebody whose clock is wrong is told so.
+const RECOGNISED: u64 = 10;
+
+/// RFC 4648 §6.
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// What a URI's label and values keep as it is: the unreserved characters (RFC 3986 §2.3).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The secret that an app and we share: 160 bits, as RFC 4226 §4 recommends.
+#[derive(Clone)]
+pub struct TotpSecret(Zeroizing<[u8; 20]>);
+
+/// Which 30 seconds since 1970 a code is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TotpStep(u64);
+
+/// Six digits that somebody typed.
+#[derive(Clone)]
+pub struct TotpCode(Zeroizing<[u8; 6]>);
+
+/// What is to be said of a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TotpVerdict {
+    /// Right. The step is to be kept as the last accepted one, in the commit that lets the person on.
+    Accepted(TotpStep),
+    /// The code of a moment too far away: refused, and the person's clock is to blame.
+    ClockIsOff,
+    /// Wrong, or used already: whoever looked over a shoulder does not learn which.
+    Wrong,
+}
+
+impl TotpSecret {
+    /// The secret made of these random bytes.
+    pub fn from_random(bytes: [u8; 20]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The 20 bytes, for sealing.
+    pub fn as_bytes(&self) -> &[u8; 20] {
+        &self.0
+    }
+
+    /// The 32 characters that are typed into an app which cannot see the QR code.
+    pub fn base32(&self) -> Secret {
+        let mut text = String::with_capacity(32);
+        for group in self.0.chunks_exact(5) {
+            let bits = group.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+            // 40 bits are eight characters of 5.
+            text.extend((0..8).rev().map(|place| char::from(BASE32[(bits >> (place * 5) & 31) as usize])));
+        }
+        Secret::new(text)
+    }
+
+    /// The same in groups of four.
+    pub fn grouped(&self) -> Secret {
+        let text = self.base32();
+        let groups: Vec<&str> = (0..8).filter_map(|group| text.expose().get(group * 4..group * 4 + 4)).collect();
+        Secret::new(groups.join(" "))
+    }
+
+    /// What the QR code says (the Key Uri Format of Google Authenticator, which all apps read). Whose code it is stands there
+    /// twice, since older apps read the label only. Algorithm, digits and period are the format's own and left out: the code
+    /// is easier to scan.
+    pub fn uri(&self, issuer: &str, account: &str) -> Secret {
+        let (issuer, account) = (utf8_percent_encode(issuer, ESCAPED), utf8_percent_encode(account, ESCAPED));
+        Secret::new(format!("otpauth://totp/{issuer}:{account}?secret={}&issuer={issuer}", self.base32().expose()))
+    }
+
+    /// Judges a code. `last` is the last step that was accepted of this secret: a code is good once (RFC 6238 §5.2), and none
+    /// from before it is good any more.
+    pub fn judge(&self, code: &TotpCode, last: Option<TotpStep>, now: UnixTime) -> TotpVerdict {
+        let current = now.seconds() / PERIOD;
+        let mut verdict = TotpVerdict::Wrong;
+        // All are compared, so that the time tells nothing of which was right. The nearest steps come last and prevail.
+        for distance in (0..=RECOGNISED).rev() {
+            let both = [current.checked_sub(distance), current.checked_add(distance)];
+            for step in both.into_iter().flatten().map(TotpStep) {
+                let right = bool::from(self.code_of(step).ct_eq(&*code.0));
+                if right && last.is_none_or(|last| step > last) {
+                    verdict = if distance <= WINDOW { TotpVerdict::Accepted(step) } else { TotpVerdict::ClockIsOff };
+                }
+            }
+        }
+        verdict
+    }
+
+    /// The digits of a step (RFC 4226 §5.3).
+    fn code_of(&self, step: TotpStep) -> [u8; 6] {
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &*self.0);
+        let tag = hmac::sign(&key, &step.0.to_be_bytes());
+        let tag = tag.as_ref();
+        // The last four bits say where the number stands; the tag has 20 bytes, so it always fits.
+        let offset = usize::from(tag[19] % 16);
+        let number = u32::from_be_bytes([tag[offset] & 0x7f, tag[offset + 1], tag[offset + 2], tag[offset + 3]]);
+        let mut digits = [b'0'; 6];
+        let mut rest = number % 1_000_000;
+        for digit in digits.iter_mut().rev() {
+            *digit += (rest % 10) as u8;
+            rest /= 10;
+        }
+        digits
+    }
+}
+
+impl TotpCode {
+    /// Reads six digits, which people type with spaces or hyphens, as their app shows them. `None` for anything else.
+    pub fn parse(typed: &str) -> Option<Self> {
+        let mut digits = Zeroizing::new([0; 6]);
+        let mut places = digits.iter_mut();
+        for char in typed.chars() {
+            if char.is_whitespace() || char == '-' {
+                continue;
+            }
+            // Digits of other scripts are no digits of the RFC.
+            *places.next()? = u8::try_from(char).ok().filter(u8::is_ascii_digit)?;
+        }
+        let is_whole = places.next().is_none();
+        is_whole.then_some(Self(digits))
+    }
+}
+
+impl fmt::Debug for TotpSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TotpSecret(…)")
+    }
+}
+
+impl fmt::Debug for TotpCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TotpCode(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RFC 6238 appendix B: its secret, times and codes, of which ours are the last six digits.
+    const RFC: [(u64, &str); 6] = [
+        (59, "287082"),
+        (1_111_111_109, "081804"),
+        (1_111_111_111, "050471"),
+        (1_234_567_890, "005924"),
+        (2_000_000_000, "279037"),
+        (20_000_000_000, "353130"),
+    ];
+
+    fn secret() -> TotpSecret {
+        TotpSecret::from_random(*b"12345678901234567890")
+    }
+
+    fn code(step: u64) -> TotpCode {
+        TotpCode(Zeroizing::new(secret().code_of(TotpStep(step))))
+    }
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(seconds)
+    }
+
+    #[test]
+    fn the_vectors_of_the_rfc_hold() {
+        for (seconds, digits) in RFC {
+            let code = TotpCode::parse(digits).unwrap();
+            let accepted = TotpVerdict::Accepted(TotpStep(seconds / PERIOD));
+            assert_eq!(secret().judge(&code, None, at(seconds)), accepted);
+        }
+    }
+
+    #[test]
+    fn a_code_stands_for_its_step_and_the_ones_beside_it() {
+        let step = 37_037_036;
+        for (seconds, verdict) in [
+            ((step - 11) * 30 + 29, TotpVerdict::Wrong),
+            ((step - 10) * 30, TotpVerdict::ClockIsOff),
+            ((step - 1) * 30 - 1, TotpVerdict::ClockIsOff),
+            ((step - 1) * 30, TotpVerdict::Accepted(TotpStep(step))),
+            (step * 30, TotpVerdict::Accepted(TotpStep(step))),
+            ((step + 1) * 30 + 29, TotpVerdict::Accepted(TotpStep(step))),
+            ((step + 2) * 30, TotpVerdict::ClockIsOff),
+            ((step + 10) * 30 + 29, TotpVerdict::ClockIsOff),
+            ((step + 11) * 30, TotpVerdict::Wrong),
+        ] {
+            assert_eq!(secret().judge(&code(step), None, at(seconds)), verdict, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_good_once_and_so_is_every_one_before_it() {
+        let now = 37_037_036;
+        let last = Some(TotpStep(now));
+        for (step, verdict) in [
+            (now - 5, TotpVerdict::Wrong),
+            (now - 1, TotpVerdict::Wrong),
+            (now, TotpVerdict::Wrong),
+            (now + 1, TotpVerdict::Accepted(TotpStep(now + 1))),
+            (now + 2, TotpVerdict::ClockIsOff),
+        ] {
+            assert_eq!(secret().judge(&code(step), last, at(now * 30)), verdict, "{step}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_moments_have_codes_too() {
+        assert_eq!(secret().judge(&code(0), None, at(0)), TotpVerdict::Accepted(TotpStep(0)));
+        assert!(!matches!(secret().judge(&code(7), None, at(u64::MAX)), TotpVerdict::Accepted(_)));
+    }
+
+    #[test]
+    fn people_type_codes_as_their_app_shows_them() {
+        for typed in ["287082", "287 082", " 287-082\n", "28 70 82", "2\u{a0}8 7082"] {
+            assert_eq!(*TotpCode::parse(typed).unwrap().0, *b"287082", "{typed}");
+        }
+        for wrong in ["", "28708", "2870820", "28708a", "+28708", "२८७०८२", "２８７０８２", "287_082", "287.082"]
+        {
+            assert!(TotpCode::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_secret_is_written_for_people_and_for_apps() {
+        let secret = secret();
+        assert_eq!(secret.base32().expose(), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+        assert_eq!(secret.grouped().expose(), "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ");
+        assert_eq!(
+            secret.uri("Çiçek: Gate & Co", "anna+test@example.test").expose(),
+            "otpauth://totp/%C3%87i%C3%A7ek%3A%20Gate%20%26%20Co:anna%2Btest%40example.test\
+             ?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=%C3%87i%C3%A7ek%3A%20Gate%20%26%20Co"
+        );
+    }
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        assert_eq!(format!("{:?} {:?}", secret(), code(1)), "TotpSecret(…) TotpCode(…)");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(typed in ".{0,40}") {
+            let _ = TotpCode::parse(&typed);
+        }
+
+        #[test]
+        fn base32_is_the_secret(bytes in any::<[u8; 20]>()) {
+            let text = TotpSecret::from_random(bytes).base32();
+            let mut bits = text.expose().bytes().flat_map(|char| {
+                let value = BASE32.iter().position(|known| *known == char).unwrap();
+                (0..5).rev().map(move |bit| value >> bit & 1 == 1)
+            });
+            for byte in bytes {
+                prop_assert_eq!((0..8).fold(0, |value, _| value << 1 | u8::from(bits.next().unwrap())), byte);
+            }
+            prop_assert_eq!(bits.next(), None);
+        }
+    }
+}
