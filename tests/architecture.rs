@@ -206,6 +206,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
             "src/tokens/trusted/",
         ],
     ),
+    ("qrcode", &["src/page/"]),
 ];
 
 /// What the pure parts may use: nothing that does I/O, tells the time or speaks HTTP.

@@ -12,6 +12,7 @@ mod home;
 mod language;
 mod look;
 mod moment;
+pub mod qr_code;
 mod shell;
 mod template;
 mod words;

@@ -1,0 +1,57 @@
+//! QR codes (ISO/IEC 18004) as SVG that stands in the page itself: attributes only, no style, so that it passes the policy under
+//! which the pages are sent.
+
+use std::fmt::Write;
+
+use qrcode::{Color, EcLevel, QrCode};
+
+/// The light border that readers need, modules (§9.1).
+const QUIET_ZONE: usize = 4;
+
+/// The QR code of a text as an `<svg>` that is hidden from screen readers, which get the same in words. `None` where the text is
+/// too long, beyond some two thousand bytes.
+///
+/// Dark on light whatever the page's colours: many readers do not know the inverse.
+pub fn qr_code(text: &str) -> Option<String> {
+    let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
+    let (width, colours) = (code.width(), code.into_colors());
+    let size = width + 2 * QUIET_ZONE;
+    let mut svg = format!(
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" shape-rendering="crispEdges" aria-hidden="true"><rect width="{size}" height="{size}" fill="#fff"/><path fill="#000" d=""##
+    );
+    for (row, modules) in colours.chunks(width).enumerate() {
+        let mut column = 0;
+        // One bar for each run of dark modules.
+        for run in modules.chunk_by(|a, b| a == b) {
+            if run[0] == Color::Dark {
+                let (x, y) = (column + QUIET_ZONE, row + QUIET_ZONE);
+                let length = run.len();
+                // Writing to a string cannot fail.
+                let _ = write!(svg, "M{x} {y}h{length}v1h-{length}z");
+            }
+            column += run.len();
+        }
+    }
+    svg.push_str("\"/></svg>");
+    Some(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_markup_of_attributes_alone() {
+        let svg = qr_code("otpauth://totp/A:b?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=A").unwrap();
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>") && svg.len() < 20_000, "{}", svg.len());
+        for banned in ["style", "<?xml", "script", "href", "otpauth", "&"] {
+            assert!(!svg.contains(banned), "{banned}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_has_none() {
+        assert!(qr_code(&"ş".repeat(1000)).is_some());
+        assert!(qr_code(&"ş".repeat(2000)).is_none());
+    }
+}
