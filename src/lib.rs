@@ -6,6 +6,7 @@
 //! ```text
 //! domain                 people, clients, sessions, codes, grants, keys: pure
 //! oauth                  requests and answers of OAuth 2.0 and OpenID Connect: pure
+//! webauthn               security keys and passkeys: pure
 //! config log clock fetch metrics limiter password page, and the lower half of web: cookie, origin, rewrite, request_fields
 //! store audit            what is kept, and what happened
 //! signer attestation     the PKCS#11 token, and what its vendor says of it
@@ -44,3 +45,4 @@ pub mod signer;
 pub mod store;
 pub mod tokens;
 pub mod web;
+pub mod webauthn;

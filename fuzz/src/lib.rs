@@ -4,6 +4,8 @@
 pub mod domain;
 #[path = "../../src/oauth/mod.rs"]
 pub mod oauth;
+#[path = "../../src/webauthn/mod.rs"]
+pub mod webauthn;
 
 mod gateway;
 

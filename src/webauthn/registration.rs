@@ -1,0 +1,123 @@
+//! Registering a new credential (Level 3 §7.1).
+
+use serde::Deserialize;
+
+use crate::webauthn::authenticator_data::AuthenticatorData;
+use crate::webauthn::cbor::{CborFault, CborItem};
+use crate::webauthn::response::{Base64Bytes, parse};
+use crate::webauthn::{
+    CeremonyChallenge, CeremonyError, CredentialId, CredentialKey, CredentialKind, CredentialRecord, RelyingParty,
+    client_data, credential,
+};
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct RegistrationTerms<'a> {
+    /// For whom.
+    pub relying_party: &'a RelyingParty,
+    /// With which challenge.
+    pub challenge: &'a CeremonyChallenge,
+    /// What the credential is to be for. A passkey has verified its user when it was made.
+    pub kind: CredentialKind,
+}
+
+/// A browser's answer to `navigator.credentials.create()`.
+pub struct RegistrationResponse {
+    id: CredentialId,
+    client_data: Vec<u8>,
+    attestation_object: Vec<u8>,
+    transports: Vec<String>,
+    discoverable: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct AttestationJson {
+    #[serde(rename = "clientDataJSON")]
+    client_data: Base64Bytes,
+    #[serde(rename = "attestationObject")]
+    attestation_object: Base64Bytes,
+    #[serde(default)]
+    transports: Vec<String>,
+}
+
+/// A credential that was made as it was asked for. Whether another account has one of its id is for the store to say, in the
+/// commit that keeps it (§7.1 step 26).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedRegistration {
+    /// What is kept.
+    pub credential: CredentialRecord,
+    /// Whether the browser says that it can be found without its id; browsers that do not know say nothing.
+    pub discoverable: Option<bool>,
+}
+
+impl RegistrationResponse {
+    /// Reads the JSON of the credential (`RegistrationResponseJSON`).
+    ///
+    /// # Errors
+    /// Too long, not such JSON, or ids that are none.
+    pub fn parse(json: &str) -> Result<Self, CeremonyError> {
+        let (id, answer, discoverable) = parse::<AttestationJson>(json)?;
+        Ok(Self {
+            id,
+            client_data: answer.client_data.0,
+            attestation_object: answer.attestation_object.0,
+            transports: credential::transports(answer.transports),
+            discoverable,
+        })
+    }
+
+    /// Judges the answer, in the order of §7.1.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub fn verify(&self, terms: &RegistrationTerms<'_>) -> Result<VerifiedRegistration, CeremonyError> {
+        client_data::check(&self.client_data, "webauthn.create", terms.relying_party, terms.challenge)?;
+        let attestation = AttestationObject::parse(&self.attestation_object)?;
+        let data = AuthenticatorData::parse(attestation.authenticator_data)?;
+        let flags = data.check(terms.relying_party, terms.kind == CredentialKind::Passkey)?;
+        let made = data.credential.ok_or(CeremonyError::NoCredential)?;
+        let key = CredentialKey::from_item(&made.key, made.encoded_key)?;
+        // What there is to verify of the format none (§8.7).
+        if attestation.format == "none" && attestation.has_statement {
+            return Err(CeremonyError::StatementOfNone);
+        }
+        let id = CredentialId::from_bytes(made.id).ok_or(CeremonyError::IdLength)?;
+        if id != self.id {
+            return Err(CeremonyError::OtherId);
+        }
+        let credential = CredentialRecord {
+            id,
+            key,
+            kind: terms.kind,
+            sign_count: data.sign_count,
+            backup: flags.backup,
+            aaguid: made.aaguid,
+            transports: self.transports.clone(),
+        };
+        Ok(VerifiedRegistration { credential, discoverable: self.discoverable })
+    }
+}
+
+/// An attestation object (§6.5.4). Statements of other formats than none are not read: browsers may send one that nobody asked
+/// for, and it would prove only the authenticator's model.
+struct AttestationObject<'a> {
+    format: &'a str,
+    has_statement: bool,
+    authenticator_data: &'a [u8],
+}
+
+impl<'a> AttestationObject<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, CeremonyError> {
+        let object = CborItem::whole(bytes).map_err(CeremonyError::AttestationObject)?;
+        let CborItem::Map(members) = object else { return Err(CeremonyError::AttestationObject(CborFault::Shape)) };
+        // In the order of canonical CBOR. An object with more members is none of any version.
+        match &members[..] {
+            [
+                (CborItem::Text("fmt"), CborItem::Text(format)),
+                (CborItem::Text("attStmt"), CborItem::Map(statement)),
+                (CborItem::Text("authData"), CborItem::Bytes(authenticator_data)),
+            ] => Ok(Self { format, has_statement: !statement.is_empty(), authenticator_data }),
+            _ => Err(CeremonyError::AttestationObject(CborFault::Shape)),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The ceremonies of WebAuthn: the vectors of the specification, each check on its own, and answers with a bit or an end that is
+//! not theirs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../support/authenticator.rs"]
+mod authenticator;
+
+mod assertion;
+mod keys;
+mod mutations;
+mod options;
+mod registration;
+mod vectors;
+
+use authenticator::Authenticator;
+use sealgate::webauthn::{
+    AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialKind,
+    CredentialOwner, CredentialRecord, KeyAlgorithm, RegistrationResponse, RegistrationTerms, RelyingParty,
+    VerifiedRegistration,
+};
+use serde_json::Value;
+
+const ORIGIN: &str = "https://id.example.test";
+const RP_ID: &str = "id.example.test";
+const CHALLENGE: CeremonyChallenge = CeremonyChallenge::from_random([5; 32]);
+
+fn relying_party() -> RelyingParty {
+    RelyingParty::of_issuer(&ORIGIN.parse().unwrap()).unwrap()
+}
+
+fn authenticator(algorithm: KeyAlgorithm) -> Authenticator {
+    Authenticator::new(algorithm, &[0x1d; 32])
+}
+
+fn register(answer: &Value, kind: CredentialKind) -> Result<VerifiedRegistration, CeremonyError> {
+    register_for(&relying_party(), &CHALLENGE, &answer.to_string(), kind)
+}
+
+fn register_for(
+    relying_party: &RelyingParty,
+    challenge: &CeremonyChallenge,
+    answer: &str,
+    kind: CredentialKind,
+) -> Result<VerifiedRegistration, CeremonyError> {
+    RegistrationResponse::parse(answer)?.verify(&RegistrationTerms { relying_party, challenge, kind })
+}
+
+/// What an account keeps after a registration of this key.
+fn record(authenticator: &Authenticator, kind: CredentialKind) -> CredentialRecord {
+    let made = register(&authenticator.registration(ORIGIN, RP_ID, &CHALLENGE).registered(), kind);
+    CredentialRecord { sign_count: 7, ..made.unwrap().credential }
+}
+
+/// What became of an assertion: the count, whether its user was verified, and whether the count stood still.
+type Asserted = Result<(u32, bool, bool), CeremonyError>;
+
+fn assert_by(
+    authenticator: &Authenticator,
+    answer: &Value,
+    purpose: AssertionPurpose,
+    credentials: &[CredentialRecord],
+) -> Asserted {
+    let relying_party = relying_party();
+    let terms = AssertionTerms { relying_party: &relying_party, challenge: &CHALLENGE, purpose };
+    let account = CredentialOwner { handle: &authenticator.handle, credentials };
+    let answer = AssertionResponse::parse(&answer.to_string())?;
+    let verified = answer.verify(&terms, &account)?;
+    assert_eq!(verified.credential.id, *answer.credential_id());
+    Ok((verified.sign_count, verified.user_verified, verified.count_stood_still))
+}
