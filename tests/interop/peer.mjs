@@ -1,0 +1,85 @@
+// What implementations that we did not write make of the same input. Reads an array of questions on standard input, writes an array
+// of answers on standard output.
+import { verifyAuthenticationResponse, verifyRegistrationResponse } from "@simplewebauthn/server";
+import jsqr from "jsqr";
+import * as OTPAuth from "otpauth";
+
+const expectations = ({ answer, challenge, origin, rpId, verification }) => ({
+    response: answer,
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpId,
+    requireUserVerification: verification,
+});
+
+const base64url = (bytes) => Buffer.from(bytes).toString("base64url");
+
+const answers = {
+    async registration(question) {
+        const { verified, registrationInfo: made } = await verifyRegistrationResponse({
+            ...expectations(question),
+            supportedAlgorithmIDs: [-8, -7, -257],
+        });
+        if (!verified) throw new Error("not verified");
+        return {
+            id: made.credential.id,
+            key: base64url(made.credential.publicKey),
+            count: made.credential.counter,
+            copied: made.credentialDeviceType === "multiDevice",
+            backedUp: made.credentialBackedUp,
+        };
+    },
+
+    async assertion(question) {
+        const { verified, authenticationInfo: used } = await verifyAuthenticationResponse({
+            ...expectations(question),
+            credential: {
+                id: question.credential.id,
+                publicKey: Buffer.from(question.credential.key, "base64url"),
+                counter: question.credential.count,
+            },
+        });
+        if (!verified) throw new Error("not verified");
+        return {
+            id: used.credentialID,
+            count: used.newCounter,
+            verified: used.userVerified,
+            copied: used.credentialDeviceType === "multiDevice",
+            backedUp: used.credentialBackedUp,
+        };
+    },
+
+    // The code of an app that was set up by the URI, and what the app shows of it.
+    async totp({ uri, seconds }) {
+        const totp = OTPAuth.URI.parse(uri);
+        const { issuer, label, algorithm, digits, period } = totp;
+        return { issuer, label, algorithm, digits, period, code: totp.generate({ timestamp: seconds * 1000 }) };
+    },
+
+    // The text of a QR code that is drawn by runs of modules, three pixels each.
+    async qr({ svg }) {
+        const size = Number(/viewBox="0 0 (\d+) /.exec(svg)[1]);
+        const scale = 3, width = size * scale;
+        const pixels = new Uint8ClampedArray(width * width * 4).fill(255);
+        for (const [, x, y, length] of svg.matchAll(/M(\d+) (\d+)h(\d+)v1h-\3z/g)) {
+            for (let row = y * scale; row < (Number(y) + 1) * scale; row++) {
+                for (let column = x * scale; column < (Number(x) + Number(length)) * scale; column++) {
+                    pixels.fill(0, (row * width + column) * 4, (row * width + column) * 4 + 3);
+                }
+            }
+        }
+        return jsqr(pixels, width, width)?.data ?? null;
+    },
+};
+
+let input = "";
+for await (const part of process.stdin) input += part;
+const replies = [];
+for (const question of JSON.parse(input)) {
+    try {
+        replies.push({ accepted: await answers[question.ask](question) });
+    } catch (error) {
+        replies.push({ refused: `${error.name}: ${error.message}` });
+    }
+}
+process.stdout.write(JSON.stringify(replies));
