@@ -22,6 +22,8 @@ mod server;
 mod site;
 #[path = "support/softhsm.rs"]
 mod softhsm;
+#[path = "cli/transcript.rs"]
+mod transcript;
 #[path = "cli/transfer.rs"]
 mod transfer;
 #[path = "cli/usage.rs"]

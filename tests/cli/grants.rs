@@ -8,6 +8,7 @@ use sealgate::domain::scope::Scope;
 use sealgate::domain::secret::SecretHash;
 use sealgate::domain::session::{SessionId, SignIn, Step};
 use sealgate::domain::user::Subject;
+use sealgate::store::Store;
 use serde_json::{Value, json};
 
 use crate::server::Served;
@@ -78,7 +79,7 @@ async fn grants_are_listed_and_ended_by_person_client_and_session() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
 
-async fn allow(served: &Served, subject: Subject, client: &str) {
+pub(crate) async fn allow(store: &Store, subject: Subject, client: &str) {
     let (client, now) = (ClientId::parse(client).unwrap(), SystemClock.now());
     let consent = Consent { subject, client: client.clone(), scope: Scope::all(), at: now, incarnation: Some(7) };
     let code = Code {
@@ -94,7 +95,7 @@ async fn allow(served: &Served, subject: Subject, client: &str) {
         state: CodeState::Issued,
     };
     let hash = SecretHash::of(format!("consent {subject} {}", code.client).as_bytes());
-    served.store.issue_code(&hash, &code, Some(&consent)).await.unwrap();
+    store.issue_code(&hash, &code, Some(&consent)).await.unwrap();
 }
 
 #[tokio::test]
@@ -102,7 +103,7 @@ async fn a_consent_is_listed_and_withdrawn_with_the_grants_that_rest_on_it() {
     let served = Served::start().await;
     let anna = served.add_user("anna@example.test").await;
     for client in ["wiki", "mail"] {
-        allow(&served, anna, client).await;
+        allow(&served.store, anna, client).await;
     }
     let (wiki, mail) = (served.grant(anna, "wiki").await, served.grant(anna, "mail").await);
     let consents = async || listed(&served, &["consent", "list", "anna@example.test"], "consents", "client_id").await;

@@ -12,10 +12,10 @@ use crate::site::{PASSWORD, Site};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A server that is killed with the test.
-struct Server(Child);
+pub(crate) struct Server(Child);
 
 impl Server {
-    fn start(site: &Site) -> Self {
+    pub(crate) fn start(site: &Site) -> Self {
         let config = site.config();
         let mut command = site.program(&["serve", "--config", config.to_str().unwrap()]);
         let server = Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());

@@ -29,7 +29,7 @@ use crate::site::{OTHER_PASSWORD, PASSWORD, Site};
 
 /// A site whose socket is answered.
 pub(crate) struct Served {
-    site: Arc<Site>,
+    pub(crate) site: Arc<Site>,
     pub(crate) store: Arc<Store>,
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
@@ -76,21 +76,7 @@ impl Served {
     }
 
     pub(crate) async fn sign_in(&self, subject: Subject, number: u8) -> SessionId {
-        let now = SystemClock.now();
-        let session = Session {
-            id: SessionId::from_bytes([number; 16]),
-            cookie: SecretHash::of(b"the cookie"),
-            previous: None,
-            sign_ins: vec![sign_in(subject)],
-            created_at: now,
-            last_seen_at: now,
-            expires_at: now.plus(Duration::from_hours(1)),
-            idle_seconds: 3600,
-            address: IpAddr::from([192, 0, 2, 7]),
-            user_agent: "Browser/1".to_owned(),
-        };
-        self.store.begin_session(&session).await.unwrap();
-        session.id
+        sign_in(&self.store, subject, number).await
     }
 
     pub(crate) async fn lives(&self, session: SessionId) -> bool {
@@ -98,41 +84,7 @@ impl Served {
     }
 
     pub(crate) async fn grant(&self, subject: Subject, client: &str) -> GrantId {
-        let client = ClientId::parse(client).unwrap();
-        let now = SystemClock.now();
-        let hash = SecretHash::of(format!("{subject} {client}").as_bytes());
-        let session = SessionId::from_bytes([1; 16]);
-        let code = Code {
-            client: client.clone(),
-            redirect_uri: "https://rp.test/cb".to_owned(),
-            challenge: None,
-            scope: Scope::all(),
-            nonce: None,
-            sign_in: sign_in(subject),
-            typed: false,
-            session,
-            expires_at: now.plus(Duration::from_mins(5)),
-            state: CodeState::Issued,
-        };
-        self.store.issue_code(&hash, &code, None).await.unwrap();
-        let id: [u8; 16] = hash.as_bytes()[..16].try_into().unwrap();
-        let grant = Grant {
-            id: GrantId::from_bytes(id),
-            client,
-            subject,
-            session,
-            scope: Scope::all(),
-            auth_time: now,
-            acr: "1".to_owned(),
-            amr: vec!["pwd".to_owned()],
-            created_at: now,
-            expires_at: now.plus(Duration::from_hours(1)),
-            state: GrantState::Active,
-            refresh: None,
-        };
-        let loaded = self.store.code(&hash).await.unwrap().unwrap();
-        assert_eq!(self.store.redeem_code(&loaded, &grant).await.unwrap(), Committed::Yes);
-        grant.id
+        grant(&self.store, subject, client).await
     }
 
     pub(crate) async fn stands(&self, grant: GrantId) -> bool {
@@ -140,7 +92,65 @@ impl Served {
     }
 }
 
-fn sign_in(subject: Subject) -> SignIn {
+/// A session of this person; the number makes its id.
+pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> SessionId {
+    let now = SystemClock.now();
+    let session = Session {
+        id: SessionId::from_bytes([number; 16]),
+        cookie: SecretHash::of(b"the cookie"),
+        previous: None,
+        sign_ins: vec![typed(subject)],
+        created_at: now,
+        last_seen_at: now,
+        expires_at: now.plus(Duration::from_hours(1)),
+        idle_seconds: 3600,
+        address: IpAddr::from([192, 0, 2, 7]),
+        user_agent: "Browser/1".to_owned(),
+    };
+    store.begin_session(&session).await.unwrap();
+    session.id
+}
+
+/// A grant of this client about this person, from the session with the number 1.
+pub(crate) async fn grant(store: &Store, subject: Subject, client: &str) -> GrantId {
+    let client = ClientId::parse(client).unwrap();
+    let now = SystemClock.now();
+    let hash = SecretHash::of(format!("{subject} {client}").as_bytes());
+    let session = SessionId::from_bytes([1; 16]);
+    let code = Code {
+        client: client.clone(),
+        redirect_uri: "https://rp.test/cb".to_owned(),
+        challenge: None,
+        scope: Scope::all(),
+        nonce: None,
+        sign_in: typed(subject),
+        typed: false,
+        session,
+        expires_at: now.plus(Duration::from_mins(5)),
+        state: CodeState::Issued,
+    };
+    store.issue_code(&hash, &code, None).await.unwrap();
+    let id: [u8; 16] = hash.as_bytes()[..16].try_into().unwrap();
+    let grant = Grant {
+        id: GrantId::from_bytes(id),
+        client,
+        subject,
+        session,
+        scope: Scope::all(),
+        auth_time: now,
+        acr: "1".to_owned(),
+        amr: vec!["pwd".to_owned()],
+        created_at: now,
+        expires_at: now.plus(Duration::from_hours(1)),
+        state: GrantState::Active,
+        refresh: None,
+    };
+    let loaded = store.code(&hash).await.unwrap().unwrap();
+    assert_eq!(store.redeem_code(&loaded, &grant).await.unwrap(), Committed::Yes);
+    grant.id
+}
+
+fn typed(subject: Subject) -> SignIn {
     SignIn { subject, at: SystemClock.now(), steps: vec![Step::Password] }
 }
 

@@ -1,0 +1,344 @@
+//! What every command prints, whole, compared with files that are kept in `tests/cli/transcript`: on a store that nobody
+//! serves and through a server's socket, as JSON and for people. What differs from run to run is written as `<name>`.
+//! With `KEEP_TRANSCRIPTS` set in the environment the files are written anew instead.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::{env, fs};
+
+use sealgate::clock::{OsEntropy, random};
+use sealgate::domain::app_password::AppPassword;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::Subject;
+use sealgate::store::{AppPasswordAdded, Store};
+
+use crate::grants::allow;
+use crate::serve::Server;
+use crate::server::{Served, grant, sign_in};
+use crate::site::{OTHER_PASSWORD, PASSWORD, Site};
+
+/// Commands and what they printed.
+struct Transcript {
+    site: Arc<Site>,
+    json: bool,
+    text: String,
+    /// What differs from run to run, in the order of its first appearance.
+    known: Vec<String>,
+}
+
+impl Transcript {
+    fn new(site: Arc<Site>, json: bool) -> Self {
+        Self { site, json, text: String::new(), known: Vec::new() }
+    }
+
+    /// Runs a command and takes down what it prints.
+    async fn run(&mut self, line: &str) -> String {
+        self.run_with(line, "").await
+    }
+
+    /// The same with this standard input. The arguments are separated by two spaces.
+    async fn run_with(&mut self, line: &str, stdin: &str) -> String {
+        let mut arguments: Vec<String> = line.split("  ").map(str::to_owned).collect();
+        if self.json {
+            arguments.push("--json".to_owned());
+        }
+        let (site, stdin) = (Arc::clone(&self.site), stdin.to_owned());
+        let run = move || site.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), &stdin);
+        let output = tokio::task::spawn_blocking(run).await.unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let line = self.constant(line);
+        writeln!(self.text, "$ {line}").unwrap();
+        let (told, errors) = (self.constant(&printed), self.constant(&String::from_utf8(output.stderr).unwrap()));
+        self.text.push_str(&told);
+        self.text.extend(errors.lines().map(|line| format!("2> {line}\n")));
+        if let Some(status) = output.status.code().filter(|status| *status != 0) {
+            writeln!(self.text, "exit status {status}").unwrap();
+        }
+        printed
+    }
+
+    /// A text without what differs from run to run.
+    fn constant(&mut self, text: &str) -> String {
+        let directory = self.site.store_directory().parent().unwrap().display().to_string();
+        let mut rest = text.replace(&directory, "<directory>");
+        rest = rest.replace(&self.site.socket().display().to_string(), "<socket>");
+        let mut constant = String::new();
+        while let Some(start) = rest.find(is_of_word) {
+            let end = rest[start..].find(|char| !is_of_word(char)).map_or(rest.len(), |length| start + length);
+            let word = rest[start..end].trim_matches([':', '.']);
+            let (before, after) = rest[start..end].split_once(word).unwrap();
+            let (before, word, after) = (before.to_owned(), word.to_owned(), after.to_owned());
+            constant.push_str(&rest[..start]);
+            constant.extend([before, self.constant_word(&word), after]);
+            rest.replace_range(..end, "");
+        }
+        constant + &rest
+    }
+
+    fn constant_word(&mut self, word: &str) -> String {
+        if is_time(word) {
+            return "<time>".to_owned();
+        }
+        if word == env!("CARGO_PKG_VERSION") {
+            return "<version>".to_owned();
+        }
+        if !is_random(word) {
+            return word.to_owned();
+        }
+        let number = self.known.iter().position(|known| known == word).unwrap_or_else(|| {
+            self.known.push(word.to_owned());
+            self.known.len() - 1
+        });
+        format!("<{number}>")
+    }
+
+    /// Compares with the file of this name.
+    fn is_kept_in(self, file: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript").join(file);
+        if env::var_os("KEEP_TRANSCRIPTS").is_some() {
+            fs::write(path, self.text).unwrap();
+            return;
+        }
+        let kept = fs::read_to_string(&path).unwrap();
+        let differs = kept.lines().zip(self.text.lines()).find(|(kept, now)| kept != now);
+        assert!(kept == self.text, "{file} has another output: {differs:#?}");
+    }
+}
+
+fn is_of_word(char: char) -> bool {
+    char.is_ascii_alphanumeric() || "-_:.".contains(char)
+}
+
+/// An instant that was not given: in seconds, or as people read it.
+fn is_time(word: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (word.len() == 10 && digits(word)) || (word.len() == 20 && word.ends_with('Z') && digits(&word[..4]))
+}
+
+/// Identifiers and secrets.
+fn is_random(word: &str) -> bool {
+    let is_uuid = word.len() == 36 && word.matches('-').count() == 4;
+    let is_hex = [32, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_base64 = [16, 22, 43].contains(&word.len())
+        && word.contains(|char: char| char.is_ascii_digit() || char.is_ascii_uppercase());
+    is_uuid || is_hex || is_base64
+}
+
+/// What people and clients do, which no command does: two sessions, grants of two clients and consents to them, and
+/// application passwords. Yields the ids of a grant and of an application password.
+async fn live(store: &Store, subject: Subject) -> (String, String) {
+    sign_in(store, subject, 1).await;
+    sign_in(store, subject, 2).await;
+    for client in ["wiki", "app"] {
+        grant(store, subject, client).await;
+    }
+    let id = grant(store, subject, "mail").await;
+    allow(store, subject, "wiki").await;
+    allow(store, subject, "app").await;
+    let made = UnixTime::from_seconds(1_700_000_000);
+    let (password, _) = AppPassword::new("git", "laptop", &random(&OsEntropy), made);
+    assert_eq!(store.add_app_password(subject, &password).await.unwrap(), AppPasswordAdded::Yes);
+    (id.to_string(), password.id())
+}
+
+/// Every command about people and clients and what hangs on them. `live` does what people do meanwhile.
+async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subject) -> (String, String)) {
+    told.run("user  list").await;
+    let add = "user  add  --email  anna@example.test  --name  Anna Öz  --username  anna  --phone  +90 212 555 01 01  \
+               --picture  https://example.test/a.png  --email-verified  --role  admin  --role  developer  --group  staff  \
+               --password-stdin";
+    let added = told.run_with(add, PASSWORD).await;
+    told.run_with(add, PASSWORD).await;
+    let start = added.find(|char: char| char.is_ascii_hexdigit() && !told.json).unwrap_or_default();
+    let sub = match serde_json::from_str::<serde_json::Value>(&added) {
+        Ok(user) => user["sub"].as_str().unwrap().to_owned(),
+        Err(_) => added[start..].trim_end().to_owned(),
+    };
+    for whom in ["anna@example.test", "anna", &sub, "--sub  6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f", "--email  b@c"] {
+        told.run(&format!("user  show  {whom}")).await;
+    }
+    told.run("user  list").await;
+    told.run("client  list").await;
+    told.run("client  add  --id  wiki  --name  Wiki  --type  confidential  --redirect-uri  https://wiki.test/cb").await;
+    told.run(
+        "client  add  --id  app  --name  App  --type  public  --redirect-uri  http://127.0.0.1/cb  --scope  openid email  \
+         --scope  profile  --post-logout-redirect-uri  https://app.test/  --auth-method  none  --consent  implied  \
+         --refresh-retry-seconds  20  --token-limit  none",
+    )
+    .await;
+    let (grant, password) = live(Subject::parse(&sub).unwrap()).await;
+    for line in [
+        "client  list",
+        "client  show  wiki",
+        "client  show  --id  app",
+        "client  rotate-secret  wiki  --overlap-seconds  60",
+        "client  rotate-secret  app",
+        "client  refresh-retry  wiki  --seconds  30",
+        "client  refresh-retry  wiki",
+        "client  initial-token",
+        "client  initial-token  --lifetime-seconds  60",
+        "client  disable  wiki",
+        "client  enable  wiki",
+        "client  approve  wiki",
+        "client  set  wiki  --owner  anna",
+        "client  withdraw-approval  wiki",
+        "client  approve  wiki",
+        "client  set  wiki  --name  The Wiki  --description  Notes  --client-uri  https://wiki.test/  \
+         --initiate-login-uri  https://wiki.test/login  --default-max-age  60  --refresh-retry-seconds  5  --token-limit  100  \
+         --redirect-uri  https://wiki.test/a  --redirect-uri  https://wiki.test/b  --scope  openid  --scope  email  \
+         --grant-type  authorization_code  --auth-method  client_secret_post  --consent  implied  \
+         --post-logout-redirect-uri  https://wiki.test/",
+        "client  set  --id  wiki  --description    --client-uri    --initiate-login-uri    --default-max-age  none  \
+         --refresh-retry-seconds  default  --token-limit  default  --owner  none  --type  public  \
+         --post-logout-redirect-uri  ",
+        "client  set  wiki  --type  confidential",
+        "client  set  wiki  --name  ",
+        "client  set  wiki",
+        "client  show  gone",
+        "session  list  anna",
+        "session  list  --client  app",
+        "session  list",
+        "grant  list  --user  anna  --client  app",
+        "grant  list  --session  AAAA",
+        "consent  list  anna",
+        "consent  withdraw  anna  --client  app",
+        "consent  withdraw  anna  --client  app",
+        "app-password  list  anna",
+    ] {
+        told.run(line).await;
+    }
+    told.run(&format!("app-password  revoke  anna  --id={password}")).await;
+    told.run(&format!("app-password  revoke  anna  --id={password}")).await;
+    told.run(&format!("grant  revoke  --grant={grant}")).await;
+    told.run("grant  revoke  --user  anna").await;
+    told.run("grant  revoke").await;
+    told.run(&format!("session  end  --sid={}", sealgate::domain::session::SessionId::from_bytes([1; 16]))).await;
+    told.run("session  end  --email  anna@example.test").await;
+    told.run("session  end  --client  app").await;
+    told.run(&format!(
+        "user  set  {sub}  --email  a@example.test  --name  Ayşe  --username  ayse  --phone  +90 555 111 22 33  \
+         --picture  https://example.test/b.png  --email-unverified  --role  developer  --group  ops  --group  night"
+    ))
+    .await;
+    told.run("user  set  ayse  --no-username  --no-phone  --no-picture  --no-roles  --no-groups  --email-verified")
+        .await;
+    told.run("user  set  a@example.test  --add-group  b  --add-group  a  --remove-group  b  --name  Anna").await;
+    told.run("user  set  a@example.test  --name    --phone  1").await;
+    told.run_with("user  set-password  a@example.test  --password-stdin", OTHER_PASSWORD).await;
+    told.run_with("user  set-password  a@example.test", OTHER_PASSWORD).await;
+    for line in [
+        "user  disable  a@example.test",
+        "user  enable  a@example.test",
+        "user  revoke  a@example.test",
+        "user  delete  a@example.test",
+        "user  delete  a@example.test",
+        "client  delete  wiki",
+        "client  delete  wiki",
+        "audit",
+        "audit  --kind  user_created  --kind  client_changed  --since  2026-01-01  --until  2100-01-01T00:00:00Z  --limit  3",
+        "audit  --user  nobody",
+        "audit  export  --client  wiki",
+        "audit  export  --client  wiki  --format  csv",
+        "key  nothing",
+    ] {
+        told.run(line).await;
+    }
+}
+
+async fn on_a_store(json: bool, file: &str) {
+    let site = Arc::new(Site::new());
+    let mut told = Transcript::new(Arc::clone(&site), json);
+    people_and_clients(&mut told, async |subject| live(&site.store().await, subject).await).await;
+    told.is_kept_in(file);
+}
+
+async fn through_a_server(json: bool, file: &str) {
+    let served = Served::start().await;
+    let mut told = Transcript::new(Arc::clone(&served.site), json);
+    people_and_clients(&mut told, async |subject| live(&served.store, subject).await).await;
+    told.is_kept_in(file);
+}
+
+#[tokio::test]
+async fn a_store_is_told_of_as_before_in_json() {
+    on_a_store(true, "people_and_clients.json.txt").await;
+}
+
+#[tokio::test]
+async fn a_store_is_told_of_as_before_for_people() {
+    on_a_store(false, "people_and_clients.txt").await;
+}
+
+#[tokio::test]
+async fn a_server_answers_as_before_in_json() {
+    through_a_server(true, "people_and_clients.json.txt").await;
+}
+
+#[tokio::test]
+async fn a_server_answers_as_before_for_people() {
+    through_a_server(false, "people_and_clients.txt").await;
+}
+
+/// Every command about keys, copies of the store and the server itself.
+async fn keys_and_copies(told: &mut Transcript) {
+    let site = Arc::clone(&told.site);
+    let kid = |printed: &str| {
+        let from_json = serde_json::from_str::<serde_json::Value>(printed).ok();
+        from_json.map_or_else(|| printed.trim_end().to_owned(), |key| key["kid"].as_str().unwrap().to_owned())
+    };
+    told.run("check").await;
+    let first = kid(&told.run("key  generate").await);
+    told.run("key  generate").await;
+    told.run("key  wrap-init").await;
+    for line in ["key  list", "key  check", "check", "check  --file-only"] {
+        told.run(line).await;
+    }
+    told.run("explain  --url  http://localhost:8080/").await;
+    let next = kid(&told.run("key  generate  --next").await);
+    told.run(&format!("key  announce  --kid={next}")).await;
+    told.run(&format!("key  activate  --kid={next}  --at  2100-01-01T00:00:00Z")).await;
+    told.run("key  rotate").await;
+    told.run(&format!("key  retire  --kid={next}")).await;
+    told.run(&format!("key  remove  --kid={first}")).await;
+    told.run("key  rotate").await;
+    told.run("key  rotate  --emergency").await;
+    told.run(&format!("key  remove  --now  --kid={next}")).await;
+    told.run("user  list").await;
+    let directory = site.store_directory().parent().unwrap().display().to_string();
+    told.run(&format!("backup  --to  {directory}/backup")).await;
+    told.run(&format!("restore  --from  {directory}/backup  --check")).await;
+    told.run(&format!("export  --to  {directory}/export")).await;
+    told.run(&format!("audit  export  --kind  keys_changed  --to  {directory}/trail")).await;
+    told.run("status").await;
+    told.run("reload").await;
+    fs::rename(site.store_directory(), format!("{directory}/lost")).unwrap();
+    told.run(&format!("import  --from  {directory}/export")).await;
+    fs::rename(site.store_directory(), format!("{directory}/imported")).unwrap();
+    told.run(&format!("restore  --from  {directory}/backup")).await;
+    told.run(&format!("documents  --to  {directory}/documents")).await;
+    let server = Server::start(&site);
+    told.run("status").await;
+    told.run("reload").await;
+    told.run(&format!("export  --to  {directory}/again")).await;
+    let config = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), config + "[log]\nfilter = \"warn\"\n").unwrap();
+    told.run("reload").await;
+    fs::write(site.config(), "issuer = 1").unwrap();
+    told.run("reload").await;
+    drop(server);
+}
+
+#[tokio::test]
+async fn keys_and_copies_are_told_of_as_before_in_json() {
+    let mut told = Transcript::new(Arc::new(Site::with_token()), true);
+    keys_and_copies(&mut told).await;
+    told.is_kept_in("keys_and_copies.json.txt");
+}
+
+#[tokio::test]
+async fn keys_and_copies_are_told_of_as_before_for_people() {
+    let mut told = Transcript::new(Arc::new(Site::with_token()), false);
+    keys_and_copies(&mut told).await;
+    told.is_kept_in("keys_and_copies.txt");
+}
