@@ -189,7 +189,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("pingora", &["src/edge/", "src/app/server/"]),
     ("cryptoki", &["src/signer/"]),
-    ("clap", &["src/cli/"]),
+    ("clap", &["src/cli/", "src/admin/"]),
     ("prometheus", &["src/metrics.rs"]),
     ("askama", &["src/page/"]),
     ("argon2", &["src/password.rs"]),
@@ -235,8 +235,6 @@ const TWICE: &[&str] = &[
     "AppPasswords",
     "Authorization",
     "Certificate",
-    "Change",
-    "Changes",
     "Consent",
     "Identity",
     "Jwk",
@@ -245,7 +243,6 @@ const TWICE: &[&str] = &[
     "Keys",
     "Limits",
     "Names",
-    "NewArguments",
     "NewUser",
     "Person",
     "Place",
@@ -260,8 +257,6 @@ const TWICE: &[&str] = &[
     "Ticket",
     "Turn",
     "Uses",
-    "Verb",
-    "Which",
 ];
 
 fn sources() -> Vec<(PathBuf, String)> {

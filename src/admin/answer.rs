@@ -1,55 +1,415 @@
-//! What a command yields: one JSON object, with the names that stand on the wire of OAuth and OpenID Connect.
+//! What a command yields. Names are those that stand on the wire of OAuth and OpenID Connect; no hash of a password, secret
+//! or cookie is ever among them.
 
-use std::fmt;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use zeroize::Zeroize;
 
-/// Members that hold a secret that is shown once.
-const SECRETS: [&str; 2] = ["client_secret", "initial_access_token"];
+use crate::domain::app_password::AppPassword;
+use crate::domain::audit::{AuditId, AuditKind};
+use crate::domain::client::{
+    AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
+};
+use crate::domain::consent::Consent;
+use crate::domain::grant::{Grant, GrantId};
+use crate::domain::key_ring::{KeyLife, KeyState};
+use crate::domain::rate_limit::RateLimit;
+use crate::domain::redirect_uri::RedirectUri;
+use crate::domain::scope::Scope;
+use crate::domain::secret::Secret;
+use crate::domain::session::{Session, SessionId, SignIn};
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Role, Subject, User, UserState};
+use crate::domain::username::Username;
+use crate::store::AuditRecord;
 
 /// The answer to a command. A secret in it is wiped when it is dropped and never printed by `Debug`.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Answer(Map<String, Value>);
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// How the server does.
+    Status(ServerStatus),
+    /// What a reload did.
+    Reloaded(Reloaded),
+    /// A backup was made.
+    Backup(BackupMade),
+    /// A person, and what was done to them.
+    User(Box<UserAnswer>),
+    /// A client, and what was done to it.
+    Client(Box<ClientAnswer>),
+    /// A token that registers one client.
+    InitialToken(InitialToken),
+    /// The signing keys.
+    Keys(KeysAnswer),
+    /// What came to its end.
+    Ended(Box<EndedAnswer>),
+    /// A page of a list.
+    Page(ListPage),
+}
 
 impl Answer {
-    /// An answer of these members.
-    pub(super) fn new(members: Map<String, Value>) -> Self {
-        Self(members)
-    }
-
-    /// The same with one member more.
-    #[must_use]
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.0.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// The members.
-    pub fn members(&self) -> &Map<String, Value> {
-        &self.0
-    }
-
-    /// Takes a member out.
-    pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name)
+    /// The answer as one JSON object, which is how it is printed.
+    pub fn members(&self) -> Members {
+        match serde_json::to_value(self) {
+            // One member: the kind of answer, with the answer.
+            Ok(Value::Object(tagged)) => match tagged.into_iter().next() {
+                Some((_, Value::Object(members))) => Members(members),
+                _ => Members(Map::new()),
+            },
+            _ => Members(Map::new()),
+        }
     }
 }
 
-impl Drop for Answer {
+/// The members of an answer. Texts are wiped when they are dropped: one may be a secret.
+#[derive(Serialize)]
+pub struct Members(Map<String, Value>);
+
+impl Deref for Members {
+    type Target = Map<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for Members {
     fn drop(&mut self) {
-        for name in SECRETS {
-            if let Some(Value::String(secret)) = self.0.get_mut(name) {
-                secret.zeroize();
+        for value in self.0.values_mut() {
+            if let Value::String(text) = value {
+                text.zeroize();
             }
         }
     }
 }
 
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+/// How the server does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServerStatus {
+    pub(super) version: String,
+    pub(super) store: String,
+    pub(super) open_interactions: usize,
+    #[serde(flatten)]
+    pub(super) rotation: Rotation,
+}
+
+/// When the server rotates its keys by itself, and why it does not; nothing where it is not told to.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Rotation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_key_at: Option<UnixTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_rotation_at: Option<UnixTime>,
+    #[serde(rename = "rotation_fault", skip_serializing_if = "Option::is_none")]
+    pub(super) fault: Option<String>,
+}
+
+/// What a reload did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// The file that was read.
+    pub config: PathBuf,
+    /// What has changed, such as `rate_limits.token` or `app wiki: route`.
+    pub changed: Vec<String>,
+}
+
+/// A backup was made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BackupMade {
+    pub(super) directory: PathBuf,
+    pub(super) records: usize,
+}
+
+/// A record as it is shown: each member with its type and what it is. The optional ones are left out where they are absent.
+macro_rules! shown {
+    ($(#[$about:meta])* $name:ident of $record:ident: $kept:ty {
+        $($(#[$doc:meta])* $member:ident: $type:ty = $value:expr;)*
+    } optional {
+        $($(#[$option_doc:meta])* $option:ident: $option_type:ty = $option_value:expr;)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Serialize, Deserialize)]
+        pub struct $name {
+            $($(#[$doc])* pub(crate) $member: $type,)*
+            $(
+                $(#[$option_doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub(crate) $option: Option<$option_type>,
+            )*
+        }
+
+        impl From<$kept> for $name {
+            fn from($record: $kept) -> Self {
+                Self { $($member: $value,)* $($option: $option_value,)* }
+            }
+        }
+    };
+}
+
+shown! {
+    /// A person, and what was done to them.
+    UserAnswer of user: User {
+        sub: Subject = user.sub;
+        email: Email = user.email;
+        email_verified: bool = user.email_verified;
+        name: String = user.name;
+        roles: BTreeSet<Role> = user.roles;
+        groups: BTreeSet<String> = user.groups;
+        state: UserState = user.state;
+        created_at: UnixTime = user.created_at;
+        updated_at: UnixTime = user.updated_at;
+    } optional {
+        username: Username = user.username;
+        phone_number: String = user.phone_number;
+        picture: String = user.picture;
+        sessions_ended: usize = None;
+        grants_ended: usize = None;
+        deleted: bool = None;
     }
+}
+
+shown! {
+    /// A client, and what was done to it.
+    ClientAnswer of client: &Client {
+        client_id: ClientId = client.id.clone();
+        client_name: String = client.name.clone();
+        client_type: ClientType = client.client_type;
+        token_endpoint_auth_method: AuthMethod = client.auth_method;
+        redirect_uris: Vec<RedirectUri> = client.redirect_uris.clone();
+        post_logout_redirect_uris: Vec<RedirectUri> = client.post_logout_redirect_uris.clone();
+        scope: Scope = client.scope;
+        grant_types: Vec<GrantType> = client.grant_types.clone();
+        consent: ConsentRule = client.consent;
+        state: ClientState = client.state;
+        created_at: UnixTime = client.created_at;
+        refresh_retry_seconds: Option<u64> = client.refresh_retry_seconds;
+        token_limit: Option<RateLimit> = client.token_limit;
+        self_registered: bool = client.registration.is_some();
+        /// Whether its tokens open the applications that name no clients.
+        vouched_for: bool = client.is_vouched_for();
+        client_secrets: Vec<SecretTimes> = client.secrets.iter().map(SecretTimes::from).collect();
+    } optional {
+        approval: ClientDecision = client.approval;
+        disabled: ClientDecision = client.disabled;
+        owner: Subject = client.owner;
+        description: String = client.details.description.clone();
+        client_uri: String = client.details.client_uri.clone();
+        initiate_login_uri: String = client.details.initiate_login_uri.clone();
+        default_max_age: u64 = client.details.default_max_age;
+        grants_ended: usize = None;
+        /// One that was just made.
+        client_secret: ShownSecret = None;
+    }
+}
+
+shown! {
+    /// The life of one of a client's secrets.
+    SecretTimes of secret: &ClientSecret {
+        created_at: UnixTime = secret.created_at;
+        expires_at: Option<UnixTime> = secret.expires_at;
+    } optional {}
+}
+
+/// A secret that is shown once, to whoever asked for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
+
+/// A token that registers one client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InitialToken {
+    pub(super) expires_at: UnixTime,
+    pub(super) initial_access_token: ShownSecret,
+}
+
+/// The signing keys.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct KeysAnswer {
+    /// Those that were announced.
+    pub keys: Vec<KeyAnswer>,
+    /// The `CKA_ID`s of those that were begun and not announced, hexadecimal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun: Vec<String>,
+    /// When the server makes another one.
+    #[serde(flatten)]
+    pub rotation: Rotation,
+}
+
+/// A signing key's times, and what it may do by them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KeyAnswer {
+    /// Its times.
+    #[serde(flatten)]
+    pub life: KeyLife,
+    /// What it may do.
+    pub state: KeyState,
+}
+
+impl From<UserAnswer> for Answer {
+    fn from(user: UserAnswer) -> Self {
+        Self::User(Box::new(user))
+    }
+}
+
+impl From<ClientAnswer> for Answer {
+    fn from(client: ClientAnswer) -> Self {
+        Self::Client(Box::new(client))
+    }
+}
+
+impl From<EndedAnswer> for Answer {
+    fn from(ended: EndedAnswer) -> Self {
+        Self::Ended(Box::new(ended))
+    }
+}
+
+/// What came to its end, of whom, and how much with it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EndedAnswer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sub: Option<Subject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) client_id: Option<ClientId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sid: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grant: Option<GrantId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) app: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deleted: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) revoked: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) withdrawn: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sessions_ended: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grants_ended: Option<usize>,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListPage {
+    /// What stands on it.
+    pub rows: Rows,
+    /// After what the next one begins, when more may follow.
+    pub next: Option<String>,
+}
+
+impl ListPage {
+    pub(super) fn answer(rows: Rows, next: Option<impl ToString>) -> Answer {
+        Answer::Page(Self { rows, next: next.map(|next| next.to_string()) })
+    }
+}
+
+/// What stands on a page.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rows {
+    /// People.
+    Users(Vec<UserAnswer>),
+    /// Clients.
+    Clients(Vec<ClientAnswer>),
+    /// Sessions.
+    Sessions(Vec<SessionAnswer>),
+    /// Grants.
+    Grants(Vec<GrantAnswer>),
+    /// Consents.
+    Consents(Vec<ConsentAnswer>),
+    /// Application passwords.
+    AppPasswords(Vec<AppPasswordAnswer>),
+    /// Events of the audit trail.
+    Events(Vec<EventAnswer>),
+}
+
+shown! {
+    /// A browser's session.
+    SessionAnswer of session: Session {
+        sid: SessionId = session.id;
+        sign_ins: Vec<SignInAnswer> = session.sign_ins.into_iter().map(SignInAnswer::from).collect();
+        address: IpAddr = session.address;
+        user_agent: String = session.user_agent;
+        created_at: UnixTime = session.created_at;
+        last_seen_at: UnixTime = session.last_seen_at;
+        expires_at: UnixTime = session.expires_at;
+    } optional {}
+}
+
+shown! {
+    /// A person who is signed in to a browser.
+    SignInAnswer of sign_in: SignIn {
+        sub: Subject = sign_in.subject;
+        auth_time: UnixTime = sign_in.at;
+        amr: Vec<String> = sign_in.amr();
+    } optional {}
+}
+
+shown! {
+    /// What a client was granted.
+    GrantAnswer of grant: Grant {
+        grant: GrantId = grant.id;
+        sub: Subject = grant.subject;
+        client_id: ClientId = grant.client;
+        sid: SessionId = grant.session;
+        scope: Scope = grant.scope;
+        auth_time: UnixTime = grant.auth_time;
+        created_at: UnixTime = grant.created_at;
+        expires_at: UnixTime = grant.expires_at;
+        refreshed: Option<u32> = grant.refresh.map(|refresh| refresh.generation);
+    } optional {}
+}
+
+shown! {
+    /// What a person allowed a client.
+    ConsentAnswer of consent: Consent {
+        sub: Subject = consent.subject;
+        client_id: ClientId = consent.client;
+        scope: Scope = consent.scope;
+        given_at: UnixTime = consent.at;
+    } optional {}
+}
+
+shown! {
+    /// An application password.
+    AppPasswordAnswer of password: AppPassword {
+        id: String = password.id();
+        app: String = password.app;
+        name: String = password.name;
+        created_at: UnixTime = password.created_at;
+        last_used_at: Option<UnixTime> = password.last_used_at;
+    } optional {}
+}
+
+shown! {
+    /// An event of the audit trail.
+    EventAnswer of record: AuditRecord {
+        id: AuditId = record.id;
+        happened_at: UnixTime = record.event.at;
+        kind: AuditKind = record.event.kind;
+        actor: String = record.event.actor.to_string();
+        sub: Option<Subject> = record.event.subject;
+        client_id: Option<ClientId> = record.event.client;
+        app: Option<String> = record.event.app;
+        sid: Option<SessionId> = record.event.session;
+        grant: Option<GrantId> = record.event.grant;
+        address: Option<IpAddr> = record.event.address;
+        request_id: Option<String> = record.event.request_id;
+        detail: Option<String> = record.event.detail;
+        count: u64 = record.event.count;
+    } optional {}
+}
+
+/// A secret as it is: for the socket, which only the server's own user and root can open, and for whoever asked for it.
+pub(super) fn in_clear<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
 }

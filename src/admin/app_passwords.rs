@@ -1,19 +1,18 @@
 //! Commands about application passwords. Nobody but their owner makes one.
 
-use serde_json::json;
-
-use super::answer::Answer;
-use super::command::{AppPasswordCommand, Person};
-use super::execute::{CommandError, Directory};
-use super::{users, view};
+use super::answer::{Answer, AppPasswordAnswer, EndedAnswer, ListPage, Rows};
+use super::command::AppPasswordCommand;
+use super::directory::{CommandError, Directory};
+use super::person::Person;
+use super::users;
 use crate::domain::audit::AuditKind;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordCommand) -> Result<Answer, CommandError> {
     match command {
         AppPasswordCommand::List(person) => {
             let sub = users::find(directory, &person).await?.sub;
-            let known = directory.store.app_passwords(sub).await?;
-            Ok(view::list("app_passwords", known.passwords.iter().map(view::app_password).collect(), None))
+            let known = directory.store.app_passwords(sub).await?.passwords.into_iter();
+            Ok(ListPage::answer(Rows::AppPasswords(known.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
         AppPasswordCommand::Revoke { person, id } => revoke(directory, &person, &id).await,
     }
@@ -26,5 +25,6 @@ async fn revoke(directory: &Directory<'_>, person: &Person, id: &str) -> Result<
     };
     let event = directory.event(AuditKind::AppPasswordRevoked).of(sub).in_app(&gone.app);
     directory.record(event.with_detail(gone.id())).await;
-    Ok(view::object(json!({ "sub": sub, "id": id, "app": gone.app, "name": gone.name, "revoked": true })))
+    let (id, app, name) = (Some(id.to_owned()), Some(gone.app), Some(gone.name));
+    Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::default() }.into())
 }

@@ -1,21 +1,22 @@
 //! The command that reads the audit trail.
 
-use super::answer::Answer;
-use super::command::{AuditCommand, Person};
-use super::execute::{CommandError, Directory, PAGE};
-use super::{users, view};
-use crate::domain::audit::AuditFilter;
+use super::answer::{Answer, EventAnswer, ListPage, Rows};
+use super::command::{AuditCommand, EventFilter};
+use super::directory::{CommandError, Directory, PAGE};
+use super::person::Person;
+use super::users;
+use crate::domain::audit::{AuditFilter, AuditId};
 
-pub(super) async fn execute(directory: &Directory<'_>, command: Box<AuditCommand>) -> Result<Answer, CommandError> {
-    let subject = match &command.person {
+pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
+    let AuditCommand { filter: EventFilter { user, client, kinds, since, until }, limit, after } = command;
+    let subject = match &user {
         // Somebody who is gone has left a trail too.
         Some(Person::Sub(sub)) => Some(*sub),
         Some(person) => Some(users::find(directory, person).await?.sub),
         None => None,
     };
-    let AuditCommand { client, kinds, since, until, after, limit, .. } = *command;
     let filter = AuditFilter { subject, client, kinds, since, until };
+    let after = after.as_deref().and_then(AuditId::parse);
     let page = directory.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
-    let next = page.next.map(|id| id.to_string());
-    Ok(view::list("events", page.records.iter().map(view::audit).collect(), next))
+    Ok(ListPage::answer(Rows::Events(page.records.into_iter().map(EventAnswer::from).collect()), page.next))
 }

@@ -5,14 +5,16 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use chrono::{DateTime, SecondsFormat};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::view;
-use crate::store::AuditRecord;
+use super::answer::EventAnswer;
 
-/// An event as `sealgate audit --json` tells it.
-pub fn object(record: &AuditRecord) -> Value {
-    Value::Object(view::audit(record).members().clone())
+/// Writes an event as a line of JSON, as `sealgate audit --json` tells it.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+    writeln!(to, "{}", json!(event))
 }
 
 /// Writes the first line: the names of the columns.
@@ -23,12 +25,13 @@ pub fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
 }
 
-/// Writes the line of an event, see [`object`].
+/// Writes the line of an event.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write_row(to: &mut impl Write, event: &Value) -> io::Result<()> {
-    write_fields(to, COLUMNS.into_iter().map(|column| cell(column, event)))
+pub fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+    let event = json!(event);
+    write_fields(to, COLUMNS.into_iter().map(|column| cell(column, &event)))
 }
 
 const COLUMNS: [&str; 13] = [

@@ -1,157 +1,172 @@
-//! The command that changes a client's settings: every one that a client has, whoever made it.
+//! What a client is made of, and what may change of it, whoever made it.
 
-use std::sync::{Mutex, PoisonError};
-
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Answer;
-use super::clients::{absent, auth_method, fresh_secret, kept, name_fault, record_change, retry_fault, scope, uris};
-use super::command::Person;
-use super::execute::{CommandError, Directory};
-use super::{users, view};
+use super::arguments::{self, Setting};
+use super::person::Person;
 use crate::domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
+    LONGEST_REFRESH_RETRY,
 };
 use crate::domain::profile::is_line;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
+use crate::domain::scope::Scope;
+use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 
+/// The longest name, characters, and the most URIs of each kind.
+const LONGEST_NAME: usize = 200;
+const MOST_URIS: usize = 100;
 /// The longest description, characters, as in the console.
 const LONGEST_DESCRIPTION: usize = 500;
 /// The longest `default_max_age`, seconds: a year, as long as a session can be.
 const LONGEST_MAX_AGE: u64 = 366 * 24 * 60 * 60;
 
+/// A client to be added. URIs and scope are checked when it is added, so that every fault is told at once.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewClient {
+    /// The client's id: letters, digits, '-', '.', '_', '~'
+    #[arg(long, value_parser = arguments::client_id)]
+    pub id: ClientId,
+    /// The client's name, which people see when they are asked for consent
+    #[arg(long)]
+    pub name: String,
+    /// Whether the client can keep a secret
+    #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
+    pub client_type: ClientType,
+    /// Where codes may be sent: https, or http on localhost, compared byte for byte; can be repeated
+    #[arg(long = "redirect-uri", value_name = "URI", required = true)]
+    pub redirect_uris: Vec<String>,
+    /// Where browsers may be sent after a logout; can be repeated
+    #[arg(long = "post-logout-redirect-uri", value_name = "URI")]
+    pub post_logout_redirect_uris: Vec<String>,
+    /// What the client may ask for, such as "openid profile"; can be repeated [default: every scope]
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub scopes: Vec<String>,
+    /// How the client authenticates at the token endpoint [default: by its type]
+    #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
+    pub auth_method: Option<AuthMethod>,
+    /// Whether people are asked for consent
+    #[arg(long, value_name = "RULE", default_value = "ask", value_parser = arguments::consent_rule())]
+    pub consent: ConsentRule,
+    /// How long a refresh token that was just rotated still gives the very same new one, 0 to 300
+    /// [default: what the configuration says]
+    #[arg(long, value_name = "SECONDS")]
+    pub refresh_retry_seconds: Option<u64>,
+    /// How often the client may come to the token endpoint in a minute, 1 to 1000000, or "none" for no limit
+    /// [default: what the configuration says]
+    #[arg(long, value_name = "N|none", value_parser = arguments::rate_limit)]
+    pub token_limit: Option<RateLimit>,
+}
+
 /// What becomes of a client's settings. Those that are absent stay as they are; they are checked when they are written, so
 /// that every fault is told at once.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[group(id = "settings", required = true, multiple = true)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientSettings {
-    /// Its name.
-    pub name: Option<String>,
-    /// Whether it can keep a secret. One that comes to be confidential gets a secret; one that comes to be public loses its own.
-    pub client_type: Option<ClientType>,
-    /// Where codes may be sent, in place of all before.
-    pub redirect_uris: Option<Vec<String>>,
-    /// Where browsers may be sent after a logout, in place of all before.
-    pub post_logout_redirect_uris: Option<Vec<String>>,
-    /// What it may ask for, space-separated.
-    pub scope: Option<String>,
-    /// The grants that it may use.
-    pub grant_types: Option<Vec<GrantType>>,
-    /// How it authenticates.
-    pub auth_method: Option<AuthMethod>,
-    /// Whether people are asked.
-    pub consent: Option<ConsentRule>,
-    /// What it is, in a sentence.
-    pub description: Setting<String>,
-    /// Its home page.
-    pub client_uri: Setting<String>,
-    /// Where a sign-in can be started from outside.
-    pub initiate_login_uri: Setting<String>,
-    /// `max_age` of requests that name none, seconds.
-    pub default_max_age: Setting<u64>,
-    /// How long a rotated refresh token still gives the same new one, seconds.
-    pub refresh_retry_seconds: Setting<u64>,
-    /// How often it may come to the token endpoint.
-    pub token_limit: Setting<RateLimit>,
-    /// The developer whose client it is.
-    pub owner: Setting<Person>,
+    /// The client's name, which people see when they are asked for consent
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// Whether the client can keep a secret: one that comes to be confidential gets a secret, printed this once; one that
+    /// comes to be public loses its own
+    #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
+    pub(super) client_type: Option<ClientType>,
+    /// Where codes may be sent, in place of all that there were; can be repeated
+    #[arg(long = "redirect-uri", value_name = "URI")]
+    pub(super) redirect_uris: Option<Vec<String>>,
+    /// Where browsers may be sent after a logout, in place of all that there were; can be repeated; '' for none
+    #[arg(long = "post-logout-redirect-uri", value_name = "URI")]
+    pub(super) post_logout_redirect_uris: Option<Vec<String>>,
+    /// What the client may ask for, in place of all that there was, such as "openid profile"; can be repeated
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(super) scopes: Option<Vec<String>>,
+    /// What the client may do at the token endpoint, in place of all that there was; can be repeated
+    #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
+    pub(super) grant_types: Option<Vec<GrantType>>,
+    /// How the client authenticates at the token endpoint
+    #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
+    pub(super) auth_method: Option<AuthMethod>,
+    /// Whether people are asked for consent
+    #[arg(long, value_name = "RULE", value_parser = arguments::consent_rule())]
+    pub(super) consent: Option<ConsentRule>,
+    /// What the client is, in a sentence; '' for none
+    #[arg(long, value_name = "TEXT", value_parser = arguments::some_text)]
+    pub(super) description: Option<Setting<String>>,
+    /// The client's home page, https; '' for none
+    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    pub(super) client_uri: Option<Setting<String>>,
+    /// Where a sign-in can be started from outside, https; '' for none
+    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    pub(super) initiate_login_uri: Option<Setting<String>>,
+    /// How old a sign-in may be where the client does not say, or "none"
+    #[arg(long, value_name = "SECONDS|none", value_parser = arguments::some_seconds)]
+    pub(super) default_max_age: Option<Setting<u64>>,
+    /// How long a refresh token that was just rotated still gives the very same new one, 0 to 300, or "default" for what the
+    /// configuration says
+    #[arg(long, value_name = "SECONDS|default", value_parser = arguments::own_seconds)]
+    pub(super) refresh_retry_seconds: Option<Setting<u64>>,
+    /// How often the client may come to the token endpoint in a minute, 1 to 1000000, "none" for no limit, or "default" for
+    /// what the configuration says
+    #[arg(long, value_name = "N|none|default", value_parser = arguments::own_rate_limit)]
+    pub(super) token_limit: Option<Setting<RateLimit>>,
+    /// The developer whose client it is, or "none" for the operator's own
+    #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::some_person)]
+    pub(super) owner: Option<Setting<Person>>,
 }
 
-/// What becomes of a setting that a client need not have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Setting<T> {
-    /// It stays as it is.
-    #[default]
-    Kept,
-    /// It goes.
-    Removed,
-    /// It becomes this.
-    Set(T),
-}
-
-impl<T> Setting<T> {
-    /// The value that it becomes, if it becomes one.
-    pub const fn value(&self) -> Option<&T> {
-        match self {
-            Self::Set(value) => Some(value),
-            Self::Kept | Self::Removed => None,
+impl<T: Clone> Setting<T> {
+    /// Changes a kept value.
+    fn apply(this: Option<&Self>, kept: &mut Option<T>) {
+        if let Some(setting) = this {
+            *kept = setting.value().cloned();
         }
     }
 
-    /// Changes a kept value.
-    pub fn apply<U>(&self, kept: &mut Option<U>, read: impl FnOnce(&T) -> U) {
+    /// The value that it becomes, if it becomes one.
+    pub(super) fn value(&self) -> Option<&T> {
         match self {
-            Self::Kept => {}
-            Self::Removed => *kept = None,
-            Self::Set(value) => *kept = Some(read(value)),
+            Self::Set(value) => Some(value),
+            Self::Removed => None,
         }
     }
 }
 
 /// What the settings need that they cannot know.
-struct Means {
+pub(super) struct Means {
     /// The secret that a client gets if it comes to be confidential.
-    secret: ClientSecret,
-    owner: Option<Subject>,
+    pub(super) secret: ClientSecret,
+    pub(super) owner: Option<Subject>,
     /// By whom the client stays approved if it goes to a developer.
-    decision: ClientDecision,
-}
-
-pub(super) async fn set(
-    directory: &Directory<'_>,
-    id: &ClientId,
-    settings: &ClientSettings,
-) -> Result<Answer, CommandError> {
-    let owner = match &settings.owner {
-        Setting::Set(person) => Some(users::find(directory, person).await?.sub),
-        Setting::Kept | Setting::Removed => None,
-    };
-    let (secret, now) = (fresh_secret(directory), directory.clock.now());
-    let means =
-        Means { secret: kept(&secret, now), owner, decision: ClientDecision { by: directory.authority, at: now } };
-    let outcome = Mutex::new(Ok(Vec::new()));
-    let change = |client: &mut Client| {
-        let mut next = client.clone();
-        let changed = settings.apply(&mut next, &means).map(|()| changes(client, &next));
-        if changed.is_ok() {
-            *client = next;
-        }
-        // The last attempt is the one that was committed.
-        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = changed;
-    };
-    let client = directory.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
-    let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let changed = outcome.map_err(CommandError::Invalid)?;
-    if !changed.is_empty() {
-        record_change(directory, id, &format!("set {}", changed.join(", "))).await;
-    }
-    let answer = view::client(&client);
-    let is_new = client.secrets.iter().any(|one| one.hash == means.secret.hash);
-    Ok(if is_new { answer.with("client_secret", secret.expose()) } else { answer })
+    pub(super) decision: ClientDecision,
 }
 
 impl ClientSettings {
     /// Changes a client, or tells every fault.
-    fn apply(&self, client: &mut Client, means: &Means) -> Result<(), Vec<String>> {
+    pub(super) fn apply(&self, client: &mut Client, means: &Means) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         if let Some(name) = &self.name {
             faults.extend(name_fault(name));
             client.name.clone_from(name);
         }
-        if let Some(written) = &self.redirect_uris {
-            client.redirect_uris = uris("redirect URI", written, &mut faults);
+        // '' stands for none.
+        let some =
+            |written: &[String]| -> Vec<String> { written.iter().filter(|text| !text.is_empty()).cloned().collect() };
+        if let Some(written) = self.redirect_uris.as_deref().map(some) {
+            client.redirect_uris = uris("redirect URI", &written, &mut faults);
             if written.is_empty() {
                 faults.push("a client needs at least one redirect URI".to_owned());
             }
         }
-        if let Some(written) = &self.post_logout_redirect_uris {
-            client.post_logout_redirect_uris = uris("post-logout redirect URI", written, &mut faults);
+        if let Some(written) = self.post_logout_redirect_uris.as_deref().map(some) {
+            client.post_logout_redirect_uris = uris("post-logout redirect URI", &written, &mut faults);
         }
-        if let Some(written) = &self.scope {
-            match scope(Some(written)) {
+        if let Some(written) = &self.scopes {
+            match scope(written) {
                 Ok(scope) => client.scope = scope,
                 Err(fault) => faults.push(fault),
             }
@@ -168,9 +183,9 @@ impl ClientSettings {
         self.authenticate(client, means).unwrap_or_else(|fault| faults.push(fault));
         client.consent = self.consent.unwrap_or(client.consent);
         self.detail(client, &mut faults);
-        faults.extend(retry_fault(self.refresh_retry_seconds.value().copied()));
-        self.refresh_retry_seconds.apply(&mut client.refresh_retry_seconds, |seconds| *seconds);
-        self.token_limit.apply(&mut client.token_limit, |limit| *limit);
+        faults.extend(retry_fault(self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied()));
+        Setting::apply(self.refresh_retry_seconds.as_ref(), &mut client.refresh_retry_seconds);
+        Setting::apply(self.token_limit.as_ref(), &mut client.token_limit);
         self.hand_over(client, means);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
@@ -189,8 +204,8 @@ impl ClientSettings {
 
     fn detail(&self, client: &mut Client, faults: &mut Vec<String>) {
         let details = &mut client.details;
-        self.description.apply(&mut details.description, Clone::clone);
-        if self.description.value().is_some_and(|text| !is_line(text, LONGEST_DESCRIPTION)) {
+        Setting::apply(self.description.as_ref(), &mut details.description);
+        if self.description.as_ref().and_then(Setting::value).is_some_and(|text| !is_line(text, LONGEST_DESCRIPTION)) {
             faults.push(format!(
                 "a description has 1 to {LONGEST_DESCRIPTION} characters, all of them visible, and no line breaks"
             ));
@@ -199,21 +214,21 @@ impl ClientSettings {
             ("home page", &self.client_uri, &mut details.client_uri),
             ("address to start a sign-in at", &self.initiate_login_uri, &mut details.initiate_login_uri),
         ] {
-            setting.apply(kept, Clone::clone);
+            Setting::apply(setting.as_ref(), kept);
             let is_https = |text: &String| text.starts_with("https://") && RedirectUri::parse(text).is_ok();
-            if let Some(text) = setting.value().filter(|text| !is_https(text)) {
+            if let Some(text) = setting.as_ref().and_then(Setting::value).filter(|text| !is_https(text)) {
                 faults.push(format!("the {what} {text:?} is refused: write an https URL without a fragment"));
             }
         }
-        self.default_max_age.apply(&mut details.default_max_age, |seconds| *seconds);
-        if self.default_max_age.value().is_some_and(|seconds| *seconds > LONGEST_MAX_AGE) {
+        Setting::apply(self.default_max_age.as_ref(), &mut details.default_max_age);
+        if self.default_max_age.as_ref().and_then(Setting::value).is_some_and(|seconds| *seconds > LONGEST_MAX_AGE) {
             faults.push(format!("a default max_age is at most {LONGEST_MAX_AGE} seconds"));
         }
     }
 
     /// A client that was vouched for stays so in a developer's hands, until that developer makes something else of it.
     fn hand_over(&self, client: &mut Client, means: &Means) {
-        if self.owner == Setting::Kept {
+        if self.owner.is_none() {
             return;
         }
         let was_vouched_for = client.is_vouched_for();
@@ -225,7 +240,7 @@ impl ClientSettings {
 }
 
 /// The names of the settings that differ.
-fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
+pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
     let (old, new) = (&before.details, &after.details);
     let settings = [
         ("name", before.name != after.name),
@@ -245,4 +260,70 @@ fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("owner", before.owner != after.owner),
     ];
     settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+}
+
+pub(super) fn name_fault(name: &str) -> Option<String> {
+    let fault =
+        || format!("a client's name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks");
+    (!is_line(name, LONGEST_NAME)).then(fault)
+}
+
+pub(super) fn retry_fault(seconds: Option<u64>) -> Option<String> {
+    let too_long = seconds.is_some_and(|seconds| seconds > LONGEST_REFRESH_RETRY);
+    too_long.then(|| format!("a refresh token can be retried for at most {LONGEST_REFRESH_RETRY} seconds"))
+}
+
+pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
+    if written.len() > MOST_URIS {
+        faults.push(format!("a client has at most {MOST_URIS} {kind}s"));
+    }
+    let mut uris = Vec::new();
+    for text in written {
+        match RedirectUri::parse(text) {
+            Ok(uri) if uris.contains(&uri) => {}
+            Ok(uri) => uris.push(uri),
+            Err(fault) => faults.push(format!("the {kind} {text:?} is refused: {fault}")),
+        }
+    }
+    uris
+}
+
+pub(super) fn scope(written: &[String]) -> Result<Scope, String> {
+    let text = written.join(" ");
+    let scope = Scope::parse(&text).map_err(|unknown| format!("the scope {text:?} is refused: {unknown}"))?;
+    if scope.is_empty() { Err("the scope is empty: leave it out for all scopes".to_owned()) } else { Ok(scope) }
+}
+
+pub(super) fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
+    match (client_type, asked) {
+        (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
+        (ClientType::Public, Some(method)) => {
+            Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))
+        }
+        (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
+        (ClientType::Confidential, Some(AuthMethod::None)) => {
+            Err("a confidential client authenticates with client_secret_basic or client_secret_post, not none"
+                .to_owned())
+        }
+        (ClientType::Confidential, Some(method)) => Ok(method),
+    }
+}
+
+pub(super) fn kept(secret: &Secret, now: UnixTime) -> ClientSecret {
+    ClientSecret { hash: secret.hash(), created_at: now, expires_at: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_and_a_method_that_contradict_each_other_are_refused() {
+        use {AuthMethod as Method, ClientType as Type};
+        assert_eq!(auth_method(Type::Public, None), Ok(Method::None));
+        assert_eq!(auth_method(Type::Confidential, None), Ok(Method::ClientSecretBasic));
+        assert_eq!(auth_method(Type::Confidential, Some(Method::ClientSecretPost)), Ok(Method::ClientSecretPost));
+        assert!(auth_method(Type::Public, Some(Method::ClientSecretBasic)).is_err());
+        assert!(auth_method(Type::Confidential, Some(Method::None)).is_err());
+    }
 }

@@ -1,45 +1,50 @@
 //! Commands about clients.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
-
-use super::answer::Answer;
-use super::command::{ClientCommand, NewClient};
-use super::execute::{CommandError, Directory, PAGE};
-use super::{client_settings, view};
+use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
+use super::arguments::Setting;
+use super::client_settings::{
+    ClientSettings, Means, NewClient, auth_method, changes, kept, name_fault, retry_fault, scope, uris,
+};
+use super::command::ClientCommand;
+use super::directory::{CommandError, Directory, PAGE};
+use super::users;
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
-use crate::domain::client::INTERNAL_CLIENT;
 use crate::domain::client::{
     AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, GrantType,
-    LONGEST_REFRESH_RETRY,
+    INTERNAL_CLIENT,
 };
 use crate::domain::grant::EndReason;
-use crate::domain::profile::is_line;
 use crate::domain::redirect_uri::RedirectUri;
 use crate::domain::scope::Scope;
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::store::AddOutcome;
 
-/// The longest name, characters, and the most URIs of each kind.
-const LONGEST_NAME: usize = 200;
-const MOST_URIS: usize = 100;
 /// The longest that an old secret may go on working, and that an initial access token may wait: 90 days, in seconds.
 const LONGEST_WAIT: u64 = 90 * 24 * 60 * 60;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
     match command {
         ClientCommand::Add(new) => add(directory, *new).await,
-        ClientCommand::List { after } => list(directory, after.as_ref()).await,
-        ClientCommand::Show(id) => Ok(view::client(&find(directory, &id).await?)),
-        ClientCommand::RotateSecret { id, overlap_seconds } => rotate_secret(directory, &id, overlap_seconds).await,
+        ClientCommand::List { after } => list(directory, after.as_deref().and_then(ClientId::parse).as_ref()).await,
+        ClientCommand::Show(id) => Ok(ClientAnswer::from(&find(directory, &id).await?).into()),
+        ClientCommand::RotateSecret { client, overlap_seconds } => {
+            rotate_secret(directory, &client, overlap_seconds).await
+        }
         ClientCommand::Disable(id) => disable(directory, &id).await,
         ClientCommand::Enable(id) => enable(directory, &id).await,
         ClientCommand::Approve(id) => approve(directory, &id, true).await,
         ClientCommand::WithdrawApproval(id) => approve(directory, &id, false).await,
-        ClientCommand::Set { id, settings } => client_settings::set(directory, &id, &settings).await,
+        ClientCommand::Set { client, settings } => set(directory, &client, &settings).await,
+        ClientCommand::RefreshRetry { client, seconds } => {
+            let refresh_retry_seconds = Some(seconds.map_or(Setting::Removed, Setting::Set));
+            let settings = ClientSettings { refresh_retry_seconds, ..ClientSettings::default() };
+            set(directory, &client, &settings).await
+        }
         ClientCommand::Delete(id) => delete(directory, &id).await,
         ClientCommand::InitialToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
     }
@@ -78,11 +83,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         }
     }
     directory.record(directory.event(AuditKind::ClientRegistered).with_client(&client.id)).await;
-    let answer = view::client(&client);
-    Ok(match secret {
-        Some(secret) => answer.with("client_secret", secret.expose()),
-        None => answer,
-    })
+    Ok(ClientAnswer { client_secret: secret.map(ShownSecret), ..ClientAnswer::from(&client) }.into())
 }
 
 /// What a new client says, where it had to be read.
@@ -107,7 +108,8 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     }
     let redirect_uris = uris("redirect URI", &new.redirect_uris, &mut faults);
     let post_logout_redirect_uris = uris("post-logout redirect URI", &new.post_logout_redirect_uris, &mut faults);
-    let scope = scope(new.scope.as_deref()).unwrap_or_else(|fault| {
+    let asked = if new.scopes.is_empty() { Ok(Scope::all()) } else { scope(&new.scopes) };
+    let scope = asked.unwrap_or_else(|fault| {
         faults.push(fault);
         Scope::EMPTY
     });
@@ -122,73 +124,54 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope })
 }
 
-pub(super) fn name_fault(name: &str) -> Option<String> {
-    let fault =
-        || format!("a client's name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks");
-    (!is_line(name, LONGEST_NAME)).then(fault)
-}
-
-pub(super) fn retry_fault(seconds: Option<u64>) -> Option<String> {
-    let too_long = seconds.is_some_and(|seconds| seconds > LONGEST_REFRESH_RETRY);
-    too_long.then(|| format!("a refresh token can be retried for at most {LONGEST_REFRESH_RETRY} seconds"))
-}
-
-pub(super) fn uris(kind: &str, written: &[String], faults: &mut Vec<String>) -> Vec<RedirectUri> {
-    if written.len() > MOST_URIS {
-        faults.push(format!("a client has at most {MOST_URIS} {kind}s"));
-    }
-    let mut uris = Vec::new();
-    for text in written {
-        match RedirectUri::parse(text) {
-            Ok(uri) if uris.contains(&uri) => {}
-            Ok(uri) => uris.push(uri),
-            Err(fault) => faults.push(format!("the {kind} {text:?} is refused: {fault}")),
-        }
-    }
-    uris
-}
-
-pub(super) fn scope(written: Option<&str>) -> Result<Scope, String> {
-    let Some(text) = written else { return Ok(Scope::all()) };
-    let scope = Scope::parse(text).map_err(|unknown| format!("the scope {text:?} is refused: {unknown}"))?;
-    if scope.is_empty() { Err("the scope is empty: leave it out for all scopes".to_owned()) } else { Ok(scope) }
-}
-
-pub(super) fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
-    match (client_type, asked) {
-        (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
-        (ClientType::Public, Some(method)) => {
-            Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))
-        }
-        (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
-        (ClientType::Confidential, Some(AuthMethod::None)) => {
-            Err("a confidential client authenticates with client_secret_basic or client_secret_post, not none"
-                .to_owned())
-        }
-        (ClientType::Confidential, Some(method)) => Ok(method),
-    }
-}
-
-pub(super) fn fresh_secret(directory: &Directory<'_>) -> Secret {
+fn fresh_secret(directory: &Directory<'_>) -> Secret {
     Secret::from_random(&random::<32>(directory.entropy))
-}
-
-pub(super) fn kept(secret: &Secret, now: UnixTime) -> ClientSecret {
-    ClientSecret { hash: secret.hash(), created_at: now, expires_at: None }
 }
 
 async fn list(directory: &Directory<'_>, after: Option<&ClientId>) -> Result<Answer, CommandError> {
     let clients = directory.store.clients(after, PAGE).await?;
-    let next = clients.last().filter(|_| clients.len() == PAGE).map(|client| client.id.to_string());
-    Ok(view::list("clients", clients.iter().map(view::client).collect(), next))
+    let next = clients.last().filter(|_| clients.len() == PAGE).map(|client| client.id.clone());
+    Ok(ListPage::answer(Rows::Clients(clients.iter().map(ClientAnswer::from).collect()), next))
 }
 
 async fn find(directory: &Directory<'_>, id: &ClientId) -> Result<Client, CommandError> {
     directory.store.client(id).await?.ok_or_else(|| absent(id))
 }
 
-pub(super) fn absent(id: &ClientId) -> CommandError {
+fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the id {id}"))
+}
+
+async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
+    directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(said)).await;
+}
+
+async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
+    let owner = match settings.owner.as_ref().and_then(Setting::value) {
+        Some(person) => Some(users::find(directory, person).await?.sub),
+        None => None,
+    };
+    let (secret, now) = (fresh_secret(directory), directory.clock.now());
+    let means =
+        Means { secret: kept(&secret, now), owner, decision: ClientDecision { by: directory.authority, at: now } };
+    let outcome = Mutex::new(Ok(Vec::new()));
+    let change = |client: &mut Client| {
+        let mut next = client.clone();
+        let changed = settings.apply(&mut next, &means).map(|()| changes(client, &next));
+        if changed.is_ok() {
+            *client = next;
+        }
+        // The last attempt is the one that was committed.
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = changed;
+    };
+    let client = directory.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let changed = outcome.map_err(CommandError::Invalid)?;
+    if !changed.is_empty() {
+        record_change(directory, id, &format!("set {}", changed.join(", "))).await;
+    }
+    let is_new = client.secrets.iter().any(|one| one.hash == means.secret.hash);
+    Ok(ClientAnswer { client_secret: is_new.then_some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
 }
 
 async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds: u64) -> Result<Answer, CommandError> {
@@ -198,28 +181,30 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
     let now = directory.clock.now();
     let secret = fresh_secret(directory);
     let end = now.plus(Duration::from_secs(overlap_seconds));
-    let changed = directory.store.change_client(id, |client| replace_secret(client, kept(&secret, now), end)).await?;
+    let change = |client: &mut Client| {
+        if !client.is_public() {
+            replace_secret(&mut client.secrets, kept(&secret, now), end);
+        }
+    };
+    let changed = directory.store.change_client(id, change).await?;
     let client = changed.ok_or_else(|| absent(id))?;
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
     record_change(directory, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
-    Ok(view::client(&client).with("client_secret", secret.expose()))
+    Ok(ClientAnswer { client_secret: Some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
 }
 
 /// Puts a new secret beside the newest of the old ones, which works until `end` if that lies ahead. All others go: two
-/// secrets are enough for a rotation, and rotating again and again must not pile them up. A public client stays as it is.
-fn replace_secret(client: &mut Client, fresh: ClientSecret, end: UnixTime) {
-    if client.is_public() {
-        return;
-    }
+/// secrets are enough for a rotation, and rotating again and again must not pile them up.
+fn replace_secret(secrets: &mut Vec<ClientSecret>, fresh: ClientSecret, end: UnixTime) {
     let now = fresh.created_at;
-    let newest = client.secrets.pop().map(|old| {
+    let newest = secrets.pop().map(|old| {
         let expires_at = old.expires_at.map_or(end, |earlier| earlier.min(end));
         ClientSecret { expires_at: Some(expires_at), ..old }
     });
-    client.secrets = newest.into_iter().filter(|old| old.expires_at.is_some_and(|end| now < end)).collect();
-    client.secrets.push(fresh);
+    *secrets = newest.into_iter().filter(|old| old.expires_at.is_some_and(|end| now < end)).collect();
+    secrets.push(fresh);
 }
 
 async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
@@ -230,7 +215,7 @@ async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Com
     let client = changed.ok_or_else(|| absent(id))?;
     record_change(directory, id, "disable").await;
     let ended = directory.store.end_grants_of_client(id, EndReason::Administrator, now).await?;
-    Ok(view::client(&client).with("grants_ended", ended))
+    Ok(ClientAnswer { grants_ended: Some(ended), ..ClientAnswer::from(&client) }.into())
 }
 
 async fn enable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
@@ -241,7 +226,7 @@ async fn enable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
         return Err(CommandError::Forbidden(format!("an administrator disabled the client {id}")));
     }
     record_change(directory, id, "enable").await;
-    Ok(view::client(&client))
+    Ok(ClientAnswer::from(&client).into())
 }
 
 /// Vouches for a client that somebody else made, or takes that back.
@@ -259,11 +244,7 @@ async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Re
     let changed = directory.store.change_client(id, |client| client.approval = approval).await?;
     let client = changed.ok_or_else(|| absent(id))?;
     record_change(directory, id, if approved { "approve" } else { "withdraw approval" }).await;
-    Ok(view::client(&client))
-}
-
-pub(super) async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
-    directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(said)).await;
+    Ok(ClientAnswer::from(&client).into())
 }
 
 async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
@@ -271,7 +252,7 @@ async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
         return Err(absent(id));
     }
     directory.record(directory.event(AuditKind::ClientDeleted).with_client(id)).await;
-    Ok(view::object(json!({ "client_id": id, "deleted": true })))
+    Ok(EndedAnswer { client_id: Some(id.clone()), deleted: Some(true), ..EndedAnswer::default() }.into())
 }
 
 async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
@@ -284,78 +265,46 @@ async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Resu
     let expires_at = directory.clock.now().plus(Duration::from_secs(lifetime_seconds));
     directory.store.add_initial_token(&token.hash(), expires_at).await?;
     tracing::info!("an operator made an initial access token");
-    Ok(view::object(json!({ "expires_at": expires_at })).with("initial_access_token", token.expose()))
+    Ok(Answer::InitialToken(InitialToken { expires_at, initial_access_token: ShownSecret(token) }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::client::ConsentRule;
-
-    fn client(secrets: Vec<ClientSecret>) -> Client {
-        Client {
-            id: ClientId::parse("c1").unwrap(),
-            name: "c1".into(),
-            client_type: ClientType::Confidential,
-            auth_method: AuthMethod::ClientSecretBasic,
-            secrets,
-            redirect_uris: Vec::new(),
-            post_logout_redirect_uris: Vec::new(),
-            scope: Scope::all(),
-            grant_types: Vec::new(),
-            consent: ConsentRule::Ask,
-            state: ClientState::Enabled,
-            created_at: UnixTime::from_seconds(0),
-            incarnation: 0,
-            details: ClientDetails::default(),
-            owner: None,
-            registration: None,
-            refresh_retry_seconds: None,
-            token_limit: None,
-            approval: None,
-            disabled: None,
-        }
-    }
 
     fn at(seconds: u64) -> UnixTime {
         UnixTime::from_seconds(seconds)
     }
 
+    fn works(secrets: &[ClientSecret], secret: &Secret, now: UnixTime) -> bool {
+        secrets.iter().any(|one| one.hash == secret.hash() && one.expires_at.is_none_or(|end| now < end))
+    }
+
     #[test]
     fn the_secret_before_works_until_the_overlap_ends() {
         let (old, new) = (Secret::new("old"), Secret::new("new"));
-        let mut client = client(vec![kept(&old, at(0))]);
-        replace_secret(&mut client, kept(&new, at(100)), at(160));
-        assert!(client.knows(&old, at(159)) && !client.knows(&old, at(160)));
-        assert!(client.knows(&new, at(100)) && client.knows(&new, at(1_000_000)));
+        let mut secrets = vec![kept(&old, at(0))];
+        replace_secret(&mut secrets, kept(&new, at(100)), at(160));
+        assert!(works(&secrets, &old, at(159)) && !works(&secrets, &old, at(160)));
+        assert!(works(&secrets, &new, at(100)) && works(&secrets, &new, at(1_000_000)));
     }
 
     #[test]
     fn without_an_overlap_the_old_secret_is_gone() {
-        let mut client = client(vec![kept(&Secret::new("old"), at(0))]);
-        replace_secret(&mut client, kept(&Secret::new("new"), at(100)), at(100));
-        assert_eq!(client.secrets.len(), 1);
-        assert!(!client.knows(&Secret::new("old"), at(100)));
+        let mut secrets = vec![kept(&Secret::new("old"), at(0))];
+        replace_secret(&mut secrets, kept(&Secret::new("new"), at(100)), at(100));
+        assert_eq!(secrets.len(), 1);
+        assert!(!works(&secrets, &Secret::new("old"), at(100)));
     }
 
     #[test]
     fn secrets_do_not_pile_up_and_no_rotation_lengthens_a_life() {
-        let secrets = ["a", "b", "c"].map(Secret::new);
-        let mut client = client(vec![kept(&secrets[0], at(0))]);
-        replace_secret(&mut client, kept(&secrets[1], at(10)), at(20));
-        replace_secret(&mut client, kept(&secrets[2], at(11)), at(1000));
-        assert_eq!(client.secrets.len(), 2);
-        assert!(!client.knows(&secrets[0], at(11)));
-        assert!(client.knows(&secrets[1], at(999)) && client.knows(&secrets[2], at(999)));
-    }
-
-    #[test]
-    fn a_type_and_a_method_that_contradict_each_other_are_refused() {
-        use {AuthMethod as Method, ClientType as Type};
-        assert_eq!(auth_method(Type::Public, None), Ok(Method::None));
-        assert_eq!(auth_method(Type::Confidential, None), Ok(Method::ClientSecretBasic));
-        assert_eq!(auth_method(Type::Confidential, Some(Method::ClientSecretPost)), Ok(Method::ClientSecretPost));
-        assert!(auth_method(Type::Public, Some(Method::ClientSecretBasic)).is_err());
-        assert!(auth_method(Type::Confidential, Some(Method::None)).is_err());
+        let [a, b, c] = ["a", "b", "c"].map(Secret::new);
+        let mut secrets = vec![kept(&a, at(0))];
+        replace_secret(&mut secrets, kept(&b, at(10)), at(20));
+        replace_secret(&mut secrets, kept(&c, at(11)), at(1000));
+        assert_eq!(secrets.len(), 2);
+        assert!(!works(&secrets, &a, at(11)));
+        assert!(works(&secrets, &b, at(999)) && works(&secrets, &c, at(999)));
     }
 }

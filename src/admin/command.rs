@@ -1,446 +1,454 @@
-//! What an operator can ask for. The values travel as JSON from the command line to a running server; a password in them
-//! is written out there and nowhere else.
+//! What an operator can ask for. Each command is written once: as the command line reads it, with what `--help` says, and as
+//! JSON, in which it goes from the command line to a running server. What the command line does not read is skipped there
+//! and filled in, or given by the program itself. A password is written out on the socket and nowhere else.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize, Serializer};
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
 
-pub use super::client_settings::{ClientSettings, Setting};
-use crate::domain::audit::{AuditId, AuditKind};
-use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule};
+use super::client_settings::{ClientSettings, NewClient};
+use super::person::Person;
+use super::user_settings::{NewPassword, NewUser, UserChanges};
+use super::{arguments, reload};
+use crate::domain::audit::AuditKind;
+use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
-use crate::domain::rate_limit::RateLimit;
-use crate::domain::secret::Secret;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Role, Subject};
-use crate::domain::username::Username;
 
 /// A command. Written as `{"noun":{"verb":…}}`: a form that serde reads without keeping the password in a buffer of its
 /// own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Whether the server works.
+    /// Ask the running server whether it works
     Status,
-    /// Reads the configuration again and takes it over.
+    /// Have the running server take over its configuration file, without dropping a connection: all of it, or nothing
+    #[command(long_about = reload::ABOUT)]
     Reload,
-    /// Makes a copy of the store.
+    /// People: who may sign in
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Client applications: who may ask for tokens
+    #[command(subcommand)]
+    Client(ClientCommand),
+    /// Browser sessions
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Grants: the tokens that clients were given for people
+    #[command(subcommand)]
+    Grant(GrantCommand),
+    /// Consents: what people allowed clients
+    #[command(subcommand)]
+    Consent(ConsentCommand),
+    /// Application passwords: what people made on their account page for programs that can only do HTTP Basic
+    #[command(subcommand)]
+    AppPassword(AppPasswordCommand),
+    /// A page of the audit trail
+    #[command(skip)]
+    Audit(Box<AuditCommand>),
+    /// Makes a copy of the store
+    #[command(skip)]
     Backup {
-        /// The new directory that shall hold it, absolute.
+        /// The new directory that shall hold it, absolute
         to: PathBuf,
     },
-    /// About people.
-    User(UserCommand),
-    /// About clients.
-    Client(ClientCommand),
-    /// About browser sessions.
-    Session(SessionCommand),
-    /// About signing keys' lives; the token itself is the command line's and the signer's matter.
+    /// Signing keys' lives; the token itself is the command line's and the signer's matter
+    #[command(skip)]
     Key(KeyCommand),
-    /// About what clients were granted.
-    Grant(GrantCommand),
-    /// About what people allowed clients.
-    Consent(ConsentCommand),
-    /// About application passwords.
-    AppPassword(AppPasswordCommand),
-    /// A page of the audit trail.
-    Audit(Box<AuditCommand>),
+}
+
+impl Command {
+    /// After which row the page begins, of a command that lists page by page: what the page before called `next`.
+    pub fn after(&mut self) -> Option<&mut Option<String>> {
+        match self {
+            Self::User(UserCommand::List { after })
+            | Self::Client(ClientCommand::List { after })
+            | Self::Session(SessionCommand::List { after, .. })
+            | Self::Grant(GrantCommand::List { after, .. })
+            | Self::Consent(ConsentCommand::List { after, .. }) => Some(after),
+            Self::Audit(command) => Some(&mut command.after),
+            _ => None,
+        }
+    }
+
+    /// The password that it sets, to be filled in.
+    pub fn password(&mut self) -> Option<&mut NewPassword> {
+        match self {
+            Self::User(UserCommand::Add(new)) => Some(&mut new.password),
+            Self::User(UserCommand::SetPassword { password, .. }) => Some(password),
+            _ => None,
+        }
+    }
 }
 
 /// A command about people.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum UserCommand {
-    /// Adds a person.
+    /// Add a person; prints their sub, a UUID that stays theirs
     Add(Box<NewUser>),
-    /// A page of all people.
-    List {
-        /// The last one of the page before.
-        after: Option<Subject>,
-    },
-    /// One person.
-    Show(Person),
-    /// Changes what is known of a person.
+    /// Change what is known of a person; what is not named stays
     Set {
-        /// Whose.
+        /// The person's sub, e-mail address or username
+        #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
         person: Person,
-        /// What becomes of it.
+        /// What becomes of it
+        #[command(flatten)]
         changes: Box<UserChanges>,
     },
-    /// Sets a password and ends the person's sessions and grants.
-    SetPassword {
-        /// Whose.
-        person: Person,
-        /// The new one.
-        #[serde(serialize_with = "in_clear")]
-        password: Secret,
+    /// List all people
+    List {
+        /// The last one of the page before
+        #[arg(skip)]
+        after: Option<String>,
     },
-    /// Keeps a person out and ends their sessions and grants.
+    /// Show what is known of a person
+    Show(Person),
+    /// Set a person's password and end their sessions and tokens everywhere
+    SetPassword {
+        /// Whose
+        #[command(flatten)]
+        person: Person,
+        /// The new one
+        #[command(flatten)]
+        password: NewPassword,
+    },
+    /// Keep a person out: they cannot sign in, their sessions and tokens end
     Disable(Person),
-    /// Lets a person in again.
+    /// Let a disabled person in again; they have to sign in anew
     Enable(Person),
-    /// Removes a person and all that hangs on them.
+    /// Remove a person with their sessions, tokens and consents
     Delete(Person),
-    /// Ends a person's sessions and grants everywhere.
+    /// End a person's sessions and tokens everywhere; they may sign in again
     Revoke(Person),
 }
 
 /// A command about clients.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientCommand {
-    /// Adds a client.
+    /// Add a client; prints the secret of a confidential one, this once
     Add(Box<NewClient>),
-    /// A page of all clients.
+    /// List all clients
     List {
-        /// The last one of the page before.
-        after: Option<ClientId>,
+        /// The last one of the page before
+        #[arg(skip)]
+        after: Option<String>,
     },
-    /// One client.
+    /// Show what is known of a client
     Show(ClientId),
-    /// Makes a new secret.
-    RotateSecret {
-        /// Whose.
-        id: ClientId,
-        /// How long the secret before it still works, seconds.
-        overlap_seconds: u64,
-    },
-    /// Refuses a client everywhere and ends its grants.
-    Disable(ClientId),
-    /// Takes a client again.
-    Enable(ClientId),
-    /// Vouches for a client that no operator made: its tokens open the applications that name no clients.
-    Approve(ClientId),
-    /// Takes that back.
-    WithdrawApproval(ClientId),
-    /// Removes a client and ends its grants.
-    Delete(ClientId),
-    /// Changes a client's settings.
+    /// Change settings of a client, whoever made it; what is not named stays as it is
+    #[command(override_usage = "sealgate client set [OPTIONS] <ID|--id <ID>> <--SETTING VALUE>...")]
     Set {
-        /// Whose.
-        id: ClientId,
-        /// Which, and to what.
+        /// Whose
+        #[command(flatten)]
+        client: ClientId,
+        /// Which, and to what
+        #[command(flatten)]
         settings: Box<ClientSettings>,
     },
-    /// Makes a token that registers one client (RFC 7591 §3).
+    /// Make a new secret, and print it this once
+    RotateSecret {
+        /// Whose
+        #[command(flatten)]
+        client: ClientId,
+        /// How long the secret before it goes on working
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        overlap_seconds: u64,
+    },
+    /// Refuse a client everywhere and end the tokens that it was given
+    Disable(ClientId),
+    /// Take a disabled client again; people have to sign in to it anew
+    Enable(ClientId),
+    /// Vouch for a client that a developer made, or that registered itself: its tokens then open every application without
+    /// a list of clients
+    Approve(ClientId),
+    /// Take an approval back
+    WithdrawApproval(ClientId),
+    /// Remove a client and end the tokens that it was given
+    Delete(ClientId),
+    /// Set how long a refresh token that was just rotated still gives the very same new one
+    RefreshRetry {
+        /// Whose
+        #[command(flatten)]
+        client: ClientId,
+        /// How long, 0 to 300 [default: what the configuration says]
+        #[arg(long, value_name = "SECONDS")]
+        seconds: Option<u64>,
+    },
+    /// Make a token with which one client can be registered over HTTP (RFC 7591); printed this once
     InitialToken {
-        /// How long it works, seconds.
+        /// How long it works
+        #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
         lifetime_seconds: u64,
     },
 }
 
 /// A command about browser sessions.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SessionCommand {
-    /// A page of the sessions in which a person is signed in.
+    /// List the browsers in which a person is signed in, or from which a client was given tokens that work
     List {
-        /// Whose.
-        person: Person,
-        /// The last one of the page before.
-        after: Option<SessionId>,
+        /// Which
+        #[command(flatten)]
+        of: SessionsOf,
+        /// The last one of the page before
+        #[arg(skip)]
+        after: Option<String>,
     },
-    /// A page of the sessions from which a client has a grant that is active.
-    ListOfClient {
-        /// Which.
-        client: ClientId,
-        /// The last grant that the page before looked at.
-        after: Option<GrantId>,
-    },
-    /// Ends every session in which a person is signed in.
-    EndAll(Person),
-    /// Ends every session from which a client has a grant that is active.
-    EndOfClient(ClientId),
-    /// Ends one session.
-    End(SessionId),
+    /// End one session, or all sessions of a person or a client; tokens go on working (see: user revoke)
+    End(SessionsToEnd),
 }
 
-/// A command about signing keys.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum KeyCommand {
-    /// All keys that were announced.
-    List,
-    /// Notes that a key is about to be made, so that it is no stranger's, whatever becomes of its maker.
-    Begin {
-        /// The `CKA_ID` that it will have, hexadecimal.
-        id: String,
-        /// The kids of the keys in the token.
-        others: Vec<String>,
-    },
-    /// Publishes a key that is in the token.
-    Announce {
-        /// Its kid.
-        kid: String,
-        /// Its `CKA_ID`, hexadecimal.
-        id: String,
-        /// The kids of the other keys in the token.
-        others: Vec<String>,
-    },
-    /// Lets a key sign, instead of the one that signs until then.
-    Activate {
-        /// Which.
-        kid: String,
-        /// From when on; when verifiers know it, if absent.
-        at: Option<UnixTime>,
-        /// Even if verifiers may not know it yet.
-        early: bool,
-    },
-    /// Takes a pre-published key back.
-    Retire {
-        /// Which.
-        kid: String,
-    },
-    /// Removes a retired key once nothing that it signed is valid.
-    Remove {
-        /// Which.
-        kid: String,
-    },
-    /// Removes a key at once.
-    RemoveNow {
-        /// Which.
-        kid: String,
-        /// The kids in the token, of which one may take over; any, where the token could not be looked at.
-        in_token: Option<Vec<String>>,
-    },
+/// Which sessions are listed.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[group(required = true, multiple = false)]
+#[serde(deny_unknown_fields)]
+pub struct SessionsOf {
+    /// In which this person is signed in
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    pub(super) person: Option<Person>,
+    /// In which the person with this sub is signed in
+    #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
+    pub(super) sub: Option<Person>,
+    /// In which the person with this e-mail address is signed in
+    #[arg(long, value_name = "EMAIL", value_parser = arguments::email_of)]
+    pub(super) email: Option<Person>,
+    /// From which this client was given tokens that work
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    pub(super) client: Option<ClientId>,
+}
+
+/// Which sessions end.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[group(required = true, multiple = false)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionsToEnd {
+    /// All sessions of this person
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    pub(super) person: Option<Person>,
+    /// All sessions of the person with this sub
+    #[arg(long, value_name = "SUB", value_parser = arguments::subject)]
+    pub(super) sub: Option<Person>,
+    /// All sessions of the person with this e-mail address
+    #[arg(long, value_name = "EMAIL", value_parser = arguments::email_of)]
+    pub(super) email: Option<Person>,
+    /// The session with this sid
+    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
+    pub(super) sid: Option<SessionId>,
+    /// All sessions from which this client was given tokens that work
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    pub(super) client: Option<ClientId>,
+}
+
+impl From<SessionId> for SessionsToEnd {
+    fn from(sid: SessionId) -> Self {
+        Self { sid: Some(sid), ..Self::default() }
+    }
 }
 
 /// A command about what clients were granted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrantCommand {
-    /// A page of the grants that are active.
+    /// List the grants whose tokens work: of a person, a client, a session, or of all that is named together
     List {
-        /// Whose.
+        /// Whose
+        #[command(flatten)]
         of: GrantsOf,
-        /// The last one that the page before looked at.
-        after: Option<GrantId>,
+        /// The last one that the page before looked at
+        #[arg(skip)]
+        after: Option<String>,
     },
-    /// Ends one grant.
-    Revoke(GrantId),
-    /// Ends many grants.
-    RevokeAll(GrantsOf),
+    /// End one grant, or all that are named; access and refresh tokens of it work no more
+    Revoke(GrantsToEnd),
 }
 
-/// Which grants are meant: all that is given must fit.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// Which grants are listed: all that is given must fit.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[group(required = true, multiple = true)]
 #[serde(deny_unknown_fields)]
 pub struct GrantsOf {
-    /// About this person.
-    pub person: Option<Person>,
-    /// Of this client.
-    pub client: Option<ClientId>,
-    /// From this session.
-    pub session: Option<SessionId>,
+    /// About this person
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    pub(super) user: Option<Person>,
+    /// Of this client
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    pub(super) client: Option<ClientId>,
+    /// From this session
+    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
+    pub(super) session: Option<SessionId>,
+}
+
+/// Which grants end: one, or all that everything fits that is given.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[group(required = true, multiple = true)]
+#[serde(deny_unknown_fields)]
+pub struct GrantsToEnd {
+    /// The grant with this id, which `sealgate grant list` shows
+    #[arg(long, value_name = "GRANT", value_parser = arguments::grant_id, allow_hyphen_values = true,
+        conflicts_with_all = ["user", "client", "session"])]
+    pub(super) grant: Option<GrantId>,
+    /// All about this person
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    pub(super) user: Option<Person>,
+    /// All of this client
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    pub(super) client: Option<ClientId>,
+    /// All from this session
+    #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
+    pub(super) session: Option<SessionId>,
 }
 
 /// A command about what people allowed clients.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ConsentCommand {
-    /// A page of a person's consents.
+    /// List what a person has allowed clients
     List {
-        /// Whose.
+        /// Who
+        #[command(flatten)]
         person: Person,
-        /// The client of the last one of the page before.
-        after: Option<ClientId>,
+        /// The client of the last one of the page before
+        #[arg(skip)]
+        after: Option<String>,
     },
-    /// Takes a consent back and ends the grants of that person with that client.
+    /// Take a consent back: the person is asked anew, and the client's tokens for them work no more
     Withdraw {
-        /// Whose.
+        /// Whose
+        #[command(flatten)]
         person: Person,
-        /// For which client.
+        /// The client's id
+        #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
         client: ClientId,
     },
 }
 
 /// A command about a person's application passwords.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppPasswordCommand {
-    /// All that they have.
+    /// List a person's application passwords: what they called each, for which application, and when it was last used
     List(Person),
-    /// Revokes one.
+    /// Revoke one: it opens nothing any more, and connections that it opened are closed
     Revoke {
-        /// Whose.
+        /// Whose
+        #[command(flatten)]
         person: Person,
-        /// Which.
+        /// Its id, which `sealgate app-password list` shows
+        #[arg(long, value_name = "ID", allow_hyphen_values = true)]
         id: String,
     },
 }
 
+/// A command about signing keys.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyCommand {
+    /// All keys that were announced
+    #[command(skip)]
+    List,
+    /// Notes that a key is about to be made, so that it is no stranger's, whatever becomes of its maker
+    #[command(skip)]
+    Begin {
+        /// The `CKA_ID` that it will have, hexadecimal
+        id: String,
+        /// The kids of the keys in the token
+        others: Vec<String>,
+    },
+    /// Publish a key that was put into the token by other means than `generate --next`
+    Announce {
+        /// The key's kid, as `sealgate key list` shows it
+        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        kid: String,
+        /// Its `CKA_ID`, hexadecimal
+        #[arg(skip)]
+        id: String,
+        /// The kids of the other keys in the token
+        #[arg(skip)]
+        others: Vec<String>,
+    },
+    /// Let a published key sign, once verifiers know it; the one that signs until then is retired, and removed later
+    Activate {
+        /// The key's kid, as `sealgate key list` shows it
+        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        kid: String,
+        /// From when on, such as 2027-01-31T08:00:00Z; as early as verifiers know it when left out
+        #[arg(long, value_name = "RFC3339", value_parser = arguments::instant)]
+        at: Option<UnixTime>,
+        /// Even if verifiers may not know the key yet and refuse its tokens until they fetch the keys again
+        #[arg(long)]
+        early: bool,
+    },
+    /// Take back a published key that does not sign yet
+    Retire {
+        /// The key's kid, as `sealgate key list` shows it
+        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        kid: String,
+    },
+    /// Publish a retired key no more, once nothing that it signed is valid
+    Remove {
+        /// The key's kid, as `sealgate key list` shows it
+        #[arg(long, value_name = "KID", allow_hyphen_values = true)]
+        kid: String,
+        /// At once, whatever it signed: for a key that others may be using. Another key takes over at once
+        #[arg(long)]
+        now: bool,
+        /// The kids in the token, of which one may take over at once; any, where the token could not be looked at
+        #[arg(skip)]
+        in_token: Option<Vec<String>>,
+    },
+}
+
 /// A page of the audit trail, the newest first.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditCommand {
-    /// About whom.
-    pub person: Option<Person>,
-    /// About which client.
-    pub client: Option<ClientId>,
-    /// Of which kinds; of all when empty.
-    pub kinds: Vec<AuditKind>,
-    /// From when on.
-    pub since: Option<UnixTime>,
-    /// Before when.
-    #[serde(default)]
-    pub until: Option<UnixTime>,
-    /// The last one that the page before looked at.
-    pub after: Option<AuditId>,
-    /// Events at most.
+    /// Of which events
+    #[command(flatten)]
+    pub filter: EventFilter,
+    /// Events at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub limit: usize,
+    /// The last one that the page before looked at
+    #[arg(skip)]
+    pub after: Option<String>,
 }
 
-/// A person, as an operator names them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Person {
-    /// By their `sub`.
-    Sub(Subject),
-    /// By their address.
-    Email(Email),
-    /// By their username.
-    Username(Username),
-}
-
-impl Person {
-    /// Reads a `sub`, an address if it holds an `@`, or a username. Nothing is two of them.
-    pub fn parse(text: &str) -> Option<Self> {
-        if text.contains('@') {
-            return Email::parse(text).map(Self::Email);
-        }
-        Subject::parse(text).map(Self::Sub).or_else(|| Username::parse(text).map(Self::Username))
-    }
-}
-
-impl fmt::Display for Person {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sub(sub) => sub.fmt(f),
-            Self::Email(email) => f.write_str(email.as_str()),
-            Self::Username(username) => username.fmt(f),
-        }
-    }
-}
-
-/// A person to be added.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Which events are wanted.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NewUser {
-    /// Address, with which they sign in.
-    pub email: Email,
-    /// Whether the address was verified.
-    pub email_verified: bool,
-    /// What they may sign in with as well.
-    #[serde(default)]
-    pub username: Option<Username>,
-    /// Full name.
-    pub name: String,
-    /// International format.
-    pub phone_number: Option<String>,
-    /// URL of an image.
-    pub picture: Option<String>,
-    /// What they may do in the provider.
-    pub roles: BTreeSet<Role>,
-    /// The groups that applications see.
-    pub groups: BTreeSet<String>,
-    /// What they sign in with.
-    #[serde(serialize_with = "in_clear")]
-    pub password: Secret,
-}
-
-/// What becomes of something that somebody need not have.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Change<T> {
-    /// It stays.
-    #[default]
-    Keep,
-    /// They have it no more.
-    Remove,
-    /// This.
-    Set(T),
-}
-
-impl<T: Clone> Change<T> {
-    /// Does it.
-    pub fn apply(&self, to: &mut Option<T>) {
-        match self {
-            Self::Keep => {}
-            Self::Remove => *to = None,
-            Self::Set(value) => *to = Some(value.clone()),
-        }
-    }
-}
-
-/// What is to change of a person. What is absent stays.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct UserChanges {
-    /// Another address. It counts as not verified unless `email_verified` says so.
-    pub email: Option<Email>,
-    /// Whether the address was verified.
-    pub email_verified: Option<bool>,
-    /// The username.
-    pub username: Change<Username>,
-    /// Full name.
-    pub name: Option<String>,
-    /// International format.
-    pub phone_number: Change<String>,
-    /// URL of an image.
-    pub picture: Change<String>,
-    /// All roles.
-    pub roles: Option<BTreeSet<Role>>,
-    /// All groups.
-    pub groups: Option<BTreeSet<String>>,
-    /// Groups beside those that they are in.
-    pub add_groups: BTreeSet<String>,
-    /// Groups that they leave.
-    pub remove_groups: BTreeSet<String>,
-}
-
-/// A client to be added. URIs and scope are checked when it is added, so that every fault is told at once.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewClient {
-    /// Its identifier.
-    pub id: ClientId,
-    /// Its name, for people.
-    pub name: String,
-    /// Whether it can keep a secret.
-    pub client_type: ClientType,
-    /// Where codes may be sent.
-    pub redirect_uris: Vec<String>,
-    /// Where browsers may be sent after a logout.
-    pub post_logout_redirect_uris: Vec<String>,
-    /// What it may ask for, space-separated; everything when absent.
-    pub scope: Option<String>,
-    /// How it authenticates; the usual way of its type when absent.
-    pub auth_method: Option<AuthMethod>,
-    /// Whether people are asked.
-    pub consent: ConsentRule,
-    /// How long a rotated refresh token still gives the same new one, seconds; what the configuration says when absent.
-    pub refresh_retry_seconds: Option<u64>,
-    /// How often it may come to the token endpoint; as often as the configuration says when absent.
-    #[serde(default)]
-    pub token_limit: Option<RateLimit>,
-}
-
-/// A secret as it is: for the socket, which only the server's own user and root can open.
-fn in_clear<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(secret.expose())
+pub struct EventFilter {
+    /// About this person
+    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+    pub(super) user: Option<Person>,
+    /// With or about this client
+    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
+    pub(super) client: Option<ClientId>,
+    /// Of this kind, such as `sign_in_failed`; can be repeated
+    #[arg(long = "kind", value_name = "KIND", value_parser = arguments::audit_kind)]
+    pub(super) kinds: Vec<AuditKind>,
+    /// From this day or instant on, such as 2026-11-21 or 2026-11-21T08:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
+    pub(super) since: Option<UnixTime>,
+    /// Before this day or instant
+    #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
+    pub(super) until: Option<UnixTime>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::secret::Secret;
 
     #[test]
     fn a_command_survives_the_wire_and_never_prints_its_password() {
         let person = Person::parse("a@example.test").unwrap();
-        let command = Command::User(UserCommand::SetPassword { person, password: Secret::new("correct horse") });
+        let password = Secret::new("correct horse").into();
+        let command = Command::User(UserCommand::SetPassword { person, password });
         let line = serde_json::to_string(&command).unwrap();
         assert_eq!(
             line,
@@ -448,17 +456,7 @@ mod tests {
         );
         let read: Command = serde_json::from_str(&line).unwrap();
         let Command::User(UserCommand::SetPassword { password, .. }) = &read else { panic!("{read:?}") };
-        assert_eq!(password.expose(), "correct horse");
+        assert_eq!(password.secret.expose(), "correct horse");
         assert!(!format!("{read:?}").contains("horse"));
-    }
-
-    #[test]
-    fn a_person_is_named_by_sub_address_or_username() {
-        let sub = "6f2c6f0e-5a3b-4d5e-8f3a-0d6a2b1c4e5f";
-        assert_eq!(Person::parse(sub).unwrap().to_string(), sub);
-        assert_eq!(Person::parse("a@b").unwrap().to_string(), "a@b");
-        assert_eq!(Person::parse("somebody").unwrap().to_string(), "somebody");
-        assert_eq!(Person::parse("Some body"), None);
-        assert_eq!(Person::parse("a@b@c"), None);
     }
 }

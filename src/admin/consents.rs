@@ -1,11 +1,10 @@
 //! Commands about what people allowed clients.
 
-use serde_json::json;
-
-use super::answer::Answer;
-use super::command::{ConsentCommand, Person};
-use super::execute::{CommandError, Directory, PAGE};
-use super::{users, view};
+use super::answer::{Answer, ConsentAnswer, EndedAnswer, ListPage, Rows};
+use super::command::ConsentCommand;
+use super::directory::{CommandError, Directory, PAGE};
+use super::person::Person;
+use super::users;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::ClientId;
 
@@ -13,9 +12,10 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) 
     match command {
         ConsentCommand::List { person, after } => {
             let sub = users::find(directory, &person).await?.sub;
+            let after = after.as_deref().and_then(ClientId::parse);
             let consents = directory.store.consents_page(sub, after.as_ref(), PAGE).await?;
-            let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.to_string());
-            Ok(view::list("consents", consents.iter().map(view::consent).collect(), next))
+            let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
+            Ok(ListPage::answer(Rows::Consents(consents.into_iter().map(ConsentAnswer::from).collect()), next))
         }
         ConsentCommand::Withdraw { person, client } => withdraw(directory, &person, &client).await,
     }
@@ -31,5 +31,12 @@ async fn withdraw(directory: &Directory<'_>, person: &Person, client: &ClientId)
     }
     let event = directory.event(AuditKind::ConsentWithdrawn).of(sub).with_client(client);
     directory.record(event.with_detail(format!("grants {ended}"))).await;
-    Ok(view::object(json!({ "sub": sub, "client_id": client, "withdrawn": existed, "grants_ended": ended })))
+    Ok(EndedAnswer {
+        sub: Some(sub),
+        client_id: Some(client.clone()),
+        withdrawn: Some(existed),
+        grants_ended: Some(ended),
+        ..EndedAnswer::default()
+    }
+    .into())
 }

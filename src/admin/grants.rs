@@ -1,11 +1,9 @@
 //! Commands about what clients were granted.
 
-use serde_json::json;
-
-use super::answer::Answer;
-use super::command::{GrantCommand, GrantsOf};
-use super::execute::{CommandError, Directory, PAGE};
-use super::{users, view};
+use super::answer::{Answer, EndedAnswer, GrantAnswer, ListPage, Rows};
+use super::command::{GrantCommand, GrantsOf, GrantsToEnd};
+use super::directory::{CommandError, Directory, PAGE};
+use super::users;
 use crate::domain::audit::{AuditEvent, AuditKind};
 use crate::domain::grant::{EndReason, GrantId};
 use crate::store::GrantFilter;
@@ -13,17 +11,19 @@ use crate::store::GrantFilter;
 pub(super) async fn execute(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
     match command {
         GrantCommand::List { of, after } => {
+            let after = after.as_deref().and_then(GrantId::parse);
             let page = directory.store.grants(&filter(directory, of).await?, after, PAGE).await?;
-            let next = page.next.map(|id| id.to_string());
-            Ok(view::list("grants", page.grants.iter().map(view::grant).collect(), next))
+            Ok(ListPage::answer(Rows::Grants(page.grants.into_iter().map(GrantAnswer::from).collect()), page.next))
         }
-        GrantCommand::Revoke(id) => revoke(directory, id).await,
-        GrantCommand::RevokeAll(of) => revoke_all(directory, of).await,
+        GrantCommand::Revoke(GrantsToEnd { grant: Some(id), .. }) => revoke(directory, id).await,
+        GrantCommand::Revoke(GrantsToEnd { grant: None, user, client, session }) => {
+            revoke_all(directory, GrantsOf { user, client, session }).await
+        }
     }
 }
 
 async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
-    let subject = match &of.person {
+    let subject = match &of.user {
         Some(person) => Some(users::find(directory, person).await?.sub),
         None => None,
     };
@@ -41,7 +41,7 @@ async fn revoke(directory: &Directory<'_>, id: GrantId) -> Result<Answer, Comman
     }
     let event = directory.event(AuditKind::GrantsEnded).of(grant.subject).with_client(&grant.client);
     directory.record(event.with_grant(id)).await;
-    Ok(view::object(json!({ "grant": id, "grants_ended": 1 })))
+    Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::default() }.into())
 }
 
 async fn revoke_all(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, CommandError> {
@@ -51,5 +51,5 @@ async fn revoke_all(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, C
     let event = filter.subject.into_iter().fold(event, AuditEvent::of);
     let event = filter.client.iter().fold(event, AuditEvent::with_client);
     directory.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
-    Ok(view::object(json!({ "grants_ended": ended })))
+    Ok(EndedAnswer { grants_ended: Some(ended), ..EndedAnswer::default() }.into())
 }

@@ -1,65 +1,11 @@
 //! Commands about the lives of signing keys: the times in the store, and the signer that follows them.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use serde_json::{Map, Value, json};
-
-use super::answer::Answer;
+use super::answer::{Answer, KeyAnswer, KeysAnswer, Rotation};
 use super::command::KeyCommand;
-use super::execute::{CommandError, Directory};
-use crate::app::state::Sealgate;
+use super::directory::{CommandError, Directory};
 use crate::domain::audit::AuditKind;
-use crate::domain::key_ring::{KeyFault, KeyLife, KeyRing};
+use crate::domain::key_ring::{KeyFault, KeyRing};
 use crate::domain::time::UnixTime;
-
-/// Whoever signs with the keys.
-#[async_trait]
-pub trait KeyHolder: Send + Sync {
-    /// Looks which keys are in the token, and yields their kids; `None` where nobody is there to look.
-    ///
-    /// # Errors
-    /// One line: why the token does not show them.
-    async fn look(&self) -> Result<Option<Vec<String>>, String>;
-
-    /// Goes by these times from now on.
-    fn follow(&self, ring: KeyRing);
-
-    /// Why the automatic rotation that is due does not come about.
-    fn rotation_fault(&self) -> Option<String> {
-        None
-    }
-}
-
-#[async_trait]
-impl KeyHolder for Sealgate {
-    async fn look(&self) -> Result<Option<Vec<String>>, String> {
-        let signer = self.issuer.signer();
-        signer.look().await?;
-        Ok(Some(signer.found().iter().map(|key| key.kid.to_string()).collect()))
-    }
-
-    fn follow(&self, ring: KeyRing) {
-        self.issuer.signer().follow(ring, Arc::clone(&self.clock));
-    }
-
-    fn rotation_fault(&self) -> Option<String> {
-        self.rotation.fault()
-    }
-}
-
-/// Nobody signs: the store is not served.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NobodySigns;
-
-#[async_trait]
-impl KeyHolder for NobodySigns {
-    async fn look(&self) -> Result<Option<Vec<String>>, String> {
-        Ok(None)
-    }
-
-    fn follow(&self, _ring: KeyRing) {}
-}
 
 pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
     let now = directory.clock.now();
@@ -95,8 +41,7 @@ fn said(command: &KeyCommand) -> String {
         KeyCommand::Announce { kid, .. } => format!("announce {kid}"),
         KeyCommand::Activate { kid, early, .. } => format!("activate {kid}{}", if *early { " early" } else { "" }),
         KeyCommand::Retire { kid } => format!("retire {kid}"),
-        KeyCommand::Remove { kid } => format!("remove {kid}"),
-        KeyCommand::RemoveNow { kid, .. } => format!("remove {kid} now"),
+        KeyCommand::Remove { kid, now, .. } => format!("remove {kid}{}", if *now { " now" } else { "" }),
     }
 }
 
@@ -112,40 +57,29 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
         }
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
         KeyCommand::Retire { kid } => ring.retire(kid, now, times),
-        KeyCommand::Remove { kid } => ring.remove(kid, now, times),
-        KeyCommand::RemoveNow { kid, in_token } => ring
+        KeyCommand::Remove { kid, now: false, .. } => ring.remove(kid, now, times),
+        KeyCommand::Remove { kid, now: true, in_token } => ring
             .remove_now(kid, now, |kid| in_token.as_ref().is_none_or(|found| found.iter().any(|found| found == kid))),
     }
 }
 
 fn shown(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Answer {
-    let key = |life: &KeyLife| {
-        json!({
-            "kid": life.kid,
-            "state": ring.state(life, now),
-            "created_at": life.created_at,
-            "published_at": life.published_at,
-            "activate_at": life.activate_at,
-            "retire_at": life.retire_at,
-            "remove_at": life.remove_at,
-        })
-    };
-    let keys: Vec<Value> = ring.keys().iter().map(key).collect();
-    let answer = Answer::new(rotation(ring, now, directory)).with("keys", keys);
-    // For whoever compares them with the token.
-    if ring.begun().is_empty() { answer } else { answer.with("begun", ring.begun()) }
+    let keys = ring.keys().iter().map(|life| KeyAnswer { life: life.clone(), state: ring.state(life, now) });
+    Answer::Keys(KeysAnswer {
+        keys: keys.collect(),
+        // For whoever compares them with the token.
+        begun: ring.begun().to_vec(),
+        rotation: rotation(ring, now, directory),
+    })
 }
 
-/// When the server rotates by itself, and why it does not; nothing where it is not told to.
-pub(super) fn rotation(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Map<String, Value> {
-    let mut members = Map::new();
-    let Some(every) = directory.rotate else { return members };
-    if let Some(next) = ring.next_rotation(every, directory.key_times, now) {
-        members.insert("next_key_at".into(), json!(next.publish_at));
-        members.insert("next_rotation_at".into(), json!(next.activate_at));
+/// When the server rotates by itself, and why it does not.
+pub(super) fn rotation(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Rotation {
+    let Some(every) = directory.rotate else { return Rotation::default() };
+    let next = ring.next_rotation(every, directory.key_times, now);
+    Rotation {
+        next_key_at: next.as_ref().and_then(|next| next.publish_at),
+        next_rotation_at: next.as_ref().map(|next| next.activate_at),
+        fault: directory.keys.rotation_fault(),
     }
-    if let Some(fault) = directory.keys.rotation_fault() {
-        members.insert("rotation_fault".into(), fault.into());
-    }
-    members
 }

@@ -1,33 +1,40 @@
-//! What an operator does with people, clients, sessions and the times of signing keys: the commands as values, one way to carry them out, and the
-//! socket on which a running server takes them. It works the same inside the server and on a store that nobody serves.
-//! It knows nothing of argument parsing, of the PKCS#11 token or of HTTP.
+//! What an operator does with people, clients, sessions and the times of signing keys: the commands, as the command line
+//! reads them and as they travel; what they yield; one way to carry them out, and the socket on which a running server takes
+//! them. It works the same inside the server and on a store that nobody serves. It knows nothing of what is printed, of the
+//! PKCS#11 token or of HTTP.
 
-mod answer;
+pub mod answer;
 mod app_passwords;
+pub mod arguments;
 mod audit;
 pub mod audit_file;
-mod client_settings;
+pub mod client_settings;
 mod clients;
 pub mod command;
 mod consents;
+mod directory;
 mod execute;
 mod export;
 mod grants;
 mod hashing;
+mod key_holder;
 mod keys;
 mod peer;
+mod person;
 mod reload;
 mod remote;
 mod sessions;
 pub mod socket;
+pub mod user_settings;
 mod users;
-mod view;
 mod wire;
 
 pub use answer::Answer;
-pub use execute::{CommandError, Directory, execute};
+pub use directory::{CommandError, Directory};
+pub use execute::execute;
 pub use export::{ExportError, export, hex, import};
 pub use hashing::{HashPassword, OnThisThread};
-pub use keys::{KeyHolder, NobodySigns};
-pub use reload::{Reload, Reloaded};
+pub use key_holder::{KeyHolder, NobodySigns};
+pub use person::Person;
+pub use reload::Reload;
 pub use remote::{AskError, ask};

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
-use super::answer::Answer;
-use super::command::{Person, SessionCommand};
-use super::execute::{CommandError, Directory, PAGE};
-use super::{users, view};
+use super::answer::{Answer, EndedAnswer, ListPage, Rows, SessionAnswer};
+use super::command::{SessionCommand, SessionsOf, SessionsToEnd};
+use super::directory::{CommandError, Directory, PAGE};
+use super::person::Person;
+use super::users;
 use crate::domain::audit::{AuditEvent, AuditKind};
 use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
@@ -16,21 +15,32 @@ use crate::store::GrantFilter;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
     match command {
-        SessionCommand::List { person, after } => list(directory, &person, after).await,
-        SessionCommand::ListOfClient { client, after } => list_of_client(directory, &client, after).await,
-        SessionCommand::EndOfClient(client) => end_of_client(directory, &client).await,
-        SessionCommand::EndAll(person) => end_all(directory, &person).await,
-        SessionCommand::End(id) => end(directory, id).await,
+        SessionCommand::List { of: SessionsOf { person, sub, email, client }, after } => {
+            match (person.or(sub).or(email), client) {
+                (Some(person), _) => list(directory, &person, after.as_deref().and_then(SessionId::parse)).await,
+                (None, Some(client)) => {
+                    list_of_client(directory, &client, after.as_deref().and_then(GrantId::parse)).await
+                }
+                (None, None) => Err(CommandError::invalid("name a person or a client")),
+            }
+        }
+        SessionCommand::End(SessionsToEnd { person, sub, email, sid, client }) => {
+            match (sid, person.or(sub).or(email), client) {
+                (Some(sid), ..) => end(directory, sid).await,
+                (None, Some(person), _) => end_all(directory, &person).await,
+                (None, None, Some(client)) => end_of_client(directory, client).await,
+                (None, None, None) => Err(CommandError::invalid("name a person, a client or a session")),
+            }
+        }
     }
 }
 
 async fn list(directory: &Directory<'_>, person: &Person, after: Option<SessionId>) -> Result<Answer, CommandError> {
     let sub = users::find(directory, person).await?.sub;
     let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
-    let next = page.next.map(|id| id.to_string());
     let now = directory.clock.now();
-    let live = page.sessions.iter().filter(|session| session.is_live(now)).map(view::session).collect();
-    Ok(view::list("sessions", live, next))
+    let live = page.sessions.into_iter().filter(|session| session.is_live(now)).map(SessionAnswer::from);
+    Ok(ListPage::answer(Rows::Sessions(live.collect()), page.next))
 }
 
 /// The grants of a client know from which sessions they came.
@@ -44,15 +54,15 @@ async fn list_of_client(
     let now = directory.clock.now();
     for id in sessions {
         let session = directory.store.session(id).await?.filter(|session| session.value.is_live(now));
-        shown.extend(session.map(|session| view::session(&session.value)));
+        shown.extend(session.map(|session| SessionAnswer::from(session.value)));
     }
-    Ok(view::list("sessions", shown, next.map(|id| id.to_string())))
+    Ok(ListPage::answer(Rows::Sessions(shown), next))
 }
 
-async fn end_of_client(directory: &Directory<'_>, client: &ClientId) -> Result<Answer, CommandError> {
+async fn end_of_client(directory: &Directory<'_>, client: ClientId) -> Result<Answer, CommandError> {
     let (mut ended, mut after) = (0_usize, None);
     loop {
-        let (sessions, next) = page_of_client(directory, client, after).await?;
+        let (sessions, next) = page_of_client(directory, &client, after).await?;
         for id in sessions {
             ended += usize::from(directory.store.end_session(id).await?);
         }
@@ -61,9 +71,9 @@ async fn end_of_client(directory: &Directory<'_>, client: &ClientId) -> Result<A
             break;
         }
     }
-    let event = directory.event(AuditKind::SessionsEnded).with_client(client);
+    let event = directory.event(AuditKind::SessionsEnded).with_client(&client);
     directory.record(event.with_detail(format!("sessions {ended}"))).await;
-    Ok(view::object(json!({ "client_id": client, "sessions_ended": ended })))
+    Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::default() }.into())
 }
 
 /// The sessions of a page of a client's active grants, each once on the page.
@@ -81,7 +91,7 @@ async fn end_all(directory: &Directory<'_>, person: &Person) -> Result<Answer, C
     let sub = users::find(directory, person).await?.sub;
     let ended = directory.store.end_sessions_of_user(sub).await?;
     directory.record(directory.event(AuditKind::SessionsEnded).of(sub).with_detail(format!("sessions {ended}"))).await;
-    Ok(view::object(json!({ "sub": sub, "sessions_ended": ended })))
+    Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::default() }.into())
 }
 
 async fn end(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
@@ -91,5 +101,5 @@ async fn end(directory: &Directory<'_>, id: SessionId) -> Result<Answer, Command
     }
     let event = directory.event(AuditKind::SessionsEnded).in_session(id);
     directory.record(subject.into_iter().fold(event, AuditEvent::of)).await;
-    Ok(view::object(json!({ "sid": id, "sessions_ended": 1 })))
+    Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::default() }.into())
 }

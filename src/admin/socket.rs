@@ -20,9 +20,10 @@ use tokio::time::timeout;
 
 use super::answer::Answer;
 use super::command::Command;
-use super::execute::{self, CommandError, Directory};
+use super::directory::{CommandError, Directory};
+use super::execute::execute;
 use super::peer;
-use super::reload::{Reload, Reloaded};
+use super::reload::Reload;
 use super::wire::{self, Reply};
 use crate::app::state::Sealgate;
 
@@ -121,16 +122,16 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
 
 /// Carries out commands on a running server until `stop` turns true, then lets those under way end. Removes the socket.
 pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn Reload>, stop: watch::Receiver<bool>) {
-    let execute = move |command| {
+    let carry_out = move |command| {
         let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
         async move {
             match command {
-                Command::Reload => reload.reload().await.map(Reloaded::into_answer).map_err(CommandError::Invalid),
-                command => execute::execute(&Directory::of(&sealgate), command).await,
+                Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
+                command => execute(&Directory::of(&sealgate), command).await,
             }
         }
     };
-    serve_with(socket, execute, stop).await;
+    serve_with(socket, carry_out, stop).await;
 }
 
 /// As [`serve`], on whatever carries commands out.
@@ -224,6 +225,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+    use crate::admin::answer::Reloaded;
     use crate::admin::remote::{AskError, ask};
 
     struct Running {
@@ -250,7 +252,7 @@ mod tests {
     }
 
     async fn fine(_: Command) -> Result<Answer, CommandError> {
-        Ok(Answer::new(serde_json::Map::new()).with("store", "ok"))
+        Ok(Answer::Reloaded(Reloaded { config: "/sealgate.toml".into(), changed: Vec::new() }))
     }
 
     async fn exchange(path: &Path, sent: &[u8]) -> Vec<u8> {
@@ -266,7 +268,7 @@ mod tests {
     async fn a_command_is_answered_and_the_socket_goes_with_the_server() {
         let running = Running::start(fine);
         let answer = ask(&running.path(), running.directory.path(), &Command::Status).await.unwrap();
-        assert_eq!(answer.members()["store"], "ok");
+        assert_eq!(answer.members()["config"], "/sealgate.toml");
         assert_eq!(fs::metadata(running.path()).unwrap().permissions().mode() & 0o777, 0o600);
         running.stop.send(true).unwrap();
         running.task.await.unwrap();

@@ -1,11 +1,10 @@
 //! Commands about people.
 
-use std::collections::BTreeSet;
-
-use super::answer::Answer;
-use super::command::{NewUser, Person, UserChanges, UserCommand};
-use super::execute::{CommandError, Directory, PAGE};
-use super::view;
+use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
+use super::command::UserCommand;
+use super::directory::{CommandError, Directory, PAGE};
+use super::person::Person;
+use super::user_settings::{NewUser, UserChanges};
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
@@ -23,15 +22,15 @@ const MOST_GROUPS: usize = 100;
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
         UserCommand::Add(new) => add(directory, *new).await,
-        UserCommand::List { after } => list(directory, after).await,
-        UserCommand::Show(person) => Ok(view::user(&find(directory, &person).await?)),
+        UserCommand::List { after } => list(directory, after.as_deref().and_then(Subject::parse)).await,
+        UserCommand::Show(person) => Ok(UserAnswer::from(find(directory, &person).await?).into()),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
-        UserCommand::SetPassword { person, password } => set_password(directory, &person, &password).await,
+        UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
         UserCommand::Disable(person) => disable(directory, &person).await,
         UserCommand::Enable(person) => {
             let user = set_state(directory, &person, UserState::Enabled).await?;
             directory.record(directory.event(AuditKind::UserEnabled).of(user.sub)).await;
-            Ok(view::user(&user))
+            Ok(UserAnswer::from(user).into())
         }
         UserCommand::Delete(person) => delete(directory, &person).await,
         UserCommand::Revoke(person) => revoke(directory, &person).await,
@@ -39,44 +38,44 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
 }
 
 async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandError> {
-    let owner = Owner { email: &new.email, username: new.username.as_ref(), name: &new.name };
-    let mut faults: Vec<String> =
-        check_password(&new.password, &owner).err().map(|fault| fault.to_string()).into_iter().collect();
-    faults.extend(Known::new(&new).faults());
-    if !faults.is_empty() {
-        return Err(CommandError::Invalid(faults));
-    }
-    if let Some(taken) = taken(directory, &new).await? {
-        return Err(taken);
-    }
-    let password = directory.passwords.hash(&new.password, random(directory.entropy)).await?;
     let now = directory.clock.now();
-    let user = User {
+    let mut user = User {
         sub: Subject::from_random(random(directory.entropy)),
-        email: new.email.clone(),
+        email: new.email,
         email_verified: new.email_verified,
-        username: new.username.clone(),
-        name: new.name.clone(),
-        phone_number: new.phone_number.clone(),
-        picture: new.picture.clone(),
-        roles: new.roles.clone(),
-        groups: new.groups.clone(),
-        password: Some(password),
+        username: new.username,
+        name: new.name,
+        phone_number: new.phone,
+        picture: new.picture,
+        roles: new.roles.into_iter().collect(),
+        groups: new.groups.into_iter().collect(),
+        password: None,
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,
     };
+    let password = &new.password.secret;
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    let refused = check_password(password, &owner).err().map(|fault| fault.to_string());
+    let faults: Vec<String> = refused.into_iter().chain(faults(&user)).collect();
+    if !faults.is_empty() {
+        return Err(CommandError::Invalid(faults));
+    }
+    if let Some(taken) = taken(directory, &user).await? {
+        return Err(taken);
+    }
+    user.password = Some(directory.passwords.hash(password, random(directory.entropy)).await?);
     match directory.store.add_user(&user).await? {
         AddOutcome::Added => {}
         // Somebody was quicker.
-        AddOutcome::Exists => return Err(taken(directory, &new).await?.unwrap_or_else(|| email_taken(&new.email))),
+        AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
     }
     directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
-    Ok(view::user(&user))
+    Ok(UserAnswer::from(user).into())
 }
 
 /// Why somebody cannot be added beside those who are there.
-async fn taken(directory: &Directory<'_>, new: &NewUser) -> Result<Option<CommandError>, CommandError> {
+async fn taken(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
     if directory.store.user_by_email(&new.email).await?.is_some() {
         return Ok(Some(email_taken(&new.email)));
     }
@@ -96,69 +95,38 @@ fn username_taken(username: &Username) -> CommandError {
     CommandError::Exists(format!("a person with the username {username} exists already"))
 }
 
-/// What is to be known of a person.
-struct Known<'a> {
-    email: &'a Email,
-    name: &'a str,
-    phone_number: Option<&'a str>,
-    picture: Option<&'a str>,
-    groups: &'a BTreeSet<String>,
-}
-
-impl<'a> Known<'a> {
-    fn new(new: &'a NewUser) -> Self {
-        Self {
-            email: &new.email,
-            name: &new.name,
-            phone_number: new.phone_number.as_deref(),
-            picture: new.picture.as_deref(),
-            groups: &new.groups,
+/// What of a person cannot be taken, one line each.
+fn faults(user: &User) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !is_line(&user.name, LONGEST_NAME) {
+        faults.push(format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"));
+    }
+    if !is_seen(user.email.as_str()) {
+        faults.push("the address has characters that cannot be seen".to_owned());
+    }
+    if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
+        faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());
+    }
+    if user.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
+        faults.push("a picture is the https URL of an image".to_owned());
+    }
+    if user.groups.len() > MOST_GROUPS {
+        faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
+    }
+    for group in &user.groups {
+        if !is_group(group) {
+            faults.push(format!(
+                "the group {group:?} is refused: a group has 1 to 100 characters, no commas, and no spaces around it"
+            ));
         }
     }
-
-    fn of(user: &'a User) -> Self {
-        Self {
-            email: &user.email,
-            name: &user.name,
-            phone_number: user.phone_number.as_deref(),
-            picture: user.picture.as_deref(),
-            groups: &user.groups,
-        }
-    }
-
-    /// What of it cannot be taken, one line each.
-    fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        if !is_line(self.name, LONGEST_NAME) {
-            faults.push(format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"));
-        }
-        if !is_seen(self.email.as_str()) {
-            faults.push("the address has characters that cannot be seen".to_owned());
-        }
-        if self.phone_number.is_some_and(|number| !is_phone_number(number)) {
-            faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());
-        }
-        if self.picture.is_some_and(|picture| !is_picture(picture)) {
-            faults.push("a picture is the https URL of an image".to_owned());
-        }
-        if self.groups.len() > MOST_GROUPS {
-            faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
-        }
-        for group in self.groups {
-            if !is_group(group) {
-                faults.push(format!(
-                    "the group {group:?} is refused: a group has 1 to 100 characters, no commas, and no spaces around it"
-                ));
-            }
-        }
-        faults
-    }
+    faults
 }
 
 async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
     let users = directory.store.users(after, PAGE).await?;
-    let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub.to_string());
-    Ok(view::list("users", users.iter().map(view::user).collect(), next))
+    let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub);
+    Ok(ListPage::answer(Rows::Users(users.into_iter().map(UserAnswer::from).collect()), next))
 }
 
 /// The person that is meant.
@@ -186,13 +154,13 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     let mut next = before.clone();
     change(&mut next);
     // What was taken under older rules may stay, but not be written anew.
-    let known = Known::of(&before).faults();
-    let faults: Vec<String> = Known::of(&next).faults().into_iter().filter(|fault| !known.contains(fault)).collect();
+    let known = faults(&before);
+    let faults: Vec<String> = faults(&next).into_iter().filter(|fault| !known.contains(fault)).collect();
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
     let user = match directory.store.rename_user(before.sub, change).await? {
-        RenameOutcome::Renamed(user) => user,
+        RenameOutcome::Renamed(user) => *user,
         RenameOutcome::Absent => return Err(absent(person)),
         RenameOutcome::EmailTaken => return Err(email_taken(&next.email)),
         RenameOutcome::UsernameTaken => {
@@ -204,7 +172,7 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
         let event = directory.event(AuditKind::UserChanged).of(user.sub);
         directory.record(event.with_detail(fields.join(", "))).await;
     }
-    Ok(view::user(&user))
+    Ok(UserAnswer::from(user).into())
 }
 
 /// Applies the changes to whatever the person is by then.
@@ -215,24 +183,33 @@ fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
         user.email_verified &= email.lookup_key() == user.email.lookup_key();
         user.email = email.clone();
     }
-    user.email_verified = changes.email_verified.unwrap_or(user.email_verified);
-    changes.username.apply(&mut user.username);
+    if changes.email_verified || changes.email_unverified {
+        user.email_verified = changes.email_verified;
+    }
+    replace(&mut user.username, changes.username.as_ref(), changes.no_username);
     if let Some(name) = &changes.name {
         user.name.clone_from(name);
     }
-    changes.phone_number.apply(&mut user.phone_number);
-    changes.picture.apply(&mut user.picture);
+    replace(&mut user.phone_number, changes.phone.as_ref(), changes.no_phone);
+    replace(&mut user.picture, changes.picture.as_ref(), changes.no_picture);
     if *user != before {
         user.updated_at = now;
     }
-    if let Some(roles) = &changes.roles {
-        user.roles.clone_from(roles);
+    if !changes.roles.is_empty() || changes.no_roles {
+        user.roles = changes.roles.iter().copied().collect();
     }
-    if let Some(groups) = &changes.groups {
-        user.groups.clone_from(groups);
+    if !changes.groups.is_empty() || changes.no_groups {
+        user.groups = changes.groups.iter().cloned().collect();
     }
     user.groups.extend(changes.add_groups.iter().cloned());
     user.groups.retain(|group| !changes.remove_groups.contains(group));
+}
+
+/// Changes what somebody need not have, if it is to change.
+fn replace<T: Clone>(kept: &mut Option<T>, new: Option<&T>, remove: bool) {
+    if new.is_some() || remove {
+        *kept = new.cloned();
+    }
 }
 
 /// What has changed, in the words of the audit trail.
@@ -262,7 +239,7 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
     // password gave somebody must not outlive it.
     let ended = end_everything(directory, sub).await?;
     directory.record(directory.event(AuditKind::PasswordChanged).of(sub).with_detail(ended.to_string())).await;
-    Ok(with_ended(view::user(&user), ended))
+    Ok(with_ended(user, ended))
 }
 
 async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
@@ -270,7 +247,7 @@ async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, C
     // Enabling must bring back neither a browser that was in before nor a client that held a refresh token.
     let ended = end_everything(directory, user.sub).await?;
     directory.record(directory.event(AuditKind::UserDisabled).of(user.sub).with_detail(ended.to_string())).await;
-    Ok(with_ended(view::user(&user), ended))
+    Ok(with_ended(user, ended))
 }
 
 async fn set_state(directory: &Directory<'_>, person: &Person, state: UserState) -> Result<User, CommandError> {
@@ -285,20 +262,22 @@ async fn delete(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
         return Err(absent(person));
     }
     directory.record(directory.event(AuditKind::UserDeleted).of(user.sub)).await;
-    Ok(view::user(&user).with("deleted", true))
+    Ok(UserAnswer { deleted: Some(true), ..UserAnswer::from(user) }.into())
 }
 
 async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
     let sub = find(directory, person).await?.sub;
     let ended = end_everything(directory, sub).await?;
     directory.record(directory.event(AuditKind::PersonRevoked).of(sub).with_detail(ended.to_string())).await;
-    Ok(with_ended(view::object(serde_json::json!({ "sub": sub })), ended))
+    let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
+    Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::default() }.into())
 }
 
 async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {
     Ok(directory.store.revoke_person(sub, EndReason::Administrator, directory.clock.now()).await?)
 }
 
-fn with_ended(answer: Answer, ended: Ended) -> Answer {
-    answer.with("sessions_ended", ended.sessions).with("grants_ended", ended.grants)
+fn with_ended(user: User, ended: Ended) -> Answer {
+    let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
+    UserAnswer { sessions_ended, grants_ended, ..UserAnswer::from(user) }.into()
 }

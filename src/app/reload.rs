@@ -10,7 +10,8 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-use crate::admin::{Reload, Reloaded};
+use crate::admin::Reload;
+use crate::admin::answer::Reloaded;
 use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
 use crate::config::Config;
@@ -110,7 +111,7 @@ impl Reload for Reloader {
                 }
                 let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
                 sealgate.audit.record(&sealgate.store, event.with_detail(named(&changed))).await;
-                Ok(Reloaded { file: self.file.clone(), changed })
+                Ok(Reloaded { config: self.file.clone(), changed })
             }
             Err(faults) => {
                 metrics.reloaded(false);

@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use super::failure::CommandFailure;
+use crate::admin::answer::{KeysAnswer, ListPage};
 use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
 use crate::audit::AuditLog;
@@ -55,17 +55,21 @@ impl Access {
 
     /// The keys' times: the server's, or those of the store as it lies. Nothing is made or written for that; without a
     /// server and a store there are none.
-    pub(super) fn key_times(&self) -> Result<Answer, CommandFailure> {
+    pub(super) fn key_times(&self) -> Result<KeysAnswer, CommandFailure> {
         let list = Command::Key(KeyCommand::List);
-        match self.connect(&list) {
-            Ok(answer) => Ok(answer),
+        let answer = match self.connect(&list) {
+            Ok(answer) => answer,
             Err(AskError::NobodyListens) => self.block_on(async {
                 match self.store_as_it_lies().await? {
                     Some(store) => execute_on(&store, &self.config, &list).await,
-                    None => Ok(Answer::default()),
+                    None => Ok(Answer::Keys(KeysAnswer::default())),
                 }
-            }),
-            Err(error) => Err(refused(error)),
+            })?,
+            Err(error) => return Err(refused(error)),
+        };
+        match answer {
+            Answer::Keys(keys) => Ok(keys),
+            _ => Err(CommandFailure::other_answer()),
         }
     }
 
@@ -87,22 +91,11 @@ impl Access {
         Store::open_for_export(engine).await.map(Some).map_err(CommandFailure::line)
     }
 
-    /// All rows of a list, page by page. `command` asks for what follows the given row.
-    pub(super) fn pages(
-        &mut self,
-        name: &str,
-        command: impl Fn(Option<String>) -> Command,
-    ) -> Result<Vec<Value>, CommandFailure> {
-        let (mut rows, mut after) = (Vec::new(), None);
-        loop {
-            let mut page = self.ask(&command(after))?;
-            if let Some(Value::Array(more)) = page.take(name) {
-                rows.extend(more);
-            }
-            match page.take("next") {
-                Some(Value::String(next)) => after = Some(next),
-                _ => return Ok(rows),
-            }
+    /// Carries a command out that is answered with a page of a list.
+    pub(super) fn ask_page(&mut self, command: &Command) -> Result<ListPage, CommandFailure> {
+        match self.ask(command)? {
+            Answer::Page(page) => Ok(page),
+            _ => Err(CommandFailure::other_answer()),
         }
     }
 

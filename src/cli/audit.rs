@@ -5,19 +5,15 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, NaiveDate, NaiveTime};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::access::Access;
-use super::arguments;
 use super::failure::CommandFailure;
 use super::output::Output;
+use crate::admin::answer::{EventAnswer, ListPage, Rows};
 use crate::admin::audit_file;
-use crate::admin::command::{AuditCommand, Command, Person};
-use crate::domain::audit::{AuditId, AuditKind};
-use crate::domain::client::ClientId;
-use crate::domain::time::UnixTime;
+use crate::admin::command::{AuditCommand, Command, EventFilter};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -25,10 +21,7 @@ pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Option<Verb>,
     #[command(flatten)]
-    wanted: EventFilter,
-    /// Events at most
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
-    limit: usize,
+    wanted: AuditCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,66 +42,18 @@ struct Export {
     to: PathBuf,
 }
 
-/// Which events are wanted.
-#[derive(Debug, Args)]
-struct EventFilter {
-    /// About this person
-    #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
-    user: Option<Person>,
-    /// With or about this client
-    #[arg(long, value_name = "ID", value_parser = arguments::client_id, allow_hyphen_values = true)]
-    client: Option<ClientId>,
-    /// Of this kind, such as `sign_in_failed`; can be repeated
-    #[arg(long, value_name = "KIND", value_parser = kind)]
-    kind: Vec<AuditKind>,
-    /// From this day or instant on, such as 2026-11-21 or 2026-11-21T08:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    since: Option<UnixTime>,
-    /// Before this day or instant
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    until: Option<UnixTime>,
-}
-
-impl EventFilter {
-    /// The command for what comes after an event.
-    fn page(&self, after: Option<AuditId>, limit: usize) -> Command {
-        Command::Audit(Box::new(AuditCommand {
-            person: self.user.clone(),
-            client: self.client.clone(),
-            kinds: self.kind.clone(),
-            since: self.since,
-            until: self.until,
-            after,
-            limit,
-        }))
-    }
-}
-
-fn kind(text: &str) -> Result<AuditKind, String> {
-    AuditKind::parse(text).ok_or_else(|| {
-        let known: Vec<_> = AuditKind::ALL.iter().map(|kind| kind.as_str()).collect();
-        format!("the kinds are {}", known.join(", "))
-    })
-}
-
-/// A day in UTC, or an instant (RFC 3339).
-fn instant(text: &str) -> Result<UnixTime, &'static str> {
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
-    let instant = day.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(Into::into));
-    let seconds = instant.and_then(|instant| u64::try_from(instant.timestamp()).ok());
-    seconds.map(UnixTime::from_seconds).ok_or("write a day, 2026-11-21, or an instant, 2026-11-21T08:00:00Z")
-}
-
 pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     if let Some(Verb::Export(export)) = &arguments.verb {
         return export.run(access, output);
     }
-    let (mut events, mut after) = (Vec::new(), None);
-    while events.len() < arguments.limit {
-        let (more, next) = page(access, &arguments.wanted.page(after, arguments.limit - events.len()))?;
+    let mut events = Vec::new();
+    let mut wanted = arguments.wanted.clone();
+    while wanted.limit > 0 {
+        let (more, next) = page(access, &wanted)?;
+        wanted.limit = wanted.limit.saturating_sub(more.len());
         events.extend(more);
-        after = next;
-        if after.is_none() {
+        wanted.after = next;
+        if wanted.after.is_none() {
             break;
         }
     }
@@ -117,13 +62,11 @@ pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -
 }
 
 /// A page of events, and after which event to go on.
-fn page(access: &mut Access, command: &Command) -> Result<(Vec<Value>, Option<AuditId>), CommandFailure> {
-    let mut page = access.ask(command)?;
-    let events = match page.take("events") {
-        Some(Value::Array(events)) => events,
-        _ => Vec::new(),
-    };
-    Ok((events, page.take("next").and_then(|next| AuditId::parse(next.as_str()?))))
+fn page(access: &mut Access, wanted: &AuditCommand) -> Result<(Vec<EventAnswer>, Option<String>), CommandFailure> {
+    match access.ask_page(&Command::Audit(Box::new(wanted.clone())))? {
+        ListPage { rows: Rows::Events(events), next } => Ok((events, next)),
+        _ => Err(CommandFailure::other_answer()),
+    }
 }
 
 impl Export {
@@ -154,19 +97,20 @@ impl Export {
         if self.format == Format::Csv {
             audit_file::write_header(&mut to).map_err(failed)?;
         }
-        let (mut written, mut after) = (0, None);
+        let mut written = 0;
+        let mut wanted = AuditCommand { filter: self.wanted.clone(), limit: usize::MAX, after: None };
         loop {
-            let (events, next) = page(access, &self.wanted.page(after, usize::MAX))?;
+            let (events, next) = page(access, &wanted)?;
             for event in &events {
                 match self.format {
-                    Format::Ndjson => writeln!(to, "{event}"),
+                    Format::Ndjson => audit_file::write_line(&mut to, event),
                     Format::Csv => audit_file::write_row(&mut to, event),
                 }
                 .map_err(failed)?;
             }
             written += events.len();
-            after = next;
-            if after.is_none() {
+            wanted.after = next;
+            if wanted.after.is_none() {
                 to.flush().map_err(failed)?;
                 return Ok(written);
             }

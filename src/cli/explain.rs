@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::access::Access;
-use super::arguments;
 use super::failure::CommandFailure;
 use super::output::Output;
-use crate::admin::command::{ClientCommand, Command, Person, UserCommand};
+use crate::admin::command::{ClientCommand, Command, UserCommand};
+use crate::admin::{Answer, Person, arguments};
 use crate::clock::{Clock as _, SystemClock};
 use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Out
             Err(claim) => (Asker::Nobody, Some(claim)),
         },
         (None, Some(person)) => {
-            let user = shown(access.ask(&Command::User(UserCommand::Show(person)))?.members().clone().into())?;
+            let user = find(person, access)?;
             // Whoever is kept out has no session.
             (if user.is_enabled() { Asker::Person(Box::new(user)) } else { Asker::Nobody }, None)
         }
@@ -97,13 +97,14 @@ fn by_token(
     let (Some(subject), Some(client)) = (Subject::parse(&claims.sub), ClientId::parse(&claims.client_id)) else {
         return Ok(Err(None));
     };
-    let user = shown(access.ask(&Command::User(UserCommand::Show(Person::Sub(subject))))?.members().clone().into())?;
+    let user = find(Person::Sub(subject), access)?;
     if !user.is_enabled() {
         return Ok(Err(Some("sub")));
     }
-    let client = access.ask(&Command::Client(ClientCommand::Show(client)))?;
-    let vouched_for = client.members().get("vouched_for") == Some(&Value::Bool(true));
-    Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for }))
+    let Answer::Client(client) = access.ask(&Command::Client(ClientCommand::Show(client)))? else {
+        return Err(CommandFailure::other_answer());
+    };
+    Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for: client.vouched_for }))
 }
 
 /// The same of a token of another issuer that some application takes; `None` for every other one.
@@ -115,8 +116,11 @@ fn by_foreign_token(token: &str, access: &Access, now: UnixTime) -> Option<Resul
     Some(judged.map(|foreign| Asker::Foreign(Box::new(foreign))).map_err(ForeignFault::claim))
 }
 
-fn shown(person: Value) -> Result<User, CommandFailure> {
-    serde_json::from_value(person)
+fn find(person: Person, access: &mut Access) -> Result<User, CommandFailure> {
+    let found = access.ask(&Command::User(UserCommand::Show(person)))?;
+    // The members are those of a person's record, but for the password.
+    serde_json::to_value(&*found.members())
+        .and_then(serde_json::from_value)
         .map_err(|error| CommandFailure::line(format_args!("the person cannot be read: {error}")))
 }
 

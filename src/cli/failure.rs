@@ -27,6 +27,11 @@ impl CommandFailure {
         Self::Failed(vec![line.to_string()])
     }
 
+    /// A server answered something else than was asked for.
+    pub(super) fn other_answer() -> Self {
+        Self::line("the running server answers in another version's words; restart it after an upgrade")
+    }
+
     pub(super) fn from_lines(lines: &[impl Display]) -> Self {
         Self::Failed(lines.iter().map(ToString::to_string).collect())
     }

@@ -6,7 +6,6 @@ pub(super) mod check;
 
 use std::io::{self, Write};
 
-use chrono::DateTime;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -14,10 +13,11 @@ use serde_json::{Value, json};
 use super::access::Access;
 use super::failure::CommandFailure;
 use super::output::Output;
+use crate::admin::answer::{KeyAnswer, KeysAnswer};
 use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{Answer, hex};
 use crate::clock::{OsEntropy, random};
-use crate::domain::time::UnixTime;
+use crate::domain::key_ring::KeyState;
 use crate::signer::{self, KeyReport, KeySize};
 
 #[derive(Debug, Subcommand)]
@@ -41,29 +41,8 @@ pub(super) enum Verb {
     /// Verify from outside what a provider publishes about its keys, up to the root of the device's vendor; needs no
     /// configuration. Exit status: 0 proven, 1 something is wrong, 3 nothing is wrong but not every key is proven
     Attestation(attestation::Attestation),
-    /// Publish a key that was put into the token by other means than `generate --next`
-    Announce(Which),
-    /// Let a published key sign, once verifiers know it; the one that signs until then is retired, and removed later
-    Activate {
-        #[command(flatten)]
-        which: Which,
-        /// From when on, such as 2027-01-31T08:00:00Z; as early as verifiers know it when left out
-        #[arg(long, value_name = "RFC3339", value_parser = instant)]
-        at: Option<UnixTime>,
-        /// Even if verifiers may not know the key yet and refuse its tokens until they fetch the keys again
-        #[arg(long)]
-        early: bool,
-    },
-    /// Take back a published key that does not sign yet
-    Retire(Which),
-    /// Publish a retired key no more, once nothing that it signed is valid
-    Remove {
-        #[command(flatten)]
-        which: Which,
-        /// At once, whatever it signed: for a key that others may be using. Another key takes over at once
-        #[arg(long)]
-        now: bool,
-    },
+    #[command(flatten)]
+    Life(KeyCommand),
     /// Make a key, publish it, let it sign once verifiers know it, and retire and remove the one before; prints the plan
     Rotate {
         #[command(flatten)]
@@ -82,25 +61,12 @@ pub(super) struct Size {
     bits: KeySize,
 }
 
-/// `--kid`.
-#[derive(Debug, Args)]
-pub(super) struct Which {
-    /// The key's kid, as `sealgate key list` shows it
-    #[arg(long, value_name = "KID", allow_hyphen_values = true)]
-    kid: String,
-}
-
 /// What tables about keys show.
 const COLUMNS: [&str; 6] = ["kid", "state", "published_at", "activate_at", "retire_at", "remove_at"];
 
 fn sizes() -> impl TypedValueParser<Value = KeySize> {
     let sizes = PossibleValuesParser::new(["2048", "3072", "4096"]);
     sizes.try_map(|text| text.parse().ok().and_then(KeySize::from_bits).ok_or("not a size"))
-}
-
-fn instant(text: &str) -> Result<UnixTime, &'static str> {
-    let at = DateTime::parse_from_rfc3339(text).ok().and_then(|at| u64::try_from(at.timestamp()).ok());
-    at.map(UnixTime::from_seconds).ok_or("write date, time and zone, such as 2027-01-31T08:00:00Z")
 }
 
 pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
@@ -122,21 +88,17 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
         Verb::List => list(access, output),
         Verb::Check => check::run(access, output),
         Verb::Attestation(arguments) => attestation::run(&arguments, output),
-        Verb::Announce(Which { kid }) => {
+        Verb::Life(KeyCommand::Announce { kid, .. }) => {
             let found = keys_in_token(access)?;
             let Some(key) = found.iter().find(|key| key.kid.as_str() == kid) else {
                 return Err(CommandFailure::line(format_args!(
                     "the token has no key {kid} with the label in hsm.key_label"
                 )));
             };
-            change(&announcing(key, &found), access, output)
+            change(announcing(key, &found), access, output)
         }
-        Verb::Activate { which: Which { kid }, at, early } => {
-            change(&KeyCommand::Activate { kid, at, early }, access, output)
-        }
-        Verb::Retire(Which { kid }) => change(&KeyCommand::Retire { kid }, access, output),
-        Verb::Remove { which: Which { kid }, now: false } => change(&KeyCommand::Remove { kid }, access, output),
-        Verb::Remove { which: Which { kid }, now: true } => remove_now(&kid, access, output),
+        Verb::Life(KeyCommand::Remove { kid, now: true, .. }) => remove_now(&kid, access, output),
+        Verb::Life(command) => change(command, access, output),
         Verb::Rotate { size, emergency: false } => rotate(size, access, output),
         Verb::Rotate { size, emergency: true } => replace_at_once(size, access, output),
     }
@@ -152,7 +114,7 @@ fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), Com
     );
     // A token that cannot be looked at is no reason to wait: any key that waits will do then.
     let in_token = kids_in_token(access).ok();
-    let keys = lives(&KeyCommand::RemoveNow { kid: kid.to_owned(), in_token }, access)?;
+    let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token }, access)?.keys;
     // The token remembers it: a backup that is restored does not.
     let marked = signer::mark_removed(&access.config().hsm, kid);
     show(&keys, output)?;
@@ -216,7 +178,7 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut Access) -> Result
 
 /// A further key for a rotation: one that was begun earlier and could not be announced, or a new one.
 fn next_key(size: Size, access: &mut Access) -> Result<String, CommandFailure> {
-    let begun = begun(&mut access.ask(&Command::Key(KeyCommand::List))?);
+    let begun = lives(KeyCommand::List, access)?.begun;
     if !begun.is_empty() {
         let found = keys_in_token(access)?;
         if let Some(key) = found.iter().find(|key| begun.contains(&key.id)) {
@@ -227,83 +189,67 @@ fn next_key(size: Size, access: &mut Access) -> Result<String, CommandFailure> {
     Ok(generate_next(size, access)?.kid.to_string())
 }
 
-/// The `CKA_ID`s of keys that were begun and not announced.
-fn begun(answer: &mut Answer) -> Vec<String> {
-    let begun = answer.take("begun").and_then(|ids| serde_json::from_value(ids).ok());
-    begun.unwrap_or_default()
-}
-
 /// Carries a change out and shows the keys as they then are.
-fn change(command: &KeyCommand, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
-    show(&lives(command, access)?, output)
+fn change(command: KeyCommand, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+    show(&lives(command, access)?.keys, output)
 }
 
-fn show(keys: &[Value], output: &Output) -> Result<(), CommandFailure> {
-    let present: Vec<Value> = keys.iter().filter(|key| key["state"] != "removed").cloned().collect();
+fn show(keys: &[KeyAnswer], output: &Output) -> Result<(), CommandFailure> {
+    let present: Vec<_> = keys.iter().filter(|key| key.state != KeyState::Removed).collect();
     output.list("keys", &present, &COLUMNS)
 }
 
-fn lives(command: &KeyCommand, access: &mut Access) -> Result<Vec<Value>, CommandFailure> {
-    Ok(keys_of(&mut access.ask(&Command::Key(command.clone()))?))
-}
-
-fn keys_of(answer: &mut Answer) -> Vec<Value> {
-    match answer.take("keys") {
-        Some(Value::Array(keys)) => keys,
-        _ => Vec::new(),
+fn lives(command: KeyCommand, access: &mut Access) -> Result<KeysAnswer, CommandFailure> {
+    match access.ask(&Command::Key(command))? {
+        Answer::Keys(keys) => Ok(keys),
+        _ => Err(CommandFailure::other_answer()),
     }
 }
 
 fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
-    let keys = lives(&KeyCommand::List, access)?;
-    let waiting: Vec<&Value> = keys.iter().filter(|key| key["state"] == "pre_published").collect();
-    if let Some(planned) = waiting.iter().find(|key| !key["activate_at"].is_null()) {
-        let kid = planned["kid"].as_str().unwrap_or_default();
+    let keys = lives(KeyCommand::List, access)?.keys;
+    let waiting: Vec<&KeyAnswer> = keys.iter().filter(|key| key.state == KeyState::PrePublished).collect();
+    if let Some(planned) = waiting.iter().find(|key| key.life.activate_at.is_some()) {
+        let kid = &planned.life.kid;
         return Err(CommandFailure::line(format_args!(
             "a rotation is under way: the key {kid} is published and will sign; `sealgate key list` shows when"
         )));
     }
     // A key that waits was made for this.
-    let kid = match waiting.first().and_then(|key| key["kid"].as_str()) {
-        Some(kid) => kid.to_owned(),
+    let kid = match waiting.first() {
+        Some(key) => key.life.kid.clone(),
         None => next_key(size, access)?,
     };
-    change(&KeyCommand::Activate { kid, at: None, early: false }, access, output)
+    change(KeyCommand::Activate { kid, at: None, early: false }, access, output)
 }
 
 /// The emergency: a key that waits, or a new one, signs from now on, and the one that signed is removed.
 fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
-    let keys = lives(&KeyCommand::List, access)?;
-    let in_state = |state: &str| keys.iter().find(|key| key["state"] == state).and_then(|key| key["kid"].as_str());
-    let Some(active) = in_state("active") else {
+    let keys = lives(KeyCommand::List, access)?.keys;
+    let Some(active) = keys.iter().find(|key| key.state == KeyState::Active) else {
         let line = "no key signs yet: delete the one in the token, and run sealgate key generate";
         return Err(CommandFailure::line(line));
     };
     let in_token = kids_in_token(access)?;
-    let waits = keys.iter().any(|key| {
-        let kid = key["kid"].as_str().unwrap_or_default();
-        key["state"] == "pre_published" && in_token.iter().any(|found| found == kid)
-    });
+    let waits = keys.iter().any(|key| key.state == KeyState::PrePublished && in_token.contains(&key.life.kid));
     if !waits {
         next_key(size, access)?;
     }
-    remove_now(active, access, output)
+    remove_now(&active.life.kid, access, output)
 }
 
 /// Keys of the token with their times, then keys that are known and not there.
 fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
-    let mut answer = access.ask(&Command::Key(KeyCommand::List))?;
-    let mut lives = keys_of(&mut answer);
-    let begun = begun(&mut answer);
+    let KeysAnswer { keys: mut lives, begun, rotation } = lives(KeyCommand::List, access)?;
     let label = access.config().hsm.key_label.clone();
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
     for key in &found {
         let mut row = row(key)?;
-        let at = lives.iter().position(|life| life["kid"] == row["kid"]);
+        let at = lives.iter().position(|one| one.life.kid == key.kid.as_str());
         let life = match at {
-            Some(at) => lives.remove(at),
+            Some(at) => json!(lives.remove(at)),
             None if key.label == label && begun.contains(&key.id) => json!({ "state": "begun" }),
             None if key.label == label => json!({ "state": state_of_strangers }),
             None => json!({ "state": "not_ours" }),
@@ -313,9 +259,9 @@ fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
         }
         rows.push(row);
     }
-    rows.extend(lives);
+    rows.extend(lives.iter().map(|life| json!(life)));
     let columns = ["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
-    output.list_with("keys", &rows, &columns, answer.members())
+    output.list_with("keys", &rows, &columns, &rotation)
 }
 
 fn row(key: &KeyReport) -> Result<Value, CommandFailure> {

@@ -3,26 +3,20 @@
 //! [`crate::signer`].
 
 mod access;
-mod app_password;
-mod arguments;
 mod audit;
 mod backup;
 mod check;
-mod client;
-mod consent;
+mod command;
 mod documents;
 mod explain;
 mod failure;
-mod grant;
 mod key;
 mod output;
 mod password;
 mod reload;
 mod restored_keys;
 mod serve;
-mod session;
 mod transfer;
-mod user;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -73,29 +67,8 @@ enum Noun {
     Check(check::CheckArguments),
     /// Tell which application, which rule and which claim decide on a request, and what the application is told of who asks
     Explain(explain::ExplainArguments),
-    /// Ask the running server whether it works
-    Status,
-    /// Have the running server take over its configuration file, without dropping a connection: all of it, or nothing
-    #[command(long_about = reload::ABOUT)]
-    Reload,
-    /// People: who may sign in
-    #[command(subcommand)]
-    User(user::Verb),
-    /// Client applications: who may ask for tokens
-    #[command(subcommand)]
-    Client(client::Verb),
-    /// Browser sessions
-    #[command(subcommand)]
-    Session(session::Verb),
-    /// Grants: the tokens that clients were given for people
-    #[command(subcommand)]
-    Grant(grant::Verb),
-    /// Consents: what people allowed clients
-    #[command(subcommand)]
-    Consent(consent::Verb),
-    /// Application passwords: what people made on their account page for programs that can only do HTTP Basic
-    #[command(subcommand)]
-    AppPassword(app_password::Verb),
+    #[command(flatten)]
+    Kept(Command),
     /// Show the audit trail, the newest event first
     Audit(audit::Arguments),
     /// Copy the store to a new directory, while a server runs or not; every record of the copy is compared
@@ -142,14 +115,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandF
         Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check(arguments) => check::run(&arguments, &file, &output),
         Noun::Explain(arguments) => explain::run(arguments, &mut Access::open(read(&file)?)?, &output),
-        Noun::Status => status(&file, &output),
-        Noun::Reload => reload::run(&file, &output),
-        Noun::User(verb) => user::run(verb, &mut Access::open(read(&file)?)?, &output),
-        Noun::Client(verb) => client::run(verb, &mut Access::open(read(&file)?)?, &output),
-        Noun::Session(verb) => session::run(verb, &mut Access::open(read(&file)?)?, &output),
-        Noun::Grant(verb) => grant::run(verb, &mut Access::open(read(&file)?)?, &output),
-        Noun::Consent(verb) => consent::run(verb, &mut Access::open(read(&file)?)?, &output),
-        Noun::AppPassword(verb) => app_password::run(verb, &mut Access::open(read(&file)?)?, &output),
+        Noun::Kept(Command::Reload) => reload::run(&file, &output),
+        Noun::Kept(mut command) => {
+            let mut access = Access::open(read(&file)?)?;
+            if command.password().is_some_and(|password| !password.password_stdin) {
+                let message = "give the password on standard input, with --password-stdin; never as an argument";
+                return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
+            }
+            command::run(command, &mut access, &output)
+        }
         Noun::Audit(arguments) => audit::run(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(load_or_read(&file)?)?, &output),
@@ -175,9 +149,4 @@ fn load_or_read(file: &Path) -> Result<Config, CommandFailure> {
 /// The configuration alone: people and clients can be kept by who may not see the PIN or the certificate.
 fn read(file: &Path) -> Result<Config, CommandFailure> {
     Config::read(file).map_err(|faults| CommandFailure::from_lines(&faults))
-}
-
-fn status(file: &Path, output: &Output) -> Result<(), CommandFailure> {
-    let answer = Access::open(read(file)?)?.ask_server(&Command::Status)?;
-    output.record(&answer)
 }

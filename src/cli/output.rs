@@ -23,9 +23,10 @@ impl Output {
 
     /// One thing, with all that is known of it.
     pub(super) fn record(&self, answer: &Answer) -> Result<(), CommandFailure> {
-        self.result(answer, || {
+        let members = answer.members();
+        self.result(&members, || {
             let mut text = String::new();
-            for (name, value) in answer.members() {
+            for (name, value) in members.iter() {
                 push_line(&mut text, name, &shown(name, value));
             }
             text
@@ -34,12 +35,13 @@ impl Output {
 
     /// The members of this name; for people alone on lines of their own, one after the other.
     pub(super) fn only(&self, answer: &Answer, names: &[&str]) -> Result<(), CommandFailure> {
-        self.result(answer, || match names {
-            [name] => answer.members().get(*name).map_or_else(String::new, |value| shown(name, value) + "\n"),
+        let members = answer.members();
+        self.result(&members, || match names {
+            [name] => members.get(*name).map_or_else(String::new, |value| shown(name, value) + "\n"),
             names => {
                 let mut text = String::new();
                 for name in names {
-                    if let Some(value) = answer.members().get(*name) {
+                    if let Some(value) = members.get(*name) {
                         push_line(&mut text, name, &shown(name, value));
                     }
                 }
@@ -49,25 +51,26 @@ impl Output {
     }
 
     /// Many things: in a table of these columns for people.
-    pub(super) fn list(&self, name: &str, rows: &[Value], columns: &[&str]) -> Result<(), CommandFailure> {
-        self.list_with(name, rows, columns, &Map::new())
+    pub(super) fn list(&self, name: &str, rows: &impl Serialize, columns: &[&str]) -> Result<(), CommandFailure> {
+        self.list_with(name, rows, columns, &Map::<String, Value>::new())
     }
 
     /// Many things, and after them what is said of them all.
     pub(super) fn list_with(
         &self,
         name: &str,
-        rows: &[Value],
+        rows: &impl Serialize,
         columns: &[&str],
-        more: &Map<String, Value>,
+        more: &impl Serialize,
     ) -> Result<(), CommandFailure> {
+        let rows = serde_json::to_value(rows).map_err(CommandFailure::line)?;
+        let mut more = serde_json::to_value(more).map_err(CommandFailure::line)?;
         if self.json {
-            let mut members = more.clone();
-            members.insert(name.to_owned(), rows.into());
-            return write_json(&members);
+            more[name] = rows;
+            return write_json(&more);
         }
-        let mut text = table(rows, columns);
-        for (name, value) in more {
+        let mut text = table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns);
+        for (name, value) in more.as_object().into_iter().flatten() {
             push_line(&mut text, name, &shown(name, value));
         }
         write(&text)

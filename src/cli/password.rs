@@ -4,9 +4,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 
-use clap::Args;
-use clap::CommandFactory;
-use clap::error::ErrorKind as Usage;
 use zeroize::Zeroizing;
 
 use super::failure::CommandFailure;
@@ -15,31 +12,16 @@ use crate::domain::secret::Secret;
 /// More than any password that is taken.
 const LONGEST: usize = 8192;
 
-/// How the password is given.
-#[derive(Debug, Args)]
-pub(super) struct PasswordSource {
-    /// Read the password from the first line of standard input
-    #[arg(long)]
-    password_stdin: bool,
-}
-
-impl PasswordSource {
-    /// Reads the password.
-    pub(super) fn read(&self) -> Result<Secret, CommandFailure> {
-        if !self.password_stdin {
-            let message = "give the password on standard input, with --password-stdin; never as an argument";
-            return Err(super::Cli::command().error(Usage::MissingRequiredArgument, message).into());
-        }
-        let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the password: {error}"));
-        // Past std's buffer, which nobody wipes.
-        let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
-        let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
-        let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line("the password is not UTF-8"))?;
-        if text.is_empty() {
-            return Err(CommandFailure::line("standard input holds no password"));
-        }
-        Ok(Secret::new(text))
+pub(super) fn read() -> Result<Secret, CommandFailure> {
+    let unread = |error: io::Error| CommandFailure::line(format_args!("cannot read the password: {error}"));
+    // Past std's buffer, which nobody wipes.
+    let descriptor = io::stdin().as_fd().try_clone_to_owned().map_err(unread)?;
+    let line = first_line(&mut File::from(descriptor)).map_err(unread)?;
+    let text = std::str::from_utf8(&line).map_err(|_| CommandFailure::line("the password is not UTF-8"))?;
+    if text.is_empty() {
+        return Err(CommandFailure::line("standard input holds no password"));
     }
+    Ok(Secret::new(text))
 }
 
 fn first_line(input: &mut impl Read) -> io::Result<Zeroizing<Vec<u8>>> {

@@ -2,22 +2,14 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use tokio::runtime::Builder;
 
 use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use crate::admin::command::Command;
-use crate::admin::{self, AskError};
+use crate::admin::{self, Answer, AskError};
 use crate::config::{Config, Reach};
-
-/// What `--help` says.
-pub(super) const ABOUT: &str = "\
-Have the running server take over its configuration file, without dropping a connection.
-
-Applications, routes, upstreams, rate limits, limits on failed sign-ins, pages, the log's filter, certificates and most \
-lifetimes change at once; requests under way end as they began; open WebSockets and streams go on while the new rules \
-still let them through. All of the file is taken over, or nothing: a fault, or a key that only a start reads (such as \
-server.listen), is named, and everything stays as it was. SIGHUP does the same, and tells the log alone.";
 
 /// The file may have faults, which the server is to tell of, in its log too: so no more is read of it here than where the
 /// server is.
@@ -36,16 +28,14 @@ pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
         )),
         error @ AskError::Failed(_) => CommandFailure::line(error),
     })?;
-    output.result(&answer, || {
-        let text = |name: &str| answer.members().get(name).and_then(|value| value.as_str()).unwrap_or_default();
-        let mut told = format!("{}: reloaded\n", printable(text("config")));
-        let changed = answer.members().get("changed").and_then(|value| value.as_array());
-        let changed = changed.map(Vec::as_slice).unwrap_or_default();
-        for change in changed {
-            told.push_str(&printable(change.as_str().unwrap_or_default()));
+    let Answer::Reloaded(reloaded) = answer else { return Err(CommandFailure::other_answer()) };
+    output.result(&json!(reloaded), || {
+        let mut told = format!("{}: reloaded\n", printable(&reloaded.config.to_string_lossy()));
+        for change in &reloaded.changed {
+            told.push_str(&printable(change));
             told.push('\n');
         }
-        if changed.is_empty() {
+        if reloaded.changed.is_empty() {
             told.push_str("nothing has changed\n");
         }
         told

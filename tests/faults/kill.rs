@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::admin;
-use sealgate::admin::command::{Command, Person, UserCommand};
+use sealgate::admin::command::{Command, UserCommand};
+use sealgate::admin::{self, Person};
 use sealgate::config::{StoreConfig, StoreEngine};
 use sealgate::domain::secret::Secret;
 use sealgate::store::engine::Engine;
@@ -179,7 +179,7 @@ async fn change_passwords(
     let mut number = from;
     while !stop.load(Ordering::SeqCst) {
         let person = Person::parse(OTHER).unwrap();
-        let set = UserCommand::SetPassword { person, password: Secret::new(password(number + 1)) };
+        let set = UserCommand::SetPassword { person, password: Secret::new(password(number + 1)).into() };
         if admin::ask(&socket, &store, &Command::User(set)).await.is_err() {
             return Seen::Passwords(number, true);
         }

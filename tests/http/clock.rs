@@ -1,7 +1,8 @@
 //! A clock that is moved back, by a minute or by hours: what came later stays later, and nobody is kept out until it has
 //! caught up.
 
-use sealgate::admin::command::{ClientCommand, Command, NewClient};
+use sealgate::admin::client_settings::NewClient;
+use sealgate::admin::command::{ClientCommand, Command};
 use sealgate::admin::{Directory, execute};
 use sealgate::domain::client::{ClientId, ClientType, ConsentRule};
 use sealgate::domain::time::UnixTime;
@@ -22,7 +23,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         auth_method: None,
         redirect_uris: vec!["https://rp.test/cb".into()],
         post_logout_redirect_uris: vec![],
-        scope: None,
+        scopes: vec![],
         consent: ConsentRule::Ask,
         refresh_retry_seconds: None,
         token_limit: None,

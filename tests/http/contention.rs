@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use sealgate::admin::command::{Command, Person, UserCommand};
-use sealgate::admin::{Directory, execute};
+use sealgate::admin::command::{Command, UserCommand};
+use sealgate::admin::{Directory, Person, execute};
 use sealgate::domain::scope::ScopeValue;
 use sealgate::domain::secret::Secret;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
@@ -116,12 +116,12 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
         answer.members()["grants_ended"].clone()
     };
     let tokens = provider.c1().tokens("openid offline_access").await;
-    let password = Secret::new(format!("{PASSWORD} II"));
+    let password = Secret::new(format!("{PASSWORD} II")).into();
     assert_eq!(run(UserCommand::SetPassword { person: person(), password }).await, 1);
     provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
 
-    let password = Secret::new(PASSWORD);
+    let password = Secret::new(PASSWORD).into();
     run(UserCommand::SetPassword { person: person(), password }).await;
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let tokens = Tokens::of(&provider.c1().redeem(&code).await);

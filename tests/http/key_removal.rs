@@ -36,7 +36,7 @@ async fn run(provider: &Provider, command: KeyCommand) {
 }
 
 async fn remove_now(provider: &Provider, kid: &str) {
-    run(provider, KeyCommand::RemoveNow { kid: kid.to_owned(), in_token: None }).await;
+    run(provider, KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token: None }).await;
 }
 
 async fn published(provider: &Provider) -> Vec<String> {
@@ -91,7 +91,7 @@ async fn a_removal_that_timed_out_holds_once_the_store_is_looked_at() {
     let tokens = provider.c1().tokens("openid").await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
     meddler.lose_answer(b'm');
-    let command = KeyCommand::RemoveNow { kid: kid(&tokens.access), in_token: None };
+    let command = KeyCommand::Remove { kid: kid(&tokens.access), now: true, in_token: None };
     assert!(execute(&Directory::of(&provider.sealgate), Command::Key(command)).await.is_err());
     meddler.apply_late().await;
     assert_eq!(provider.userinfo(&tokens.access).await.status, 200, "remembered by the old set of keys");

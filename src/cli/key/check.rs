@@ -3,12 +3,14 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{begun, keys_of, row};
+use super::row;
+use crate::admin::answer::{KeyAnswer, KeysAnswer};
 use crate::cli::access::Access;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
+use crate::domain::key_ring::KeyState;
 use crate::signer::{self, Check, KeyReport};
 
 /// What was found.
@@ -41,8 +43,7 @@ pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure
 /// When the token or the store cannot be looked at.
 pub(in crate::cli) fn find(access: &Access) -> Result<Findings, CommandFailure> {
     let check = signer::check(&access.config().hsm).map_err(CommandFailure::line)?;
-    let mut answer = access.key_times()?;
-    let (lives, begun) = (keys_of(&mut answer), begun(&mut answer));
+    let KeysAnswer { keys: lives, begun, .. } = access.key_times()?;
     let mut faults = check.faults.clone();
     faults.extend(check.keys.iter().filter(|key| !key.faults.is_empty()).map(|key| {
         let KeyReport { kid, label, id, .. } = &key.report;
@@ -54,13 +55,13 @@ pub(in crate::cli) fn find(access: &Access) -> Result<Findings, CommandFailure> 
 }
 
 /// What a server that starts now would refuse, or publish less than it announced.
-fn compare(check: &Check, lives: &[Value], begun: &[String], faults: &mut Vec<String>, warnings: &mut Vec<String>) {
+fn compare(check: &Check, lives: &[KeyAnswer], begun: &[String], faults: &mut Vec<String>, warnings: &mut Vec<String>) {
     let in_token = |kid: &str| check.keys.iter().any(|key| key.report.kid.as_str() == kid);
     let marked = |kid: &str| check.removed.iter().any(|key| key.kid.as_str() == kid);
     for key in check.keys.iter().map(|key| &key.report) {
         let KeyReport { kid, id, .. } = key;
-        match state(lives, kid.as_str()) {
-            Some("removed") => warnings.push(format!("key {kid} was removed and is still in the token; delete it there")),
+        match lives.iter().find(|one| one.life.kid == kid.as_str()).map(|one| one.state) {
+            Some(KeyState::Removed) => warnings.push(format!("key {kid} was removed and is still in the token; delete it there")),
             Some(_) => {}
             // The only key of a token that was never used needs no announcement.
             None if lives.is_empty() && check.keys.len() == 1 => {}
@@ -75,28 +76,21 @@ fn compare(check: &Check, lives: &[Value], begun: &[String], faults: &mut Vec<St
     for key in &check.removed {
         warnings.push(format!("key {} was removed for cause and is still in the token; delete it there", key.kid));
     }
-    for life in lives {
-        let (kid, state) = (text(life, "kid"), text(life, "state"));
-        if state == "removed" || in_token(kid) {
+    for KeyAnswer { life, state } in lives {
+        let (kid, named) = (&life.kid, json!(state));
+        let named = named.as_str().unwrap_or_default();
+        if *state == KeyState::Removed || in_token(kid) {
         } else if marked(kid) {
             faults.push(format!(
-                "key {kid} is announced ({state}), and the token says that it was removed for cause; run `sealgate key remove --now --kid {kid}`, with another key announced to take over"
+                "key {kid} is announced ({named}), and the token says that it was removed for cause; run `sealgate key remove --now --kid {kid}`, with another key announced to take over"
             ));
         } else {
             faults.push(format!(
-                "key {kid} is announced ({state}) and not in the token; bring it back, or see docs/hsm.md"
+                "key {kid} is announced ({named}) and not in the token; bring it back, or see docs/hsm.md"
             ));
         }
     }
-    if !lives.is_empty() && !lives.iter().any(|life| text(life, "state") == "active") {
+    if !lives.is_empty() && !lives.iter().any(|life| life.state == KeyState::Active) {
         faults.push("no key signs by the times in the store; `sealgate key list` shows them".into());
     }
-}
-
-fn state<'a>(lives: &'a [Value], kid: &str) -> Option<&'a str> {
-    lives.iter().find(|life| text(life, "kid") == kid).map(|life| text(life, "state"))
-}
-
-fn text<'a>(life: &'a Value, name: &str) -> &'a str {
-    life[name].as_str().unwrap_or_default()
 }

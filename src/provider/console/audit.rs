@@ -1,6 +1,5 @@
 //! `/console/audit` and `/console/audit/export`: the audit trail, by kind, person, client and day.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveTime};
@@ -8,6 +7,7 @@ use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use super::ConsoleUser;
+use crate::admin::answer::EventAnswer;
 use crate::admin::audit_file;
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
 use crate::domain::client::ClientId;
@@ -226,9 +226,9 @@ pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure
     {
         let page = ctx.sealgate.store.audit_page(filter, after, STEP.min(MOST_EXPORTED - count)).await?;
         count += page.records.len();
-        for record in &page.records {
-            let event = audit_file::object(record);
-            let written = if csv { audit_file::write_row(&mut file, &event) } else { writeln!(file, "{event}") };
+        for event in page.records.into_iter().map(EventAnswer::from) {
+            let write = if csv { audit_file::write_row } else { audit_file::write_line };
+            let written = write(&mut file, &event);
             // Into memory, which takes everything.
             written.map_err(|_| Failure::Internal)?;
         }

@@ -6,8 +6,9 @@ use http::{Method, StatusCode};
 
 use super::form::{Typed, own_redirect_uri};
 use super::{ConsoleUser, last_segment};
+use crate::admin::answer::ShownSecret;
 use crate::admin::command::{ClientCommand, Command};
-use crate::admin::{self, CommandError, Directory};
+use crate::admin::{self, Answer, CommandError, Directory};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::secret::Secret;
@@ -88,12 +89,11 @@ async fn rotate(
     if client.is_public() {
         return Err(Failure::page(Problem::InvalidRequest));
     }
-    let rotate = ClientCommand::RotateSecret { id: client.id.clone(), overlap_seconds };
-    let mut answer = execute(ctx, console_user, Command::Client(rotate)).await?;
-    let secret = match answer.take("client_secret") {
-        Some(serde_json::Value::String(secret)) => Secret::new(secret),
-        _ => return Err(Failure::Internal),
+    let rotate = ClientCommand::RotateSecret { client: client.id.clone(), overlap_seconds };
+    let Answer::Client(rotated) = execute(ctx, console_user, Command::Client(rotate)).await? else {
+        return Err(Failure::Internal);
     };
+    let ShownSecret(secret) = rotated.client_secret.ok_or(Failure::Internal)?;
     let client = console_user.client(ctx, Some(client.id.clone())).await?;
     Ok(show(ctx, console_user, &client, &Said::secret(Some(&secret))))
 }
@@ -117,7 +117,7 @@ pub(super) async fn execute(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     command: Command,
-) -> Result<admin::Answer, Failure> {
+) -> Result<Answer, Failure> {
     let origin = &ctx.origin;
     let directory = Directory::of(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
     admin::execute(&directory, command).await.map_err(|error| match error {

@@ -5,7 +5,8 @@ use http::{Method, StatusCode};
 use super::client::execute;
 use super::users::{groups, new_password, roles, ticked, username};
 use super::{ConsoleUser, last_segment};
-use crate::admin::command::{Command, Person, SessionCommand, UserCommand};
+use crate::admin::Person;
+use crate::admin::command::{Command, SessionCommand, UserCommand};
 use crate::domain::audit::AuditKind;
 use crate::domain::secret::Secret;
 use crate::domain::session::SessionId;
@@ -99,7 +100,7 @@ async fn end_session(
     let session = ctx.sealgate.store.session(id).await?;
     // The form belongs to one person's page, so it ends that person's sessions only.
     if session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some()) {
-        execute(ctx, console_user, Command::Session(SessionCommand::End(id))).await?;
+        execute(ctx, console_user, Command::Session(SessionCommand::End(id.into()))).await?;
     }
     Ok(back(ctx, user, Done::Session))
 }
@@ -121,7 +122,7 @@ async fn reset_password(
     user: &User,
 ) -> Result<Response, Failure> {
     let password = new_password(ctx);
-    let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone() };
+    let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone().into() };
     execute(ctx, console_user, Command::User(set)).await?;
     show(ctx, console_user, user, Some(&password), &[]).await
 }

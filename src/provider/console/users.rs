@@ -6,7 +6,8 @@ use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::{ConsoleUser, user};
-use crate::admin::command::{Command, NewUser as NewUserCommand, UserCommand};
+use crate::admin::command::{Command, UserCommand};
+use crate::admin::user_settings::NewUser as NewUserCommand;
 use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_seen};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
@@ -123,11 +124,11 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         email_verified: false,
         username,
         name: typed.name,
-        phone_number: None,
+        phone: None,
         picture: None,
-        roles: typed.roles,
-        groups,
-        password: password.clone(),
+        roles: typed.roles.into_iter().collect(),
+        groups: groups.into_iter().collect(),
+        password: password.clone().into(),
     };
     execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
     let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;

@@ -1,0 +1,216 @@
+//! How the values of commands are written on the command line.
+
+use chrono::{DateTime, NaiveDate, NaiveTime};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Error, FromArgMatches};
+use serde::{Deserialize, Serialize};
+
+use super::person::Person;
+use crate::domain::audit::AuditKind;
+use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
+use crate::domain::grant::GrantId;
+use crate::domain::rate_limit::{RateLimit, RateLimitFault};
+use crate::domain::session::SessionId;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Role, Subject};
+use crate::domain::username::Username;
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct PersonArguments {
+    /// The person's sub, e-mail address or username
+    #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = person)]
+    person: Option<Person>,
+    /// The person's sub
+    #[arg(long, value_name = "SUB", value_parser = subject)]
+    sub: Option<Person>,
+    /// The person's e-mail address
+    #[arg(long, value_name = "EMAIL", value_parser = email_of)]
+    email: Option<Person>,
+}
+
+/// An id that was made up at a registration may begin with a hyphen: `--id` takes it.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct ClientArguments {
+    /// The client's id
+    #[arg(value_name = "ID", value_parser = client_id)]
+    client: Option<ClientId>,
+    /// The client's id
+    #[arg(long, value_name = "ID", value_parser = client_id, allow_hyphen_values = true)]
+    id: Option<ClientId>,
+}
+
+/// A value that is given by one of several arguments.
+macro_rules! value_of_arguments {
+    ($value:ty, $arguments:ty, $read:expr) => {
+        impl Args for $value {
+            fn augment_args(command: clap::Command) -> clap::Command {
+                <$arguments>::augment_args(command)
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                <$arguments>::augment_args_for_update(command)
+            }
+        }
+
+        impl FromArgMatches for $value {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+                // One of them is there: the group requires it.
+                $read(<$arguments>::from_arg_matches(matches)?)
+                    .ok_or_else(|| Error::new(ErrorKind::MissingRequiredArgument))
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+value_of_arguments!(Person, PersonArguments, |given: PersonArguments| given.person.or(given.sub).or(given.email));
+value_of_arguments!(ClientId, ClientArguments, |given: ClientArguments| given.client.or(given.id));
+
+/// A `sub`, an e-mail address or a username.
+///
+/// # Errors
+/// When it is none of them.
+pub fn person(text: &str) -> Result<Person, &'static str> {
+    Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
+}
+
+pub(super) fn subject(text: &str) -> Result<Person, &'static str> {
+    Subject::parse(text).map(Person::Sub).ok_or("a sub is a UUID")
+}
+
+pub(super) fn email(text: &str) -> Result<Email, &'static str> {
+    Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
+}
+
+pub(super) fn email_of(text: &str) -> Result<Person, &'static str> {
+    email(text).map(Person::Email)
+}
+
+pub(super) fn username(text: &str) -> Result<Username, &'static str> {
+    Username::parse(text).ok_or(
+        "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', a letter first, a letter or a digit last, and is no UUID",
+    )
+}
+
+pub(super) fn client_id(text: &str) -> Result<ClientId, &'static str> {
+    ClientId::parse(text).ok_or("a client id has 1 to 100 letters, digits, '-', '.', '_' or '~'")
+}
+
+pub(super) fn session_id(text: &str) -> Result<SessionId, &'static str> {
+    SessionId::parse(text).ok_or("a sid is what `sealgate session list` shows")
+}
+
+pub(super) fn grant_id(text: &str) -> Result<GrantId, &'static str> {
+    GrantId::parse(text).ok_or("a grant's id is what `sealgate grant list` shows")
+}
+
+pub(super) fn audit_kind(text: &str) -> Result<AuditKind, String> {
+    AuditKind::parse(text).ok_or_else(|| {
+        let known: Vec<_> = AuditKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("the kinds are {}", known.join(", "))
+    })
+}
+
+/// A day in UTC, or an instant (RFC 3339).
+pub(super) fn day_or_instant(text: &str) -> Result<UnixTime, &'static str> {
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
+    let seconds = day.and_then(|day| u64::try_from(day.timestamp()).ok()).map(UnixTime::from_seconds);
+    seconds.or_else(|| instant(text).ok()).ok_or("write a day, 2026-11-21, or an instant, 2026-11-21T08:00:00Z")
+}
+
+pub(super) fn instant(text: &str) -> Result<UnixTime, &'static str> {
+    let at = DateTime::parse_from_rfc3339(text).ok().and_then(|at| u64::try_from(at.timestamp()).ok());
+    at.map(UnixTime::from_seconds).ok_or("write date, time and zone, such as 2027-01-31T08:00:00Z")
+}
+
+pub(super) fn rate_limit(text: &str) -> Result<RateLimit, RateLimitFault> {
+    RateLimit::parse(text)
+}
+
+/// What becomes of a setting that need not be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setting<T> {
+    /// It goes.
+    Removed,
+    /// It becomes this.
+    Set(T),
+}
+
+/// A limit, or the word `default`.
+pub(super) fn own_rate_limit(text: &str) -> Result<Setting<RateLimit>, &'static str> {
+    let fault = "a rate limit is a whole number from 1 to 1000000, \"none\", or \"default\" for the configured one";
+    if text == "default" { Ok(Setting::Removed) } else { RateLimit::parse(text).map(Setting::Set).map_err(|_| fault) }
+}
+
+/// Seconds, or the word `default`.
+pub(super) fn own_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
+    let fault = "a whole number of seconds, or \"default\" for the configured one";
+    if text == "default" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
+}
+
+/// Seconds, or the word `none`.
+pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
+    let fault = "a whole number of seconds, or \"none\"";
+    if text == "none" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
+}
+
+/// A person, or the word `none`.
+pub(super) fn some_person(text: &str) -> Result<Setting<Person>, &'static str> {
+    if text == "none" { Ok(Setting::Removed) } else { person(text).map(Setting::Set) }
+}
+
+/// A text; an empty one removes what there was.
+#[expect(clippy::unnecessary_wraps, reason = "the form that clap asks for")]
+pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
+    Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
+}
+
+pub(super) fn role() -> impl TypedValueParser<Value = Role> {
+    one_of(&[("developer", Role::Developer, "Registers clients"), ("admin", Role::Admin, "Does everything")])
+}
+
+pub(super) fn client_type() -> impl TypedValueParser<Value = ClientType> {
+    one_of(&[
+        ("public", ClientType::Public, "Cannot keep a secret: a mobile, desktop or single-page application"),
+        ("confidential", ClientType::Confidential, "Keeps a secret: an application on a server"),
+    ])
+}
+
+pub(super) fn auth_method() -> impl TypedValueParser<Value = AuthMethod> {
+    one_of(&[
+        ("client_secret_basic", AuthMethod::ClientSecretBasic, "HTTP Basic (the default of confidential clients)"),
+        ("client_secret_post", AuthMethod::ClientSecretPost, "In the form body"),
+        ("none", AuthMethod::None, "None (the default, and the only one, of public clients)"),
+    ])
+}
+
+pub(super) fn grant_type() -> impl TypedValueParser<Value = GrantType> {
+    one_of(&[
+        ("authorization_code", GrantType::AuthorizationCode, "A code that a sign-in gave becomes tokens"),
+        ("refresh_token", GrantType::RefreshToken, "A refresh token becomes new tokens"),
+    ])
+}
+
+pub(super) fn consent_rule() -> impl TypedValueParser<Value = ConsentRule> {
+    one_of(&[
+        ("ask", ConsentRule::Ask, "People are asked before the client learns who they are"),
+        ("implied", ConsentRule::Implied, "The operator has decided for them: for applications of one's own"),
+    ])
+}
+
+/// One of these words; each with its value and what it means.
+fn one_of<T: Copy + Send + Sync>(words: &'static [(&str, T, &str)]) -> impl TypedValueParser<Value = T> {
+    let named = words.iter().map(|(word, _, meaning)| PossibleValue::new(word).help(*meaning));
+    PossibleValuesParser::new(named).try_map(|text| {
+        let found = words.iter().find(|(word, ..)| *word == text);
+        found.map(|(_, value, _)| *value).ok_or("not one of these words")
+    })
+}

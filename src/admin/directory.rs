@@ -1,0 +1,125 @@
+//! What commands work on, and why one is not carried out.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::hashing::HashPassword;
+use super::key_holder::KeyHolder;
+use crate::app::state::Sealgate;
+use crate::audit::AuditLog;
+use crate::clock::{Clock, Entropy};
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::client::Authority;
+use crate::domain::key_ring::KeyTimes;
+use crate::password::PasswordError;
+use crate::store::{Store, StoreError};
+
+/// How many people, clients or sessions are in one answer.
+pub(super) const PAGE: usize = 100;
+
+/// What commands work on.
+#[derive(Clone, Copy)]
+pub struct Directory<'a> {
+    /// State.
+    pub store: &'a Store,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Chance.
+    pub entropy: &'a dyn Entropy,
+    /// How new passwords are hashed.
+    pub passwords: &'a dyn HashPassword,
+    /// Who signs.
+    pub keys: &'a dyn KeyHolder,
+    /// How long signing keys are in their states.
+    pub key_times: KeyTimes,
+    /// What was done, for whoever asks later.
+    pub trail: &'a AuditLog,
+    /// For how long a key signs before the server replaces it by itself.
+    pub rotate: Option<Duration>,
+    /// Who gives the command.
+    pub actor: Actor,
+    /// By which right.
+    pub authority: Authority,
+    /// The request that it came with, if it did: address and id.
+    pub request: Option<(IpAddr, &'a str)>,
+}
+
+impl<'a> Directory<'a> {
+    /// The running server's.
+    pub fn of(sealgate: &'a Sealgate) -> Self {
+        Self {
+            store: &sealgate.store,
+            clock: &*sealgate.clock,
+            entropy: &*sealgate.entropy,
+            passwords: &*sealgate.passwords,
+            keys: sealgate,
+            key_times: sealgate.config.keys.times,
+            trail: &sealgate.audit,
+            rotate: sealgate.config.keys.rotate,
+            actor: Actor::Operator,
+            authority: Authority::Operator,
+            request: None,
+        }
+    }
+
+    /// The same for somebody who works in the console.
+    #[must_use]
+    pub fn by(self, authority: Authority, address: IpAddr, request_id: &'a str) -> Self {
+        let actor = match authority {
+            Authority::Owner(subject) | Authority::Administrator(subject) => Actor::Administrator(subject),
+            Authority::Operator => Actor::Operator,
+        };
+        Self { actor, authority, request: Some((address, request_id)), ..self }
+    }
+
+    /// An event of the audit trail by whoever gives the command, to be told more of.
+    pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
+        let event = AuditEvent::new(self.clock.now(), kind, self.actor);
+        match self.request {
+            Some((address, request_id)) => event.from_request(address, request_id),
+            None => event,
+        }
+    }
+
+    /// Takes down what the operator has done.
+    pub(super) async fn record(&self, event: AuditEvent) {
+        self.trail.record(self.store, event).await;
+    }
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// It breaks rules: one line each.
+    #[error("{}", .0.join("; "))]
+    Invalid(Vec<String>),
+    /// What it is about is not there.
+    #[error("{0}")]
+    Absent(String),
+    /// What it would add is there already.
+    #[error("{0}")]
+    Exists(String),
+    /// It is for others to decide.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The password was not hashed.
+    #[error(transparent)]
+    Password(#[from] PasswordError),
+}
+
+impl CommandError {
+    pub(super) fn invalid(line: impl Into<String>) -> Self {
+        Self::Invalid(vec![line.into()])
+    }
+
+    /// What is wrong, one line a fault.
+    pub fn into_lines(self) -> Vec<String> {
+        match self {
+            Self::Invalid(lines) => lines,
+            other => vec![other.to_string()],
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a person is made of, and what may change of it.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::answer::in_clear;
+use super::arguments;
+use crate::domain::secret::Secret;
+use crate::domain::user::{Email, Role};
+use crate::domain::username::Username;
+
+/// A person to be added.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewUser {
+    /// E-mail address, with which they sign in
+    #[arg(long, value_parser = arguments::email)]
+    pub email: Email,
+    /// What they can sign in with as well, and what applications may call them
+    #[arg(long, value_parser = arguments::username)]
+    pub username: Option<Username>,
+    /// Full name
+    #[arg(long)]
+    pub name: String,
+    /// Phone number, such as +905551112233
+    #[arg(long, value_name = "NUMBER")]
+    pub phone: Option<String>,
+    /// The https URL of an image
+    #[arg(long, value_name = "URL")]
+    pub picture: Option<String>,
+    /// The address was verified
+    #[arg(long)]
+    pub email_verified: bool,
+    /// What the person may do in Sealgate itself; can be repeated
+    #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role())]
+    pub roles: Vec<Role>,
+    /// A group that applications see; can be repeated
+    #[arg(long = "group", value_name = "GROUP")]
+    pub groups: Vec<String>,
+    /// What they sign in with
+    #[command(flatten)]
+    pub password: NewPassword,
+}
+
+/// What is to change of a person. What is absent stays.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[group(id = "changes", required = true, multiple = true)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
+pub struct UserChanges {
+    /// Another e-mail address; it counts as not verified unless --email-verified says so
+    #[arg(long, value_parser = arguments::email)]
+    pub(super) email: Option<Email>,
+    /// The address was verified
+    #[arg(long, conflicts_with = "email_unverified")]
+    pub(super) email_verified: bool,
+    /// The address was not verified
+    #[arg(long)]
+    pub(super) email_unverified: bool,
+    /// The username; applications that know the person by another one take them for somebody else
+    #[arg(long, value_parser = arguments::username, conflicts_with = "no_username")]
+    pub(super) username: Option<Username>,
+    /// No username any more; it is free for others then
+    #[arg(long)]
+    pub(super) no_username: bool,
+    /// Full name
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// Phone number, such as +905551112233
+    #[arg(long, value_name = "NUMBER", conflicts_with = "no_phone")]
+    pub(super) phone: Option<String>,
+    /// No phone number any more
+    #[arg(long)]
+    pub(super) no_phone: bool,
+    /// The https URL of an image
+    #[arg(long, value_name = "URL", conflicts_with = "no_picture")]
+    pub(super) picture: Option<String>,
+    /// No picture any more
+    #[arg(long)]
+    pub(super) no_picture: bool,
+    /// What the person may do in Sealgate itself, in place of what they may; can be repeated
+    #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role(), conflicts_with = "no_roles")]
+    pub(super) roles: Vec<Role>,
+    /// No role any more
+    #[arg(long)]
+    pub(super) no_roles: bool,
+    /// A group that applications see, in place of all that they are in; can be repeated
+    #[arg(long = "group", value_name = "GROUP", conflicts_with = "no_groups")]
+    pub(super) groups: Vec<String>,
+    /// In no group any more
+    #[arg(long)]
+    pub(super) no_groups: bool,
+    /// A further group; can be repeated
+    #[arg(long = "add-group", value_name = "GROUP")]
+    pub(super) add_groups: Vec<String>,
+    /// A group that they leave; can be repeated
+    #[arg(long = "remove-group", value_name = "GROUP")]
+    pub(super) remove_groups: Vec<String>,
+}
+
+/// A new password. The command line reads it from standard input: others on the machine can see arguments.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NewPassword {
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    #[serde(skip)]
+    pub password_stdin: bool,
+    /// The password itself
+    #[arg(skip = Secret::new(""))]
+    #[serde(serialize_with = "in_clear")]
+    pub secret: Secret,
+}
+
+impl From<Secret> for NewPassword {
+    fn from(secret: Secret) -> Self {
+        Self { password_stdin: false, secret }
+    }
+}

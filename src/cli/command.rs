@@ -1,0 +1,121 @@
+//! The commands about what a server keeps, which it carries out, or the store itself while none runs: what is filled in
+//! before they are sent, and how the answers are shown.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use super::access::Access;
+use super::failure::CommandFailure;
+use super::output::Output;
+use super::password;
+use crate::admin::Answer;
+use crate::admin::answer::ListPage;
+use crate::admin::command::{
+    AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, SessionCommand, UserCommand,
+};
+use crate::config::RegistrationMode;
+
+/// How an answer is shown to people.
+enum Form {
+    /// All of it.
+    Whole,
+    /// These members, or these columns of a list.
+    Members(&'static [&'static str]),
+}
+
+pub(super) fn run(mut command: Command, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+    if let Some(password) = command.password() {
+        password.secret = password::read()?;
+    }
+    if let Command::Client(ClientCommand::InitialToken { .. }) = command {
+        note_mode(access.config().registration.mode);
+    }
+    let answer = if let Command::Status = command { access.ask_server(&command)? } else { access.ask(&command)? };
+    match (answer, form(&command)) {
+        (Answer::Page(first), Form::Members(columns)) => {
+            let (name, rows) = rows(first, &mut command, access)?;
+            output.list(&name, &rows, columns)
+        }
+        (answer, Form::Members(names)) => output.only(&answer, names),
+        (answer, Form::Whole) => output.record(&answer),
+    }
+}
+
+/// All rows of a list, page by page, and what they are called.
+fn rows(
+    mut page: ListPage,
+    command: &mut Command,
+    access: &mut Access,
+) -> Result<(String, Vec<Value>), CommandFailure> {
+    let mut rows = Vec::new();
+    let name = loop {
+        let Value::Object(named) = serde_json::to_value(&page.rows).map_err(CommandFailure::line)? else {
+            return Err(CommandFailure::other_answer());
+        };
+        let name = named.keys().next().cloned().unwrap_or_default();
+        rows.extend(named.into_iter().flat_map(|(_, rows)| match rows {
+            Value::Array(rows) => rows,
+            _ => Vec::new(),
+        }));
+        match (command.after(), page.next) {
+            (Some(after), next @ Some(_)) => *after = next,
+            _ => break name,
+        }
+        page = access.ask_page(command)?;
+    };
+    // A session of which a client has several grants stands on each page that has one.
+    let mut known = HashSet::new();
+    rows.retain(|row| row["sid"].is_null() || name != "sessions" || known.insert(row["sid"].to_string()));
+    Ok((name, rows))
+}
+
+fn form(command: &Command) -> Form {
+    Form::Members(match command {
+        Command::User(UserCommand::Show(_) | UserCommand::Set { .. })
+        | Command::Client(ClientCommand::Show(_) | ClientCommand::Set { .. })
+        | Command::Status
+        | Command::Reload
+        | Command::Audit(_)
+        | Command::Key(_) => return Form::Whole,
+        Command::Backup { .. } => &["directory", "records"],
+        Command::User(UserCommand::Add(_)) => &["sub"],
+        Command::User(UserCommand::List { .. }) => &["sub", "email", "username", "name", "state", "roles"],
+        Command::User(UserCommand::Delete(_)) => &["sub", "email", "deleted"],
+        Command::User(_) => &["sub", "email", "state", "sessions_ended", "grants_ended"],
+        Command::Client(ClientCommand::Add(_) | ClientCommand::RotateSecret { .. }) => &["client_id", "client_secret"],
+        Command::Client(ClientCommand::List { .. }) => &["client_id", "client_name", "client_type", "state", "scope"],
+        Command::Client(ClientCommand::Disable(_)) => &["client_id", "state", "grants_ended"],
+        Command::Client(ClientCommand::Enable(_)) => &["client_id", "state"],
+        Command::Client(ClientCommand::Approve(_) | ClientCommand::WithdrawApproval(_)) => {
+            &["client_id", "vouched_for"]
+        }
+        Command::Client(ClientCommand::Delete(_)) => &["client_id", "deleted"],
+        Command::Client(ClientCommand::RefreshRetry { .. }) => &["client_id", "refresh_retry_seconds"],
+        Command::Client(ClientCommand::InitialToken { .. }) => &["initial_access_token"],
+        Command::Session(SessionCommand::List { .. }) => {
+            &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"]
+        }
+        Command::Session(SessionCommand::End(_)) => &["sub", "sid", "client_id", "sessions_ended"],
+        Command::Grant(GrantCommand::List { .. }) => {
+            &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"]
+        }
+        Command::Grant(GrantCommand::Revoke(_)) => &["grant", "grants_ended"],
+        Command::Consent(ConsentCommand::List { .. }) => &["client_id", "scope", "given_at"],
+        Command::Consent(ConsentCommand::Withdraw { .. }) => &["sub", "client_id", "withdrawn", "grants_ended"],
+        Command::AppPassword(AppPasswordCommand::List(_)) => &["id", "app", "name", "created_at", "last_used_at"],
+        Command::AppPassword(AppPasswordCommand::Revoke { .. }) => &["sub", "id", "app", "name", "revoked"],
+    })
+}
+
+/// A token that nobody will ask for surprises less when that is said.
+fn note_mode(mode: RegistrationMode) {
+    let note = match mode {
+        RegistrationMode::Token => return,
+        RegistrationMode::Off => "registration.mode is \"off\": the token works once it is \"token\"",
+        RegistrationMode::Open => "registration.mode is \"open\": clients are registered without a token",
+    };
+    // Where nobody reads, nobody is told.
+    let _ = writeln!(io::stderr(), "note: {note}");
+}
