@@ -4,6 +4,8 @@
 
 #[path = "cli/clients.rs"]
 mod clients;
+#[path = "support/configuration.rs"]
+mod configuration;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/explain.rs"]

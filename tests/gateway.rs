@@ -13,6 +13,8 @@ mod app_passwords;
 mod assertion;
 #[path = "gateway/browser.rs"]
 mod browser;
+#[path = "support/configuration.rs"]
+mod configuration;
 #[path = "gateway/corp.rs"]
 mod corp;
 #[path = "gateway/cors.rs"]

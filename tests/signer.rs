@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what tests share is part of the tests")]
 
+#[path = "support/configuration.rs"]
+mod configuration;
 #[path = "support/shim.rs"]
 mod shim;
 #[path = "support/softhsm.rs"]

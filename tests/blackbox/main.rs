@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/configuration.rs"]
+mod configuration;
 #[path = "../support/foreign.rs"]
 mod foreign;
 #[path = "../support/program.rs"]

@@ -12,6 +12,7 @@ use sealgate::store::sled::SledEngine;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::configuration::Configuration;
 use crate::softhsm::{MODULE, SoftHsm};
 
 /// A long password, and one that is another.
@@ -44,24 +45,15 @@ impl Site {
     }
 
     fn write_config(&self, module: &str, pin_file: &Path) {
-        let text = format!(
-            r#"
-issuer = "http://localhost:8080"
-[server]
-listen = ["127.0.0.1:0"]
-[admin]
-socket = "{}"
-[hsm]
-module = {module:?}
-token_label = "sealgate"
-pin_file = "{}"
-[store]
-path = "store"
-cache_bytes = 4194304
-"#,
-            self.socket().display(),
-            pin_file.display()
-        );
+        let configuration = Configuration {
+            issuer: "http://localhost:8080",
+            listen: "127.0.0.1:0",
+            module,
+            pin_file: pin_file.to_str().unwrap(),
+            store: "store",
+        };
+        let admin = format!("[admin]\nsocket = \"{}\"", self.socket().display());
+        let text = configuration.text(&admin, "cache_bytes = 4194304");
         fs::write(self.config(), text).unwrap();
     }
 

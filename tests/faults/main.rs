@@ -5,6 +5,8 @@
 #![expect(clippy::print_stdout, reason = "the seed and what was counted")]
 
 mod chance;
+#[path = "../support/configuration.rs"]
+mod configuration;
 mod kill;
 mod power;
 mod refreshes;

@@ -27,6 +27,7 @@ use sealgate::store::memory::MemoryEngine;
 use sealgate::store::sealer::Sealer;
 use sealgate::web::origin::Origin;
 
+use crate::configuration::Configuration;
 use crate::meddler::Meddler;
 pub(crate) use crate::records::PASSWORD;
 use crate::{records, token_device};
@@ -36,15 +37,6 @@ pub(crate) const BEN: &str = "ben@example.test";
 
 /// The issuer with an application on its own host, and applications on theirs.
 const SETTINGS: &str = r#"
-    issuer = "https://id.test"
-    [server]
-    listen = ["127.0.0.1:8443"]
-    [hsm]
-    module = "/usr/lib/softhsm/libsofthsm2.so"
-    token_label = "sealgate"
-    pin_file = "pin"
-    [store]
-    path = "store"
     [sessions]
     idle_seconds = 3600
     absolute_seconds = 36000
@@ -178,7 +170,8 @@ impl World {
 
     /// One of which all that is said, and whose configuration is changed.
     pub(crate) async fn made(settings: &str, forms: Option<usize>, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::parse(&format!("{SETTINGS}{settings}"), Path::new("/nowhere")).unwrap();
+        let text = Configuration::default().text("", &format!("{SETTINGS}{settings}"));
+        let mut config = Config::parse(&text, Path::new("/nowhere")).unwrap();
         change(&mut config);
         let clock = Arc::new(FixedClock::at(UnixTime::from_seconds(1_800_000_000)));
         let engine = Arc::new(MemoryEngine::default());

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/configuration.rs"]
+mod configuration;
 #[path = "../support/meddler.rs"]
 mod meddler;
 #[path = "../support/records.rs"]

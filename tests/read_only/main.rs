@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/configuration.rs"]
+mod configuration;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 #[path = "../blackbox/support/mod.rs"]

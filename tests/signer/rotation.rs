@@ -17,22 +17,9 @@ use sealgate::store::memory::MemoryEngine;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::configuration::Configuration;
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick};
-
-const SETTINGS: &str = r#"
-issuer = "http://localhost:8080"
-[server]
-listen = ["127.0.0.1:0"]
-[hsm]
-module = "/nowhere"
-token_label = "sealgate"
-pin_file = "pin"
-[store]
-path = "store"
-[keys]
-rotate_seconds = 1000000
-"#;
 
 /// When the only key has signed for as long as it should, but for the time of publication.
 const DUE: Duration = Duration::from_secs(1_000_000 - 90_000);
@@ -50,8 +37,9 @@ impl World {
     }
 
     async fn server(&self) -> Arc<Sealgate> {
+        let text = Configuration::default().text("", "[keys]\nrotate_seconds = 1000000");
         let parts = Parts {
-            config: Config::parse(SETTINGS, Path::new("/nowhere")).unwrap(),
+            config: Config::parse(&text, Path::new("/nowhere")).unwrap(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
             engine: Arc::clone(&self.engine) as Arc<dyn Engine>,
@@ -75,6 +63,7 @@ async fn run_until(servers: &[Arc<Sealgate>], done: impl Fn(&KeyRing) -> bool) -
             break;
         }
     }
+    // Longer than between two looks of a server: none may make another key.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     stop.send(true).unwrap();
     tasks.join_all().await;
@@ -114,6 +103,7 @@ fn nothing_is_made_before_its_time() {
             world.clock.advance(DUE.checked_sub(Duration::from_secs(1)).unwrap());
             let (stop, stopped) = watch::channel(false);
             let task = tokio::spawn(rotation::keep(Arc::clone(&server), stopped));
+            // Longer than between two looks: nothing may happen.
             tokio::time::sleep(Duration::from_millis(2500)).await;
             assert_eq!(server.store.key_ring().await.unwrap().keys().len(), 1);
             stop.send(true).unwrap();

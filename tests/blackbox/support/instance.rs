@@ -11,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{PASSWORD, REDIRECT_URI, SIGNED_OUT_URI, free_port};
+use crate::configuration::Configuration;
 use crate::softhsm::{MODULE, SoftHsm};
 
 /// How long the program may take to be ready, and to stop.
@@ -114,28 +115,17 @@ impl Instance {
                 "#
             )
         });
-        let text = format!(
-            r#"
-            issuer = "http://localhost:{port}"
-            [server]
-            listen = ["127.0.0.1:{port}"]
-            [admin]
-            listen = "127.0.0.1:{admin_port}"
-            socket = "{socket}"
-            [hsm]
-            module = "{MODULE}"
-            token_label = "sealgate"
-            pin_file = "{pin}"
-            [store]
-            path = "{store}"
-            {sections}
-            {app}
-            "#,
-            socket = self.directory.path().join("admin.sock").display(),
-            pin = self.softhsm.pin_file().display(),
-            store = self.store().display(),
-            sections = settings.sections,
-        );
+        let (pin_file, store) = (self.softhsm.pin_file(), self.store());
+        let configuration = Configuration {
+            issuer: &format!("http://localhost:{port}"),
+            listen: &format!("127.0.0.1:{port}"),
+            module: MODULE,
+            pin_file: path(&pin_file),
+            store: path(&store),
+        };
+        let socket = self.directory.path().join("admin.sock");
+        let admin = format!("[admin]\nlisten = \"127.0.0.1:{admin_port}\"\nsocket = \"{}\"", socket.display());
+        let text = configuration.text(&admin, &format!("{}\n{app}", settings.sections));
         fs::write(self.config(), text).unwrap();
     }
 

@@ -24,6 +24,7 @@ use sealgate::store::engine::Engine;
 use sealgate::store::memory::MemoryEngine;
 use sealgate::web::origin::Origin;
 
+use crate::configuration::Configuration;
 use crate::meddler::Meddler;
 use crate::records;
 
@@ -34,20 +35,7 @@ static INCARNATIONS: AtomicU32 = AtomicU32::new(1);
 
 /// The least that a configuration says; tests add sections of their own.
 pub(crate) fn settings(more: &str) -> String {
-    format!(
-        r#"
-        issuer = "{ISSUER}"
-        {more}
-        [server]
-        listen = ["127.0.0.1:8443"]
-        [hsm]
-        module = "/usr/lib/softhsm/libsofthsm2.so"
-        token_label = "sealgate"
-        pin_file = "pin"
-        [store]
-        path = "store"
-        "#
-    )
+    Configuration { issuer: ISSUER, ..Configuration::default() }.text(more, "")
 }
 
 /// A provider with three clients (`c1` and `c2` confidential, `p1` public) and two people.

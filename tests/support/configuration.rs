@@ -1,0 +1,48 @@
+//! The text of a configuration with the least that one says, for every suite; each test adds what it is about.
+
+/// What suites have of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct Configuration<'a> {
+    pub(crate) issuer: &'a str,
+    /// Where the server listens.
+    pub(crate) listen: &'a str,
+    /// The file of the token's module. Suites that bring a signer of their own load none.
+    pub(crate) module: &'a str,
+    pub(crate) pin_file: &'a str,
+    /// The store's directory.
+    pub(crate) store: &'a str,
+}
+
+impl Default for Configuration<'_> {
+    fn default() -> Self {
+        Self {
+            issuer: "https://id.test",
+            listen: "127.0.0.1:8443",
+            module: "/usr/lib/softhsm/libsofthsm2.so",
+            pin_file: "pin",
+            store: "store",
+        }
+    }
+}
+
+impl Configuration<'_> {
+    /// The text. `first` comes after the issuer, so that it may begin with keys that stand in no table; `last` comes at the
+    /// end, in the table of the store.
+    pub(crate) fn text(&self, first: &str, last: &str) -> String {
+        let Self { issuer, listen, module, pin_file, store } = self;
+        format!(
+            r#"issuer = "{issuer}"
+{first}
+[server]
+listen = ["{listen}"]
+[hsm]
+module = "{module}"
+token_label = "sealgate"
+pin_file = "{pin_file}"
+[store]
+path = "{store}"
+{last}
+"#
+        )
+    }
+}
