@@ -100,6 +100,7 @@ async fn both_end_after(command: impl FnOnce(&Instance)) {
     assert_eq!(browser.go(&instance.app_url("/")).await.status, 200);
     let socket = websocket(&instance, &browser).await;
     let stream = events(browser.client().get(instance.app_url("/events"))).await;
+    // Both count as streams that last by then, and are asked about from time to time.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     tokio::task::block_in_place(|| command(&instance));
     let begun = Instant::now();
@@ -166,6 +167,7 @@ async fn both_end_when_revoked(revoke: impl AsyncFnOnce(&Instance, &Browser, &st
     let mut stays = events(open(program.client().get(instance.app_url("/events")), &other)).await;
     let goes = events(open(program.client().get(instance.app_url("/events")), &revoked)).await;
     let socket = handshaken(open(upgrade(&instance, &program), &revoked)).await;
+    // Both count as streams that last by then, and are asked about from time to time.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     revoke(&instance, &browser, &id).await;
     timeout(SOON, async { tokio::join!(closes(socket), ends(goes)) }).await.unwrap();

@@ -74,6 +74,7 @@ fn no_request_and_no_connection_is_lost_across_reloads_under_load() {
         edit(&instance, "name = \"legacy\"", &format!("name = \"legacy\"\nread_timeout_seconds = {}", 30 + round));
         let said = instance.run(&["reload"]);
         assert!(said.contains("app legacy: read_timeout_seconds") && said.contains("rate_limits.token"), "{said}");
+        // For requests between two reloads.
         std::thread::sleep(Duration::from_millis(50));
     }
     for (manner, tally) in load.stop() {
@@ -234,6 +235,7 @@ async fn an_open_websocket_outlives_reloads_until_its_rule_is_gone() {
     edit(&instance, "name = \"legacy\"", "name = \"legacy\"\nread_timeout_seconds = 30");
     let changed = instance.run(&["reload"]);
     assert!(changed.contains("app legacy: upstreams, route, read_timeout_seconds"), "{changed}");
+    // Longer than between two looks at what lasts: it must be left alone.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     socket.write_all(b"still").await.unwrap();
     let mut echoed = [0; 5];

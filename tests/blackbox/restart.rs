@@ -20,6 +20,7 @@ fn restarts_under_load_refuse_no_connection_and_fail_no_request() {
     let address = socket.local_addr().unwrap();
     let load = Load::start(address, "app.localhost", "/public/x", "here", &manners);
     for _ in 0..3 {
+        // For load between two restarts.
         std::thread::sleep(Duration::from_secs(1));
         let begun = Instant::now();
         assert_eq!(instance.stop(), Some(0));

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -57,6 +57,8 @@ pub(crate) struct TestFront {
     /// Until when each certificate is good, as it was last told.
     pub(crate) certificates: Mutex<BTreeMap<PathBuf, i64>>,
     pub(crate) epoch: AtomicU64,
+    /// How many requests for `/local/slow` have come.
+    pub(crate) slow: AtomicUsize,
     /// The paths that nobody may use any more.
     pub(crate) ended: Mutex<Vec<String>>,
     /// The paths that were asked about again.
@@ -102,6 +104,7 @@ impl Front for TestFront {
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         if request.uri().path() == "/local/slow" {
+            self.slow.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(SLOW).await;
         }
         let origin = request.extensions().get::<Origin>().unwrap();
@@ -172,6 +175,11 @@ impl TestFront {
     /// Waits until the front has been told of an exchange with this path.
     pub(crate) fn told_of(&self, path: &str) -> Told {
         soon(|| self.told.lock().unwrap().iter().find(|told| told.path == path).cloned())
+    }
+
+    /// Waits until a request that takes long is under way.
+    pub(crate) fn is_busy(&self) {
+        soon(|| (self.slow.load(Ordering::SeqCst) > 0).then_some(()));
     }
 
     /// Takes access away from a path, as a revocation does.

@@ -51,7 +51,7 @@ fn a_silent_websocket_is_cut_off_when_access_ends() {
     let mut client = open_websocket(&edge);
     // What happens to others does not touch it.
     edge.front.end("/other");
-    thread::sleep(Duration::from_millis(600));
+    soon(|| edge.front.asked.lock().unwrap().contains(&"/ws".to_owned()).then_some(()));
     client.send(b"pong");
     assert_eq!(client.bytes(4), b"pong");
 
@@ -79,6 +79,7 @@ fn a_silent_event_stream_is_cut_off_when_access_ends() {
     let mut client = edge.client();
     client.send(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply_head().status, 200);
+    // The stream has been silent for a while.
     thread::sleep(Duration::from_millis(300));
     edge.front.end("/events");
     let start = Instant::now();
@@ -117,6 +118,7 @@ fn a_slow_short_answer_stops_too() {
     let edge = Edge::before(&[address]);
     let mut client = edge.client();
     client.send(b"GET /drip HTTP/1.1\r\nHost: a\r\n\r\n");
+    // Long enough to count as one that lasts.
     thread::sleep(Duration::from_millis(1300));
     edge.front.end("/drip");
     assert!(client.until_closed() < SOON);
@@ -131,6 +133,7 @@ fn an_answer_that_comes_after_the_end_of_access_stays_behind() {
     let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_secs(5));
     let mut client = edge.client();
     client.send(b"GET /poll HTTP/1.1\r\nHost: a\r\n\r\n");
+    // In the middle of the wait: the head of the answer is to come later than the end of access.
     thread::sleep(Duration::from_millis(300));
     edge.front.end("/poll");
     let reply = client.reply();
@@ -146,6 +149,7 @@ fn short_requests_are_never_asked_about_again() {
         assert_eq!(client.reply().status, 200);
     }
     edge.front.end("/json");
+    // Nothing may happen, so there is nothing to wait for.
     thread::sleep(Duration::from_millis(300));
     assert!(edge.front.asked.lock().unwrap().is_empty());
     client.send(b"GET /json HTTP/1.1\r\nHost: a\r\n\r\n");

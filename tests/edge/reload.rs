@@ -121,6 +121,7 @@ fn a_certificate_in_other_files_is_shown_from_then_on_and_one_that_will_not_do_c
     // The watch follows: what changes in the files before does not matter, what changes in these does.
     certificate(first.path());
     certificate(second.path());
+    // Longer than the watch waits: the pair in use must outlive its look at both.
     thread::sleep(Duration::from_millis(2200));
     assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
 }

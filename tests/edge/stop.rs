@@ -31,7 +31,7 @@ fn a_request_in_flight_finishes_and_then_all_ends() {
     assert_eq!(idle.reply().status, 200);
     let mut busy = edge.client();
     busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    std::thread::sleep(Duration::from_millis(100));
+    edge.front.is_busy();
 
     let start = Instant::now();
     edge.stop();
@@ -51,7 +51,7 @@ fn what_takes_too_long_is_cut_off() {
     let mut edge = Edge::with(&[], |parts| parts.server.shutdown_timeout = Duration::from_millis(300));
     let mut busy = edge.client();
     busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    std::thread::sleep(Duration::from_millis(50));
+    edge.front.is_busy();
     let start = Instant::now();
     edge.stop();
     edge.ended().unwrap();
@@ -64,7 +64,7 @@ fn a_server_that_stops_is_not_ready_and_still_tells_its_metrics() {
     let mut edge = Edge::before(&[]);
     let mut busy = edge.client();
     busy.send(b"GET /local/slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    std::thread::sleep(Duration::from_millis(50));
+    edge.front.is_busy();
     edge.stop();
     let mut admin = Client::to(edge.admin);
     let ready = soon(|| {

@@ -201,6 +201,7 @@ fn a_renewed_certificate_is_shown_without_a_restart() {
     let key = dir.path().join("key.pem");
     let kept = std::fs::read(&key).unwrap();
     std::fs::write(&key, "half of a key").unwrap();
+    // Longer than the watch waits: nothing may happen.
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(shown(&edge), old);
     std::fs::write(&key, kept).unwrap();

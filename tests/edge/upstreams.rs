@@ -343,6 +343,7 @@ fn a_name_is_waited_for_beside_the_requests() {
     *known.lock().unwrap() = Some(serve("first"));
     answered("first");
     *known.lock().unwrap() = None;
+    // Nothing may happen when the name is looked up again, so there is nothing to wait for.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(edge.ask(GET).json()["note"], "first");
     *known.lock().unwrap() = Some(serve("second"));

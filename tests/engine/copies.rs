@@ -30,7 +30,11 @@ async fn a_copy_made_under_load_shows_one_moment() {
         number
     });
     for copy in 0..3 {
-        tokio::time::sleep(std::time::Duration::from_millis(80)).await;
+        // Copied while it grows, each time at another size.
+        let reached = engine.get(b"a").await.unwrap();
+        while engine.get(b"a").await.unwrap() == reached {
+            tokio::task::yield_now().await;
+        }
         let directory = place.directory.path().join(format!("copy{copy}"));
         let records = engine.copy_to(&directory).await.unwrap();
         let copied = SledEngine::open(&store(&directory, 4), Arc::new(())).unwrap();

@@ -41,6 +41,7 @@ async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_readi
     // Too soon after the first reading.
     assert_eq!(invented("x").await, 401);
     assert_eq!(corp.publisher.asked(), 1);
+    // The throttle goes by the machine's time, which no test can move.
     tokio::time::sleep(Duration::from_millis(2100)).await;
     corp.send("/api/", &next.token(&corp.claims())).await.arrived();
     assert_eq!(corp.publisher.asked(), 2);

@@ -96,6 +96,7 @@ fn a_waiting_key_that_goes_missing_does_not_stop_the_one_that_signs() {
         let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(50), ..quick() });
         signer.follow(rotation(&first, &second), Arc::new(FixedClock::at(at(1000))));
         softhsm.pkcs11_tool(LABEL, &["--delete-object", "--type", "privkey", "--id", "02"]);
+        // Ten probes: none may take the signer down.
         std::thread::sleep(Duration::from_millis(500));
         sign_one(&signer, b"as before").unwrap();
         assert!(signer.ready());

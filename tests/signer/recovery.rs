@@ -13,6 +13,9 @@ use sealgate::signer::{ErrorClass, Pkcs11Signer, SignError, Signer, Timing};
 use crate::softhsm::{PIN, SPY, SoftHsm, in_own_process};
 use crate::support::{LABEL, block_on, generate, hsm, module, open, quick, session, sign_one, wait_until};
 
+/// How long it may take until all of the load has signed, on a busy machine.
+const LOADED: Duration = Duration::from_secs(20);
+
 /// Takes the tokens away, as a device that is unplugged.
 fn take_away(softhsm: &SoftHsm) -> PathBuf {
     let away = softhsm.root().join("away");
@@ -99,8 +102,9 @@ fn under_load_every_request_is_answered_and_service_is_back_soon_after_the_token
             let load: Vec<_> = (0..32)
                 .map(|number| tokio::spawn(requests(Arc::clone(&signer), Arc::clone(&stop), hsm.sign_timeout, number)))
                 .collect();
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            wait_until(LOADED, "all have signed", || counts.signed() > 320);
             let away = take_away(softhsm);
+            // How long it is away.
             tokio::time::sleep(Duration::from_secs(3)).await;
             assert!(!signer.ready());
             let before = counts.signed();
@@ -110,7 +114,7 @@ fn under_load_every_request_is_answered_and_service_is_back_soon_after_the_token
                 assert!(back.elapsed() < Duration::from_secs(2), "service is back within two seconds");
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            wait_until(LOADED, "all sign again", || counts.signed() > before + 320);
             stop.store(true, Ordering::SeqCst);
             for requests in load {
                 let (answered, refused) = requests.await.unwrap();
@@ -157,6 +161,7 @@ fn token_that_goes_is_noticed_without_a_request() {
         let hsm = hsm(softhsm);
         generate(&hsm);
         let (signer, counts) = open(&hsm, Timing { probe_interval: Duration::from_millis(50), ..quick() });
+        // Four probes: nothing may happen.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(counts.readiness(), [true], "a token that works passes the probes");
         let away = take_away(softhsm);
@@ -177,6 +182,7 @@ fn other_token_with_the_same_label_is_not_taken_for_the_old_one() {
         std::fs::create_dir(softhsm.tokens()).unwrap();
         softhsm.add_token(LABEL);
         assert!(matches!(sign_one(&signer, b"message").unwrap_err(), SignError::Unavailable(_)));
+        // Nothing may happen, so there is nothing to wait for.
         std::thread::sleep(Duration::from_secs(1));
         assert!(!signer.ready());
         assert_eq!(counts.resets(), 0);
