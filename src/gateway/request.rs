@@ -12,7 +12,7 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::outcome::GateReply;
 use crate::gateway::principal::Principal;
 use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::page::{Chrome, Forbidden, Pages, Problem, WayTo};
+use crate::page::{ForbiddenPage, Problem, WayTo, html};
 use crate::store::StoreError;
 use crate::web::context::{Body, PageHost, Recipient, RequestContext};
 use crate::web::failure::{Failure, error};
@@ -82,8 +82,7 @@ impl<'a> AppRequest<'a> {
     /// A page whose form goes to the application. No `form-action`: browsers hold that also against the redirect with which
     /// the application may answer. Nor may the page hide where it stands, or the form would come without the `Origin` by
     /// which many applications know their own.
-    pub(super) fn page_with_form(&self, render: impl FnOnce(&Pages, &Chrome<'_>) -> String) -> Response {
-        let html = self.with_chrome(|chrome| render(&self.sealgate.pages, chrome));
+    pub(super) fn page_with_form(html: String) -> Response {
         Response::html(StatusCode::OK, html, None).with(http::header::REFERRER_POLICY, "same-origin")
     }
 
@@ -93,13 +92,13 @@ impl<'a> AppRequest<'a> {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "This account may not use this.");
             return error(StatusCode::FORBIDDEN, &refusal);
         }
-        let content = Forbidden {
+        let page = ForbiddenPage {
+            frame: self.frame(),
             app: self.app.called(),
             account: &who.account(),
             switch_account: &own_path("switch-account", &[("then", here(self).as_str())]),
         };
-        let html = self.with_chrome(|chrome| self.sealgate.pages.forbidden(chrome, &content));
-        Response::html(StatusCode::FORBIDDEN, html, Some(PAGES.form_action))
+        Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
     /// 503, or 500 where waiting will not help.

@@ -3,84 +3,62 @@
 use askama::Template;
 use askama::filters::Safe;
 
-use super::content::Chrome;
-use super::moment::{moment, moment_with_seconds};
-use super::shell::{Inside, Place, Shell};
-use super::words::{Markup, Words, escaped};
-use super::{Pages, rendered};
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 
-/// One event of the trail.
-#[derive(Debug, Clone, Copy)]
-pub struct EventLine<'a> {
-    /// What, by its name in the trail.
-    pub kind: &'a str,
-    /// When, seconds since 1970.
-    pub at: u64,
-    /// How many events alike it stands for.
-    pub count: u64,
-    /// By whom.
-    pub actor: AuditActor<'a>,
+use super::inside::{Inside, MenuEntry};
+use super::words::{Markup, Words};
+
+/// An event of the trail, with what people call those whom it is about.
+#[derive(Debug, Clone)]
+pub struct EventLine {
+    /// The event.
+    pub event: AuditEvent,
+    /// Who did it, where it was somebody who works in the console.
+    pub administrator: Option<Named>,
     /// Whom it is about: a `sub` and an address.
-    pub subject: Option<Named<'a>>,
+    pub subject: Option<Named>,
     /// The client or the application: an id and a name.
-    pub party: Option<Named<'a>>,
-    /// From where.
-    pub address: Option<&'a str>,
-    /// In which request.
-    pub request_id: Option<&'a str>,
-    /// More, in the program's own words.
-    pub detail: Option<&'a str>,
+    pub party: Option<Named>,
 }
 
 /// An id, and what people call it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
     /// The id.
-    pub id: &'a str,
+    pub id: String,
     /// The name; nothing where it is not known any more.
-    pub name: Option<&'a str>,
+    pub name: Option<String>,
     /// Whether the console has a page about it.
     pub has_page: bool,
 }
 
-impl<'a> Named<'a> {
+impl Named {
     /// The name, or the id where there is none.
-    fn words(&self) -> &'a str {
-        self.name.unwrap_or(self.id)
+    fn words(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.id)
     }
 }
 
-/// Who did something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuditActor<'a> {
-    /// Somebody who had proven nothing.
-    Stranger,
-    /// The person whom it is about.
-    Person,
-    /// Somebody who works in the console: a `sub` and an address.
-    Administrator(Named<'a>),
-    /// The client itself.
-    Client,
-    /// Whoever gives commands on the machine.
-    Operator,
-    /// The server by itself.
-    Server,
-}
-
 /// A person's own events.
-#[derive(Debug, Clone, Copy)]
-pub struct Activity<'a> {
-    /// They, the newest first.
-    pub events: &'a [EventLine<'a>],
+#[derive(Template)]
+#[template(path = "account/activity.html")]
+pub struct ActivityPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
+    /// The newest first.
+    pub events: &'a [EventLine],
     /// Address of older ones, if there are any.
     pub next: Option<&'a str>,
 }
 
 /// The trail, and what of it is wanted. The form sends `kind`, `person`, `client`, `from`, `to` and `zone`.
-#[derive(Debug, Clone, Copy)]
-pub struct AuditEvents<'a> {
+#[derive(Template)]
+#[template(path = "console/audit.html")]
+pub struct AuditLogPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
     /// The events, the newest first.
-    pub events: &'a [EventLine<'a>],
+    pub events: &'a [EventLine],
     /// Address of newer ones, if there are any.
     pub previous: Option<&'a str>,
     /// Address of older ones, if there may be any.
@@ -91,8 +69,6 @@ pub struct AuditEvents<'a> {
     pub ndjson: &'a str,
     /// Events that a file has at most.
     pub most_exported: u64,
-    /// Every kind, by its name in the trail.
-    pub kinds: &'a [&'a str],
     /// The kind that is wanted, or empty.
     pub kind: &'a str,
     /// The person that is wanted, as typed, or empty.
@@ -120,116 +96,84 @@ pub enum AuditField {
     To,
 }
 
-impl Pages {
-    /// A person's own events.
-    pub fn activity(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Activity<'_>) -> String {
-        let t = Words::of(chrome);
-        let inside = Inside::new(self, chrome, shell, Place::Activity, t.activity_title(), false);
-        let lines = page.events.iter().map(|line| EventWords::new(t, line)).collect();
-        rendered(&ActivityPage { inside, page, lines })
+impl AuditLogPage<'_> {
+    fn has(&self, field: AuditField) -> bool {
+        self.faults.contains(&field)
     }
 
-    /// The audit trail.
-    pub fn console_audit(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &AuditEvents<'_>) -> String {
-        let t = Words::of(chrome);
-        let inside = Inside::new(self, chrome, shell, Place::Audit, t.audit_title(), !page.faults.is_empty());
-        let lines = page.events.iter().map(|line| EventWords::new(t, line)).collect();
-        let kinds = page.kinds.iter().map(|kind| (*kind, kind_words(t, kind))).collect();
-        rendered(&AuditPage { inside, page, lines, kinds })
+    fn is_first(&self, field: AuditField) -> bool {
+        self.faults.first() == Some(&field)
     }
 }
 
-/// An event in words.
-struct EventWords<'a> {
-    line: &'a EventLine<'a>,
-    title: Markup,
-    /// Who did it, where that is nobody who has a name.
-    actor: Option<Markup>,
-    /// Said to the person whom it is about, where it was not they.
-    others_doing: Option<Markup>,
-    at: Markup,
-    /// The same to the second.
-    exactly_at: Markup,
-    /// More, in the words of the page's language.
-    detail: Option<Detail<'a>>,
+impl EventLine {
     /// Said where it stands for several.
-    count: Option<Markup>,
-}
-
-impl<'a> EventWords<'a> {
-    fn new(t: Words, line: &'a EventLine<'a>) -> Self {
-        let actor = match line.actor {
-            AuditActor::Stranger => Some(t.actor_stranger()),
-            AuditActor::Person => Some(t.actor_person()),
-            AuditActor::Administrator(_) => None,
-            AuditActor::Client => Some(t.actor_client()),
-            AuditActor::Operator => Some(t.actor_operator()),
-            AuditActor::Server => Some(t.actor_server()),
-        };
-        let of_others = matches!(line.actor, AuditActor::Administrator(_) | AuditActor::Operator);
-        let others_doing = of_others.then(|| t.activity_by_administrator());
-        let count = (line.count > 1).then(|| t.event_count(line.count));
-        Self {
-            line,
-            title: kind_words(t, line.kind),
-            actor,
-            others_doing,
-            at: moment(t, line.at),
-            exactly_at: moment_with_seconds(t, line.at),
-            detail: line.detail.map(|detail| Detail::new(t, detail)),
-            count,
-        }
+    fn count(&self, t: &Words) -> Option<Markup> {
+        (self.event.count > 1).then(|| t.event_count(self.event.count))
     }
 
     /// What the client or application is called, as long as it is there: its id says nothing to people.
-    fn party(&self) -> Option<&'a str> {
-        self.line.party.and_then(|party| party.name)
+    fn party(&self) -> Option<&str> {
+        self.party.as_ref()?.name.as_deref()
+    }
+
+    /// Whether somebody else did it than the person whom it is about.
+    fn is_of_others(&self) -> bool {
+        matches!(self.event.actor, Actor::Administrator(_) | Actor::Operator)
     }
 
     /// One whose id the page has to say: the others have a page that does.
-    fn only_here(named: Option<&Named<'a>>) -> Option<Named<'a>> {
-        named.copied().filter(|named| !named.has_page && named.name.is_some())
+    fn only_here(named: Option<&Named>) -> Option<&Named> {
+        named.filter(|named| !named.has_page && named.name.is_some())
     }
 
-    /// Whoever did it in the console.
-    fn administrator(&self) -> Option<Named<'a>> {
-        match self.line.actor {
-            AuditActor::Administrator(named) => Some(named),
-            _ => None,
+    /// Who did it, where that is nobody who has a name.
+    fn actor(&self, t: &Words) -> Option<Markup> {
+        match self.event.actor {
+            Actor::Stranger => Some(t.actor_stranger()),
+            Actor::Person => Some(t.actor_person()),
+            Actor::Administrator(_) => None,
+            Actor::Client => Some(t.actor_client()),
+            Actor::Operator => Some(t.actor_operator()),
+            Actor::Server => Some(t.actor_server()),
         }
+    }
+
+    fn detail(&self, t: &Words) -> Option<Detail<'_>> {
+        self.event.detail.as_deref().map(|detail| Detail::new(*t, detail))
     }
 }
 
-fn kind_words(t: Words, kind: &str) -> Markup {
-    match kind {
-        "signed_in" => t.event_signed_in(),
-        "sign_in_failed" => t.event_sign_in_failed(),
-        "app_signed_in" => t.event_app_signed_in(),
-        "signed_out" => t.event_signed_out(),
-        "consent_given" => t.event_consent_given(),
-        "consent_withdrawn" => t.event_consent_withdrawn(),
-        "tokens_issued" => t.event_tokens_issued(),
-        "tokens_refreshed" => t.event_tokens_refreshed(),
-        "reuse_detected" => t.event_reuse_detected(),
-        "token_revoked" => t.event_token_revoked(),
-        "grants_ended" => t.event_grants_ended(),
-        "sessions_ended" => t.event_sessions_ended(),
-        "person_revoked" => t.event_person_revoked(),
-        "client_registered" => t.event_client_registered(),
-        "client_changed" => t.event_client_changed(),
-        "client_deleted" => t.event_client_deleted(),
-        "user_created" => t.event_user_created(),
-        "user_changed" => t.event_user_changed(),
-        "user_disabled" => t.event_user_disabled(),
-        "user_enabled" => t.event_user_enabled(),
-        "user_deleted" => t.event_user_deleted(),
-        "password_changed" => t.event_password_changed(),
-        "app_password_created" => t.event_app_password_created(),
-        "app_password_revoked" => t.event_app_password_revoked(),
-        "keys_changed" => t.event_keys_changed(),
-        "configuration_reloaded" => t.event_configuration_reloaded(),
-        // A newer program's kind is shown by its name.
-        other => escaped(other),
+impl Words {
+    pub(super) fn event(self, kind: &AuditKind) -> Markup {
+        match kind {
+            AuditKind::SignedIn => self.event_signed_in(),
+            AuditKind::SignInFailed => self.event_sign_in_failed(),
+            AuditKind::AppSignedIn => self.event_app_signed_in(),
+            AuditKind::SignedOut => self.event_signed_out(),
+            AuditKind::ConsentGiven => self.event_consent_given(),
+            AuditKind::ConsentWithdrawn => self.event_consent_withdrawn(),
+            AuditKind::TokensIssued => self.event_tokens_issued(),
+            AuditKind::TokensRefreshed => self.event_tokens_refreshed(),
+            AuditKind::ReuseDetected => self.event_reuse_detected(),
+            AuditKind::TokenRevoked => self.event_token_revoked(),
+            AuditKind::GrantsEnded => self.event_grants_ended(),
+            AuditKind::SessionsEnded => self.event_sessions_ended(),
+            AuditKind::PersonRevoked => self.event_person_revoked(),
+            AuditKind::ClientRegistered => self.event_client_registered(),
+            AuditKind::ClientChanged => self.event_client_changed(),
+            AuditKind::ClientDeleted => self.event_client_deleted(),
+            AuditKind::UserCreated => self.event_user_created(),
+            AuditKind::UserChanged => self.event_user_changed(),
+            AuditKind::UserDisabled => self.event_user_disabled(),
+            AuditKind::UserEnabled => self.event_user_enabled(),
+            AuditKind::UserDeleted => self.event_user_deleted(),
+            AuditKind::PasswordChanged => self.event_password_changed(),
+            AuditKind::AppPasswordCreated => self.event_app_password_created(),
+            AuditKind::AppPasswordRevoked => self.event_app_password_revoked(),
+            AuditKind::KeysChanged => self.event_keys_changed(),
+            AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
+        }
     }
 }
 
@@ -297,33 +241,6 @@ fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
         _ => None,
     };
     words.chunks(2).map(pair).collect()
-}
-
-#[derive(Template)]
-#[template(path = "account/activity.html")]
-struct ActivityPage<'a> {
-    inside: Inside<'a>,
-    page: &'a Activity<'a>,
-    lines: Vec<EventWords<'a>>,
-}
-
-#[derive(Template)]
-#[template(path = "console/audit.html")]
-struct AuditPage<'a> {
-    inside: Inside<'a>,
-    page: &'a AuditEvents<'a>,
-    lines: Vec<EventWords<'a>>,
-    kinds: Vec<(&'a str, Markup)>,
-}
-
-impl AuditPage<'_> {
-    fn has(&self, field: AuditField) -> bool {
-        self.page.faults.contains(&field)
-    }
-
-    fn is_first(&self, field: AuditField) -> bool {
-        self.page.faults.first() == Some(&field)
-    }
 }
 
 #[cfg(test)]

@@ -1,44 +1,43 @@
 //! What people see: sign-in, consent, account chooser, signing out, errors. Server-rendered HTML that needs no script,
-//! in Turkish and English, with one stylesheet. Knows no HTTP, no store and no protocol: it is told values and yields
-//! text. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
+//! in Turkish and English, with one stylesheet. A page is one struct, which is its template: whoever answers a request fills it
+//! with what surrounds it ([`Frame`] or [`Inside`]) and with values of the domain, and [`html`] writes it. Knows no HTTP and no
+//! store. The caller sends [`CONTENT_SECURITY_POLICY`] with every page.
+
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass their values by reference")]
 
 mod account;
-mod app_passwords;
+mod asset;
 pub mod console;
-mod content;
 mod device;
 mod events;
-mod home;
+mod frame;
+mod inside;
 mod language;
-mod look;
 mod moment;
+mod problem;
 pub mod qr_code;
-mod shell;
-mod template;
+mod sign_in;
 mod words;
 
 use askama::Template;
 
 use crate::config::{self, Language};
-use template::{
-    AccountChooserPage, ConfirmLogoutPage, ConsentLine, ConsentPage, ForbiddenPage, Frame, LoginPage, ProblemPage,
-    ReturnFormPage, SendAgainPage, SignedOutPage,
-};
-use words::{Markup, Words};
+use words::Words;
 
 pub use account::{
-    ApplicationLine, Applications, PasswordChange, PasswordProblem, Profile, ProfileField, SessionLine, Sessions,
+    AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage,
+    PasswordProblem, ProfileField, ProfilePage, SessionsPage,
 };
-pub use app_passwords::{AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords};
-pub use content::{
-    AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Problem, Publisher, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo,
-};
-pub use events::{Activity, AuditActor, AuditEvents, AuditField, EventLine, Named};
-pub use home::{Home, HomeApp};
+pub use asset::{Asset, SCRIPT, STYLESHEET};
+pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
+pub use frame::{Addresses, Frame};
+pub use inside::{ConsoleRole, Done, Inside};
 pub use language::{language_from_tag, language_tag};
-pub use look::{Asset, SCRIPT, STYLESHEET};
-pub use shell::{Done, Shell, Standing};
+pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo};
+pub use sign_in::{
+    AccountChooserPage, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, Publisher, ReturnFormPage,
+    SignedOutPage,
+};
 
 /// The policy (CSP Level 3) under which every page works: stylesheet, script and logo from its own origin, nothing inline,
 /// and nothing else.
@@ -50,7 +49,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self';
 /// The policy under which the logo is served: nothing runs in it, nor comes from elsewhere.
 pub const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/// Renders the pages. Immutable; built once and shared.
+/// What all pages have in common. Immutable; built once and shared.
 pub struct Pages {
     operator: String,
     default_language: Language,
@@ -69,7 +68,7 @@ impl Pages {
             stylesheet: Asset::stylesheet(settings.accent),
             script: Asset::script(),
             logo: settings.logo.as_ref().map(Asset::logo),
-            icon: look::icon(&settings.operator, settings.accent),
+            icon: asset::icon(&settings.operator, settings.accent),
         }
     }
 
@@ -100,81 +99,14 @@ impl Pages {
             .unwrap_or(self.default_language)
     }
 
-    /// The sign-in page.
-    pub fn login(&self, chrome: &Chrome<'_>, page: &Login<'_>) -> String {
-        let t = Words::of(chrome);
-        let problem = page.problem.map(|problem| template::login_problem(t, problem));
-        let rejected = page.problem == Some(LoginProblem::WrongCredentials);
-        let title = if problem.is_some() {
-            t.document_title_problem(&self.operator, t.login_title())
-        } else {
-            t.document_title(&self.operator, t.login_title())
-        };
-        let frame = Frame { t, chrome, operator: &self.operator, icon: &self.icon, title };
-        rendered(&LoginPage { frame, page, problem, rejected })
-    }
-
-    /// The consent page.
-    pub fn consent(&self, chrome: &Chrome<'_>, page: &Consent<'_>) -> String {
-        let t = Words::of(chrome);
-        // What people know themselves by comes first, and the number that only programs read last.
-        let (numbers, known): (Vec<&ScopeLine<'_>>, Vec<_>) =
-            page.scopes.iter().partition(|line| line.scope == "openid");
-        let lines = known.into_iter().chain(numbers).map(|line| ConsentLine::new(t, line)).collect();
-        let party = template::initial(page.client);
-        rendered(&ConsentPage { frame: self.frame(chrome, &t.consent_title()), page, lines, party })
-    }
-
-    /// The account chooser.
-    pub fn account_chooser(&self, chrome: &Chrome<'_>, page: &AccountChooser<'_>) -> String {
-        let title = Words::of(chrome).chooser_title();
-        rendered(&AccountChooserPage { frame: self.frame(chrome, &title), page })
-    }
-
-    /// The question whether to sign out.
-    pub fn confirm_logout(&self, chrome: &Chrome<'_>, page: &ConfirmLogout<'_>) -> String {
-        let title = Words::of(chrome).logout_title();
-        rendered(&ConfirmLogoutPage { frame: self.frame(chrome, &title), page })
-    }
-
-    /// The page after signing out.
-    pub fn signed_out(&self, chrome: &Chrome<'_>, page: &SignedOut<'_>) -> String {
-        let title = Words::of(chrome).signed_out_title();
-        rendered(&SignedOutPage { frame: self.frame(chrome, &title), page })
-    }
-
-    /// A page that says what went wrong.
-    pub fn error(&self, chrome: &Chrome<'_>, page: &ErrorPage<'_>) -> String {
-        let (heading, text) = template::problem(Words::of(chrome), &self.operator, page.problem);
-        rendered(&ProblemPage { frame: self.frame(chrome, &heading), page, heading, text })
-    }
-
-    /// The gate's 403.
-    pub fn forbidden(&self, chrome: &Chrome<'_>, page: &Forbidden<'_>) -> String {
-        let title = Words::of(chrome).forbidden_title();
-        rendered(&ForbiddenPage { frame: self.frame(chrome, &title), page })
-    }
-
-    /// The form that waits for its sender.
-    pub fn send_again(&self, chrome: &Chrome<'_>, page: &SendAgain<'_>) -> String {
-        let title = Words::of(chrome).send_again_title();
-        rendered(&SendAgainPage { frame: self.frame(chrome, &title), page })
-    }
-
-    /// The form that takes an answer to the client.
-    pub fn return_form(&self, chrome: &Chrome<'_>, page: &ReturnForm<'_>) -> String {
-        let title = Words::of(chrome).return_form_title();
-        rendered(&ReturnFormPage { frame: self.frame(chrome, &title), page })
-    }
-
-    fn frame<'a>(&'a self, chrome: &'a Chrome<'a>, title: &Markup) -> Frame<'a> {
-        let t = Words::of(chrome);
-        let title = t.document_title(&self.operator, title);
-        Frame { t, chrome, operator: &self.operator, icon: &self.icon, title }
+    /// What surrounds a page in a language.
+    pub fn frame(&self, language: Language, addresses: Addresses) -> Frame<'_> {
+        Frame { t: Words { language }, operator: &self.operator, icon: &self.icon, addresses }
     }
 }
 
-fn rendered(template: &impl Template) -> String {
+/// A page as HTML.
+pub fn html(page: &impl Template) -> String {
     // The templates write text and numbers into a String; neither can fail.
-    template.render().unwrap_or_default()
+    page.render().unwrap_or_default()
 }

@@ -7,25 +7,40 @@ use askama::filters::Safe;
 use chrono::{DateTime, Utc};
 
 use super::words::{Markup, Words};
+use crate::domain::time::UnixTime;
 
-/// A `time` element for so many seconds since 1970, to the minute.
-pub(super) fn moment(t: Words, seconds: u64) -> Markup {
-    element(seconds, &t.moment_pattern().0, "")
+impl Words {
+    /// A `time` element, to the minute.
+    pub(super) fn moment(self, at: &UnixTime) -> Markup {
+        element(*at, &self.moment_pattern().0, "")
+    }
+
+    /// The same to the second, for what is compared with a log.
+    pub(super) fn exact_moment(self, at: &UnixTime) -> Markup {
+        element(*at, &self.moment_pattern_seconds().0, " data-seconds")
+    }
 }
 
-/// The same to the second, for what is compared with a log.
-pub(super) fn moment_with_seconds(t: Words, seconds: u64) -> Markup {
-    element(seconds, &t.moment_pattern_seconds().0, " data-seconds")
-}
-
-fn element(seconds: u64, pattern: &str, attribute: &str) -> Markup {
-    let at = i64::try_from(seconds).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
+fn element(at: UnixTime, pattern: &str, attribute: &str) -> Markup {
+    let at = i64::try_from(at.seconds()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
     let at = at.unwrap_or_default();
     let mut words = String::new();
     // A pattern of ours that chrono does not know leaves the time out; the test below sees that none does.
     let _ = write!(words, "{}", at.format(pattern));
     // The words are our own; what stands in them is digits and the names of months.
     Safe(format!("<time datetime=\"{}\"{attribute}>{words}</time>", at.format("%Y-%m-%dT%H:%M:%SZ")))
+}
+
+/// A wait in the unit that a person would use, rounded up so that nobody comes back too early.
+pub(super) enum Wait {
+    Seconds(u64),
+    Minutes(u64),
+}
+
+impl Wait {
+    pub(super) fn from_seconds(seconds: u64) -> Self {
+        if seconds <= 90 { Self::Seconds(seconds.max(1)) } else { Self::Minutes(seconds.div_ceil(60)) }
+    }
 }
 
 #[cfg(test)]
@@ -36,7 +51,7 @@ mod tests {
     #[test]
     fn a_date_is_written_in_the_order_of_its_language() {
         // 22 November 2026, 14:05:09 UTC.
-        let at = 1_795_356_309;
+        let at = UnixTime::from_seconds(1_795_356_309);
         for (language, minutes, seconds) in [
             (Language::English, "22 Nov 2026, 14:05 UTC", "22 Nov 2026, 14:05:09 UTC"),
             (Language::Turkish, "22.11.2026 14:05 UTC", "22.11.2026 14:05:09 UTC"),
@@ -44,8 +59,8 @@ mod tests {
             let t = Words { language };
             let element =
                 |attribute, words| format!("<time datetime=\"2026-11-22T14:05:09Z\"{attribute}>{words}</time>");
-            assert_eq!(moment(t, at).0, element("", minutes));
-            assert_eq!(moment_with_seconds(t, at).0, element(" data-seconds", seconds));
+            assert_eq!(t.moment(&at).0, element("", minutes));
+            assert_eq!(t.exact_moment(&at).0, element(" data-seconds", seconds));
         }
     }
 }

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 
 use askama::filters::{Html, Safe, escape};
 
-use super::content::Chrome;
 use crate::config::Language;
 
 /// Markup of our own, in which every value is escaped.
@@ -18,12 +17,6 @@ pub(super) type Markup = Safe<String>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     pub(super) language: Language,
-}
-
-impl Words {
-    pub(super) fn of(chrome: &Chrome<'_>) -> Self {
-        Self { language: chrome.language }
-    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/words.rs"));

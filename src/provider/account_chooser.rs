@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::domain::session::Session;
 use crate::domain::user::{Subject, User};
 use crate::oauth::next_step::{Interaction, Progress};
-use crate::page::{AccountChooser, AccountLine};
+use crate::page::{AccountChooserPage, html};
 use crate::provider::authorize::RESUME;
 use crate::provider::interaction::Waiting;
 use crate::store::Loaded;
@@ -33,28 +33,20 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 }
 
 async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, session: &Session) -> Result<Response, Failure> {
-    let mut people = Vec::new();
+    let mut accounts = Vec::new();
     for sign_in in &session.sign_ins {
         if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
-            people.push((user.sub.to_string(), user));
+            accounts.push(user);
         }
     }
-    let accounts: Vec<AccountLine<'_>> = people
-        .iter()
-        .map(|(subject, user)| AccountLine {
-            subject,
-            name: Some(user.name.as_str()).filter(|name| !name.is_empty()),
-            email: user.email.as_str(),
-        })
-        .collect();
-    let content = AccountChooser {
+    let page = AccountChooserPage {
+        frame: ctx.frame(),
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
         accounts: &accounts,
     };
-    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.account_chooser(chrome, &content));
-    Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
+    Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
 }
 
 async fn choose(

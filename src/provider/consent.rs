@@ -10,7 +10,7 @@ use crate::domain::scope::{Scope, ScopeValue};
 use crate::domain::user::User;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
-use crate::page::{Consent, Problem, Publisher, ScopeLine};
+use crate::page::{ConsentPage, Problem, Publisher, html};
 use crate::provider::authorize::{RESUME, account};
 use crate::provider::interaction::{Waiting, finished};
 use crate::store::Committed;
@@ -67,12 +67,11 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         .filter(|value| *value != ScopeValue::OfflineAccess)
         .map(|value| (value, values(user, value)))
         .collect();
-    let lines: Vec<ScopeLine<'_>> =
-        shared.iter().map(|(value, values)| ScopeLine { scope: value.as_str(), values }).collect();
     // A URI that is registered has a host; should it have none, the whole of it says where it leads.
     let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
     let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
-    let content = Consent {
+    let page = ConsentPage {
+        frame: ctx.frame(),
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(&form_of(user)),
         client: &client.name,
@@ -81,11 +80,10 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW,
         website: website.as_deref(),
         account: user.email.as_str(),
-        scopes: &lines,
+        scopes: &shared,
         offline_access: scope.contains(ScopeValue::OfflineAccess),
     };
-    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.consent(chrome, &content));
-    Ok(Response::page(StatusCode::OK, html, waiting.then().as_deref()))
+    Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
 }
 
 /// The very values that a scope shares.

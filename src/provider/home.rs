@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
-use crate::config::{App, Config};
-use crate::page::{Asset, Home, HomeApp};
+use crate::config::Config;
+use crate::page::{Asset, HomeApp, HomePage, html};
 use crate::provider::visitor::Visitor;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -17,13 +17,6 @@ pub(super) fn is_shown(config: &Config) -> bool {
     !config.apps.iter().any(|app| app.answers_to(&authority))
 }
 
-/// What a page needs of an application, as texts that it borrows.
-struct Shown<'c> {
-    app: &'c App,
-    address: String,
-    icon: Option<String>,
-}
-
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     let config = &ctx.sealgate.config;
@@ -33,15 +26,9 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             let version = Asset::logo(icon).version;
             ctx.path(&format!("/oauth/icons/{}?v={version}", app.name))
         });
-        Some(Shown { app, address: format!("{}{path}", app.origin(&config.issuer)), icon })
+        let address = format!("{}{path}", app.origin(&config.issuer));
+        Some(HomeApp { address, title: app.called(), description: app.description.as_deref(), icon })
     });
-    let open: Vec<Shown<'_>> = open.collect();
-    let mut apps = Vec::with_capacity(open.len());
-    for Shown { app, address, icon } in &open {
-        let (title, description) = (app.called(), app.description.as_deref());
-        apps.push(HomeApp { address, title, description, icon: icon.as_deref() });
-    }
-    let content = Home { apps: &apps };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.home(chrome, shell, &content));
-    Ok(Response::page(StatusCode::OK, html, None))
+    let page = HomePage { inside: visitor.inside(ctx), apps: &open.collect::<Vec<_>>() };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

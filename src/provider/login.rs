@@ -13,7 +13,7 @@ use crate::domain::session::{Session, SessionCookie, SessionId, SignIn, Step};
 use crate::domain::user::{PasswordHash, User};
 use crate::metrics::SignInOutcome;
 use crate::oauth::next_step::{Interaction, Progress};
-use crate::page::{Login, LoginProblem};
+use crate::page::{LoginPage, LoginProblem, html};
 use crate::password::{self, Line};
 use crate::provider::authorize::RESUME;
 use crate::provider::guesses::Guesses;
@@ -81,15 +81,15 @@ fn show(
     email: &str,
     problem: Option<LoginProblem>,
 ) -> Response {
-    let content = Login {
+    let page = LoginPage {
+        frame: ctx.frame(),
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
         email,
         problem,
     };
-    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.login(chrome, &content));
-    Response::page(status, html, waiting.then().as_deref())
+    Response::page(status, html(&page), waiting.then().as_deref())
 }
 
 fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Response {

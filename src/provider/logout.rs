@@ -13,7 +13,7 @@ use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
 use crate::domain::session::Session;
 use crate::domain::user::{Subject, User};
 use crate::oauth::logout::{AfterLogout, LogoutRequest};
-use crate::page::{ConfirmLogout, Problem, SignedOut};
+use crate::page::{ConfirmLogoutPage, Problem, SignedOutPage, html};
 use crate::store::Loaded;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
@@ -69,10 +69,9 @@ pub(super) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
 
 /// The page that says that nobody is signed in any more.
 pub(super) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    let content = SignedOut { client: None, sign_in: &ctx.path("/account") };
-    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.signed_out(chrome, &content));
+    let page = SignedOutPage { frame: ctx.frame(), client: None, sign_in: &ctx.path("/account") };
     ctx.query()?;
-    Ok(Response::page(StatusCode::OK, html, None))
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
@@ -127,7 +126,8 @@ async fn show(
         Some(sign_in) => ctx.sealgate.store.user(sign_in.subject).await?,
         None => None,
     };
-    let content = ConfirmLogout {
+    let page = ConfirmLogoutPage {
+        frame: ctx.frame(),
         action: &ctx.path("/oauth/logout/confirm"),
         csrf,
         client: client.map(|client| client.name.as_str()),
@@ -135,9 +135,8 @@ async fn show(
         stay: &ctx.path("/account"),
         hidden: &hidden(client, after),
     };
-    let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.confirm_logout(chrome, &content));
     let then = after.and_then(|after| redirect_uri::form_action(after.uri()));
-    Ok(Response::page(StatusCode::OK, html, then.as_deref()))
+    Ok(Response::page(StatusCode::OK, html(&page), then.as_deref()))
 }
 
 async fn end(

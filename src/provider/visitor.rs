@@ -8,14 +8,17 @@ use crate::config::App;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
-use crate::domain::user::{Role, User};
+use crate::domain::user::{Role, Subject, User};
 use crate::oauth::params::Params;
-use crate::page::{Chrome, Done, Problem, Shell, Standing};
+use crate::page::{ConsoleRole, Done, Inside, Problem};
 use crate::provider::home;
 use crate::store::Loaded;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
+
+/// The most sessions that a page shows; "end every other" reaches all.
+const MOST_SESSIONS: usize = 50;
 
 /// Somebody who is signed in.
 pub(super) struct Visitor {
@@ -87,8 +90,8 @@ impl Visitor {
     }
 
     /// What they may do in the console, where there is one.
-    pub(super) fn standing(&self, ctx: &RequestContext<'_>) -> Option<Standing> {
-        standing(ctx, &self.user)
+    pub(super) fn console_role(&self, ctx: &RequestContext<'_>) -> Option<ConsoleRole> {
+        console_role(ctx, &self.user)
     }
 
     /// The token of a form on one of our own pages: bound to the person, the form and the session's cookie, which no other
@@ -114,36 +117,40 @@ impl Visitor {
         ctx.event(kind, Actor::Person).of(self.user.sub).in_session(self.session.value.id)
     }
 
-    /// Puts a page of ours together.
-    pub(super) fn page(
-        &self,
-        ctx: &RequestContext<'_>,
-        build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String,
-    ) -> String {
-        let shell = Shell {
-            prefix: ctx.sealgate.config.issuer.path_prefix(),
+    /// What surrounds a page of theirs.
+    pub(super) fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
+        let config = &ctx.sealgate.config;
+        Inside {
+            frame: ctx.frame(),
+            prefix: config.issuer.path_prefix(),
             account: self.user.email.as_str(),
-            console: self.standing(ctx),
-            home: home::is_shown(&ctx.sealgate.config),
-            app_passwords: ctx.sealgate.config.apps.iter().any(App::takes_app_passwords),
+            console: self.console_role(ctx),
+            home: home::is_shown(config),
+            app_passwords: config.apps.iter().any(App::takes_app_passwords),
             done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
-        };
-        ctx.with_chrome(|chrome| build(chrome, &shell))
+        }
     }
 }
 
 /// What a person may do in the console, where there is one: by their role, or by a group.
-pub(super) fn standing(ctx: &RequestContext<'_>, user: &User) -> Option<Standing> {
+pub(super) fn console_role(ctx: &RequestContext<'_>, user: &User) -> Option<ConsoleRole> {
     let console = &ctx.sealgate.config.console;
     let is = |role, group: &Option<String>| {
         user.roles.contains(&role) || group.as_ref().is_some_and(|group| user.groups.contains(group))
     };
     match () {
         () if !console.enabled => None,
-        () if is(Role::Admin, &console.admins) => Some(Standing::Administrator),
-        () if is(Role::Developer, &console.developers) => Some(Standing::Developer),
+        () if is(Role::Admin, &console.admins) => Some(ConsoleRole::Administrator),
+        () if is(Role::Developer, &console.developers) => Some(ConsoleRole::Developer),
         () => None,
     }
+}
+
+/// Where a person is signed in.
+pub(super) async fn live_sessions(ctx: &RequestContext<'_>, subject: Subject) -> Result<Vec<Session>, Failure> {
+    let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MOST_SESSIONS).await?.sessions;
+    sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(subject).is_some());
+    Ok(sessions)
 }
 
 /// The address of a page that tells what has been done.

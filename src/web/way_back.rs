@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::domain::redirect_uri;
 use crate::oauth::authorize::WayBack;
-use crate::page::ReturnForm;
+use crate::page::{ReturnFormPage, html};
 use crate::web::context::RequestContext;
 use crate::web::response::Response;
 
@@ -18,9 +18,8 @@ pub(crate) fn respond(ctx: &RequestContext<'_>, way: &WayBack) -> Response {
             // A registered URI: it was read as one before.
             let to = Url::parse(action).ok();
             let host = to.as_ref().and_then(Url::host_str).unwrap_or_default();
-            let content = ReturnForm { action, host, fields };
-            let html = ctx.with_chrome(|chrome| ctx.sealgate.pages.return_form(chrome, &content));
-            Response::page(StatusCode::OK, html, redirect_uri::form_action(action).as_deref())
+            let page = ReturnFormPage { frame: ctx.frame(), action, host, fields };
+            Response::page(StatusCode::OK, html(&page), redirect_uri::form_action(action).as_deref())
         }
     }
 }

@@ -34,8 +34,6 @@ const IN_A_CIRCLE: &[&str] = &[
     "gateway::reading",
     "gateway::sign_in::login",
     "gateway::sign_in::saved_form",
-    "page::console::clients",
-    "page::console::snippets",
     "provider::authorize",
     "provider::console",
     "provider::console::audit",

@@ -1,115 +1,142 @@
 //! The account pages, filled in.
 
+use sealgate::domain::app_password::AppPassword;
+use sealgate::domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate::domain::client::ClientId;
+use sealgate::domain::scope::{Scope, ScopeValue};
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::User;
+use sealgate::domain::username::Username;
 use sealgate::page::{
-    Activity, AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords, ApplicationLine,
-    Applications, AuditActor, Chrome, Done, EventLine, Home, HomeApp, Named, Pages, PasswordChange, PasswordProblem,
-    Profile, ProfileField, SessionLine, Sessions, Shell, language_tag,
+    ActivityPage, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done, EventLine, Frame, HomeApp,
+    HomePage, Inside, Named, NewAppPassword, PasswordPage, PasswordProblem, ProfileField, ProfilePage, SessionsPage,
+    html,
 };
+use sealgate::password::PasswordFault;
 
-use crate::sample::Sample;
+use crate::sample::{AT, Sample};
+
+const BEFORE: UnixTime = UnixTime::from_seconds(1_799_000_000);
+
+fn inside<'a>(frame: &Frame<'a>, account: &'a str, done: Option<Done>) -> Inside<'a> {
+    Inside { frame: frame.clone(), prefix: "", account, console: None, done, app_passwords: true, home: true }
+}
 
 /// The account pages in every state.
-pub(crate) fn account_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
+pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, action, csrf, subject, .. } = sample;
     let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell { prefix: "", account, console: None, done: None, app_passwords: true, home: true };
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let after = |done| inside(frame, account, done);
+    let inside = || inside(frame, account, None);
 
-    let picture = "https://example.com/people/ayse.png";
-    let profile = Profile {
-        csrf,
-        email: account,
-        username: Some(client),
-        name: person,
-        phone_number: "+90 212 555 01 01",
-        picture,
-        shown_picture: Some(action),
-        faults: &[],
-        updated_at: 1_800_000_000,
+    let user = User { username: Username::parse("wiki"), ..sample.user() };
+    let profile = |done, faults| {
+        html(&ProfilePage {
+            inside: after(done),
+            csrf,
+            user: &user,
+            name: person,
+            phone_number: "+90 212 555 01 01",
+            picture: "https://example.com/people/ayse.png",
+            shown_picture: Some(action),
+            faults,
+        })
     };
-    add("account-profile", pages.profile(chrome, &shell, &profile));
+    add("account-profile", profile(None, &[]));
     let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];
-    add("account-profile-wrong", pages.profile(chrome, &shell, &Profile { faults: &faults, ..profile }));
+    add("account-profile-wrong", profile(None, &faults));
     for done in [Done::Profile, Done::Password, Done::Session, Done::OtherSessions, Done::Withdrawn, Done::AppPassword]
     {
         assert_eq!(Done::parse(done.as_str()), Some(done));
-        let shell = Shell { done: Some(done), ..shell };
-        add(&format!("account-done-{}", done.as_str()), pages.profile(chrome, &shell, &profile));
+        add(&format!("account-done-{}", done.as_str()), profile(Some(done), &[]));
     }
 
-    let password = PasswordChange { csrf, email: account, problem: None };
-    add("account-password", pages.password_change(chrome, &shell, &password));
+    let password = |problem| html(&PasswordPage { inside: inside(), csrf, email: account, problem });
+    add("account-password", password(None));
     for (name, problem) in [
         ("current", PasswordProblem::WrongCurrent),
-        ("short", PasswordProblem::TooShort),
-        ("personal", PasswordProblem::Personal),
-        ("common", PasswordProblem::Common),
-        ("long", PasswordProblem::TooLong),
+        ("short", PasswordProblem::New(PasswordFault::TooShort)),
+        ("personal", PasswordProblem::New(PasswordFault::Personal)),
+        ("common", PasswordProblem::New(PasswordFault::Common)),
+        ("long", PasswordProblem::New(PasswordFault::TooLong)),
         ("unchanged", PasswordProblem::Unchanged),
         ("different", PasswordProblem::Different),
         ("throttled", PasswordProblem::Throttled { seconds: 30 }),
         ("throttled-minutes", PasswordProblem::Throttled { seconds: 900 }),
         ("busy", PasswordProblem::Busy),
     ] {
-        let page = PasswordChange { problem: Some(problem), ..password };
-        add(&format!("account-password-{name}"), pages.password_change(chrome, &shell, &page));
+        add(&format!("account-password-{name}"), password(Some(problem)));
     }
 
-    let session = SessionLine {
-        id: subject,
-        current: true,
-        user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0",
-        address: "192.0.2.7",
-        signed_in_at: 1_800_000_000,
-        last_seen_at: 1_800_003_600,
-    };
-    let sessions = [session, SessionLine { current: false, user_agent: person, address: client, ..session }];
-    let page = Sessions { csrf, sessions: &sessions, switch_account: action };
-    add("account-sessions", pages.sessions(chrome, &shell, &page));
-    add("account-sessions-one", pages.sessions(chrome, &shell, &Sessions { sessions: &sessions[..1], ..page }));
-
-    let scopes = ["openid", "profile", "email", "phone", "offline_access"];
-    let line = ApplicationLine { client: subject, name: client, scopes: &scopes, since: 1_799_000_000 };
-    let page = Applications { csrf, applications: &[line, ApplicationLine { scopes: &scopes[..1], ..line }] };
-    add("account-applications", pages.applications(chrome, &shell, &page));
-    let event = EventLine {
-        kind: "signed_in",
-        at: 1_800_000_000,
-        count: 1,
-        actor: AuditActor::Person,
-        subject: None,
-        party: Some(Named { id: subject, name: Some(client), has_page: false }),
-        address: Some("192.0.2.7"),
-        request_id: None,
-        detail: None,
-    };
-    let failed = EventLine { kind: "sign_in_failed", count: 3, party: None, address: None, ..event };
-    let events = [event, failed, EventLine { kind: "password_changed", actor: AuditActor::Operator, ..event }];
-    let page = Activity { events: &events, next: Some("/account/activity?after=x") };
-    add("account-activity", pages.activity(chrome, &shell, &page));
-    add("account-activity-none", pages.activity(chrome, &shell, &Activity { events: &[], next: None }));
-    let choices = [
-        AppChoice { app: subject, title: client, chosen: false },
-        AppChoice { app: client, title: person, chosen: true },
+    let sessions = [
+        Sample::session(1, "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0"),
+        Sample::session(2, person),
     ];
-    let unused =
-        AppPasswordLine { id: subject, name: person, app: client, created_at: 1_799_000_000, last_used_at: None };
-    let passwords = [unused, AppPasswordLine { last_used_at: Some(1_800_000_000), ..unused }];
-    let page = AppPasswords { csrf, apps: &choices, passwords: &passwords, name: person, fault: None, made: None };
-    add("account-app-passwords", pages.app_passwords(chrome, &shell, &page));
-    let made = AppPasswordMade { password: "an application password", user: account, app: client };
-    add("account-app-passwords-made", pages.app_passwords(chrome, &shell, &AppPasswords { made: Some(made), ..page }));
-    for (name, fault) in [("name", AppPasswordFault::Name), ("full", AppPasswordFault::Full)] {
-        let page = AppPasswords { fault: Some(fault), ..page };
-        add(&format!("account-app-passwords-{name}"), pages.app_passwords(chrome, &shell, &page));
-    }
-    let nowhere = AppPasswords { apps: &[], passwords: &[], ..page };
-    add("account-app-passwords-nowhere", pages.app_passwords(chrome, &shell, &nowhere));
-    let app = HomeApp { address: action, title: client, description: Some(person), icon: None };
-    let apps = [app, HomeApp { description: None, ..app }];
-    add("home", pages.home(chrome, &shell, &Home { apps: &apps }));
-    add("home-none", pages.home(chrome, &shell, &Home { apps: &[] }));
-    let page = Applications { csrf, applications: &[] };
-    add("account-applications-none", pages.applications(chrome, &shell, &Applications { applications: &[], ..page }));
+    let page = |sessions| {
+        let (subject, own) = (Sample::sub(), Sample::session(1, "").id);
+        html(&SessionsPage { inside: inside(), csrf, subject, own, sessions, switch_account: action })
+    };
+    add("account-sessions", page(&sessions));
+    add("account-sessions-one", page(&sessions[..1]));
+
+    let event = |kind, actor, address: Option<[u8; 4]>, count, party: Option<&str>| EventLine {
+        event: AuditEvent { address: address.map(Into::into), count, ..AuditEvent::new(AT, kind, actor) },
+        administrator: None,
+        subject: None,
+        party: party.map(|name| Named { id: subject.into(), name: Some(name.into()), has_page: false }),
+    };
+    let address = Some([192, 0, 2, 7]);
+    let events = [
+        event(AuditKind::SignedIn, Actor::Person, address, 1, Some(client)),
+        event(AuditKind::SignInFailed, Actor::Person, None, 3, None),
+        event(AuditKind::PasswordChanged, Actor::Operator, address, 1, Some(client)),
+    ];
+    let next = Some("/account/activity?after=x");
+    add("account-activity", html(&ActivityPage { inside: inside(), events: &events, next }));
+    add("account-activity-none", html(&ActivityPage { inside: inside(), events: &[], next: None }));
+
+    all.extend(application_pages(frame, sample));
+    all
+}
+
+/// The pages about applications in every state.
+fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, action, csrf, subject, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside = || inside(frame, account, None);
+
+    let scope = |values: &[ScopeValue]| -> Scope { values.iter().copied().collect() };
+    let application = |scope| Application {
+        client: ClientId::parse("c1").expect("an id"),
+        name: client.into(),
+        scope,
+        since: BEFORE,
+    };
+    let all_but_groups = Scope::all().without(ScopeValue::Groups);
+    let applications = [application(all_but_groups), application(scope(&[ScopeValue::OpenId]))];
+    let page = |applications| html(&ApplicationsPage { inside: inside(), csrf, applications });
+    add("account-applications", page(&applications));
+    add("account-applications-none", page(&[]));
+
+    let (fresh, _) = AppPassword::new(client, person, &[0; 20], BEFORE);
+    let used = AppPassword { last_used_at: Some(AT), ..fresh.clone() };
+    let both = [(&fresh, client), (&used, client)];
+    let page = |apps, passwords, fault, made| {
+        let (app, name) = ("Wiki", person);
+        html(&AppPasswordsPage { inside: inside(), csrf, apps, app, passwords, name, fault, made })
+    };
+    let apps = &[(subject, client), ("Wiki", person)];
+    add("account-app-passwords", page(apps, &both, None, None));
+    let made = NewAppPassword { password: "an application password", user: account, app: client };
+    add("account-app-passwords-made", page(apps, &both, None, Some(made)));
+    add("account-app-passwords-name", page(apps, &both, Some(AppPasswordFault::Name), None));
+    add("account-app-passwords-full", page(apps, &both, Some(AppPasswordFault::Full), None));
+    add("account-app-passwords-nowhere", page(&[], &[], None, None));
+
+    let app = |description| HomeApp { address: action.into(), title: client, description, icon: None };
+    add("home", html(&HomePage { inside: inside(), apps: &[app(Some(person)), app(None)] }));
+    add("home-none", html(&HomePage { inside: inside(), apps: &[] }));
     all
 }

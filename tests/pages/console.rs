@@ -1,246 +1,229 @@
 //! The console's pages, filled in.
 
+use sealgate::domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate::domain::client::{
+    AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
+    ConsentRule,
+};
+use sealgate::domain::key_ring::KeyRing;
+use sealgate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
+use sealgate::domain::scope::{Scope, ScopeValue};
+use sealgate::domain::secret::SecretHash;
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Role, User, UserState};
+use sealgate::domain::username::Username;
 use sealgate::page::console::{
-    AppLine, ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, KeyLine,
-    KeyState, Keys, LimitLine, Limits, NewSecret, NewUser, Roles, ServerLine, Trial, TrialProblem, UriFault, UserField,
-    UserLine, UserPage, Users,
+    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
+    NewClientPage, NewUserPage, SettingsPage, TrialPage, TrialProblem, UserField, UserPage, UsersPage,
 };
-use sealgate::page::{
-    AuditActor, AuditEvents, AuditField, Chrome, Done, EventLine, Named, Pages, SessionLine, Shell, Standing,
-    language_tag,
-};
+use sealgate::page::{AuditField, AuditLogPage, ConsoleRole, Done, EventLine, Frame, Inside, Named, html};
 
-use crate::sample::Sample;
+use crate::sample::{AT, Sample};
 
 /// The console's pages in every state.
-pub(crate) fn console_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let parts = [client_pages(pages, chrome, sample), people_pages(pages, chrome, sample)];
-    parts.into_iter().flatten().chain(operation_pages(pages, chrome, sample)).collect()
+pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let parts = [client_pages(frame, sample), people_pages(frame, sample)];
+    parts.into_iter().flatten().chain(operation_pages(frame, sample)).chain(audit_pages(frame, sample)).collect()
+}
+
+fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, done: Option<Done>) -> Inside<'a> {
+    let (frame, account) = (frame.clone(), sample.account);
+    Inside { frame, prefix: "", account, console: Some(role), done, app_passwords: true, home: true }
+}
+
+fn client(sample: &Sample, public: bool) -> Client {
+    Client {
+        id: ClientId::parse("c1").expect("an id"),
+        name: sample.client.into(),
+        client_type: if public { ClientType::Public } else { ClientType::Confidential },
+        auth_method: AuthMethod::None,
+        secrets: Vec::new(),
+        redirect_uris: Vec::new(),
+        post_logout_redirect_uris: Vec::new(),
+        scope: Scope::all(),
+        grant_types: Vec::new(),
+        consent: ConsentRule::Ask,
+        state: ClientState::Enabled,
+        created_at: AT,
+        incarnation: 0,
+        details: ClientDetails::default(),
+        owner: Some(Sample::sub()),
+        registration: None,
+        refresh_retry_seconds: None,
+        token_limit: None,
+        approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
+        disabled: None,
+    }
 }
 
 /// The pages about clients in every state.
-fn client_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, csrf, .. } = sample;
+fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { person, csrf, .. } = sample;
     let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell {
-        prefix: "",
-        account,
-        console: Some(Standing::Administrator),
-        done: None,
-        app_passwords: true,
-        home: true,
-    };
-    let developer = Shell { console: Some(Standing::Developer), ..shell };
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside_of = |role| inside(frame, sample, role, None);
+    let inside_of_admin = || inside_of(ConsoleRole::Administrator);
 
-    let line = ClientLine { id: "c1", name: client, public: true, enabled: true, vouched_for: true };
-    let lines = [line, ClientLine { public: false, enabled: false, vouched_for: false, ..line }];
-    let clients = Clients { clients: &lines, next: Some("/console?after=c1") };
+    let approved = client(sample, true);
+    let unapproved = Client { state: ClientState::Disabled, approval: None, ..client(sample, false) };
+    let both = [approved.clone(), unapproved.clone()];
+    let page = |inside, clients, next| html(&ClientsPage { inside, clients, next });
+    let next = Some("/console?after=c1");
     for done in [Done::Client, Done::ClientDeleted, Done::ClientState, Done::User, Done::UserRevoked] {
         assert_eq!(Done::parse(done.as_str()), Some(done));
-        let shell = Shell { done: Some(done), ..shell };
-        add(&format!("console-done-{}", done.as_str()), pages.console_clients(chrome, &shell, &clients));
+        let inside = inside(frame, sample, ConsoleRole::Administrator, Some(done));
+        add(&format!("console-done-{}", done.as_str()), page(inside, &both, next));
     }
-    add("console-clients", pages.console_clients(chrome, &developer, &clients));
-    add("console-clients-none", pages.console_clients(chrome, &shell, &Clients { clients: &[], next: None }));
+    add("console-clients", page(inside_of(ConsoleRole::Developer), &both, next));
+    add("console-clients-none", page(inside_of_admin(), &[], None));
 
     let form = ClientForm {
-        csrf,
-        name: client,
-        description: person,
+        name: sample.client.into(),
+        description: person.into(),
         public: false,
-        redirect_uris: "https://app.example.com/callback",
-        post_logout_redirect_uris: "https://app.example.com/",
-        scopes: &["profile", "offline_access"],
+        redirect_uris: "https://app.example.com/callback".into(),
+        post_logout_redirect_uris: "https://app.example.com/".into(),
+        scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::OfflineAccess].into_iter().collect(),
         secret_in_body: false,
-        faults: &[],
+        faults: Vec::new(),
     };
-    add("console-client-new", pages.console_new_client(chrome, &shell, &form));
+    let page = |form: &ClientForm| html(&NewClientPage { inside: inside_of_admin(), csrf, form });
+    add("console-client-new", page(&form));
     let of = |field, uri| ClientFault { field, uri };
     for (number, fault) in (0..).zip([
-        UriFault::Long,
-        UriFault::Characters,
-        UriFault::Absolute,
-        UriFault::Wildcard,
-        UriFault::Fragment,
-        UriFault::User,
-        UriFault::Scheme,
-        UriFault::Host,
+        RedirectUriFault::TooLong,
+        RedirectUriFault::Characters,
+        RedirectUriFault::NotAbsolute,
+        RedirectUriFault::Wildcard,
+        RedirectUriFault::Fragment,
+        RedirectUriFault::UserName,
+        RedirectUriFault::Scheme,
+        RedirectUriFault::Host,
     ]) {
-        let faults = [
+        let faults = vec![
             of(ClientField::Name, None),
             of(ClientField::Description, None),
             of(ClientField::RedirectUris, Some((fault, 2))),
             of(ClientField::PostLogoutRedirectUris, None),
         ];
-        let form = ClientForm { faults: &faults, public: true, ..form };
-        add(&format!("console-client-wrong-{number}"), pages.console_new_client(chrome, &shell, &form));
+        let form = ClientForm { faults, public: true, ..form.clone() };
+        add(&format!("console-client-wrong-{number}"), page(&form));
     }
-    let secrets = [
-        ClientSecretLine { created_at: 1_800_000_000, expires_at: Some(1_800_086_400) },
-        ClientSecretLine { created_at: 1_800_003_600, expires_at: None },
-    ];
-    let page = ClientPage {
-        id: "c1",
-        name: client,
-        form,
-        enabled: true,
-        may_enable: true,
-        vouched_for: true,
-        may_approve: true,
-        token_limit: Some(50),
-        created_at: 1_800_000_000,
-        secrets: &secrets,
-        secret: Some(NewSecret("a secret that was just made")),
-        issuer: "https://id.example.com",
-        unsure: false,
+    let secret = |created_at, expires_at| ClientSecret { hash: SecretHash::of(b""), created_at, expires_at };
+    let secrets =
+        [secret(AT, Some(UnixTime::from_seconds(1_800_086_400))), secret(UnixTime::from_seconds(1_800_003_600), None)];
+    let enabled = Client { approval: approved.approval, ..client(sample, false) };
+    let secret = Some("a secret that was just made");
+    let page = |client: &Client, form: &ClientForm, own: bool, secret: Option<&str>, unsure| {
+        html(&ClientPage {
+            inside: inside_of(if own { ConsoleRole::Developer } else { ConsoleRole::Administrator }),
+            csrf,
+            client,
+            form,
+            may_enable: !own,
+            may_approve: !own,
+            token_limit: client.is_vouched_for().then_some(50),
+            secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
+            secret,
+            issuer: "https://id.example.com",
+            unsure,
+        })
     };
-    add("console-client", pages.console_client(chrome, &shell, &page));
-    let unapproved = ClientPage { vouched_for: false, enabled: false, token_limit: None, ..page };
-    add("console-client-unapproved", pages.console_client(chrome, &shell, &unapproved));
-    let disabled = ClientPage { may_enable: false, may_approve: false, ..unapproved };
-    add("console-client-disabled", pages.console_client(chrome, &developer, &disabled));
-    let public = ClientForm { public: true, ..form };
-    let page = ClientPage { form: public, enabled: false, secrets: &[], secret: None, unsure: true, ..page };
-    add("console-client-public", pages.console_client(chrome, &shell, &page));
+    add("console-client", page(&enabled, &form, false, secret, false));
+    add("console-client-unapproved", page(&unapproved, &form, false, secret, false));
+    add("console-client-disabled", page(&unapproved, &form, true, secret, false));
+    let public = Client { state: ClientState::Disabled, ..approved };
+    add("console-client-public", page(&public, &ClientForm { public: true, ..form.clone() }, false, None, true));
 
-    let trial = Trial {
-        csrf,
-        id: "c1",
-        name: client,
-        redirect_uri: "https://id.example.com/console/callback",
-        on: false,
-        claims: None,
-        problem: None,
+    let redirect_uri = "https://id.example.com/console/callback";
+    let redirect_uris = vec![RedirectUri::parse(redirect_uri).expect("a URI")];
+    let on = Client { redirect_uris, ..enabled.clone() };
+    let claims = [person, person, person].map(str::to_owned);
+    let page = |client, claims, problem| {
+        html(&TrialPage { inside: inside_of_admin(), csrf, client, redirect_uri, claims, problem })
     };
-    add("console-try", pages.console_trial(chrome, &shell, &trial));
-    let shown = Trial { on: true, claims: Some([person, person, person]), ..trial };
-    add("console-tried", pages.console_trial(chrome, &shell, &shown));
-    for (name, problem) in [("refused", TrialProblem::Refused(client)), ("unknown", TrialProblem::Unknown)] {
-        let page = Trial { problem: Some(problem), ..trial };
-        add(&format!("console-try-{name}"), pages.console_trial(chrome, &shell, &page));
-    }
+    add("console-try", page(&enabled, None, None));
+    add("console-tried", page(&on, Some(&claims), None));
+    add("console-try-refused", page(&enabled, None, Some(TrialProblem::Refused(sample.client))));
+    add("console-try-unknown", page(&enabled, None, Some(TrialProblem::Unknown)));
     all
 }
 
 /// The pages about people in every state.
-fn people_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, csrf, subject, .. } = sample;
+fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell {
-        prefix: "",
-        account,
-        console: Some(Standing::Administrator),
-        done: None,
-        app_passwords: true,
-        home: true,
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+
+    let user = sample.user();
+    let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
+    let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
+    let developer = User { roles: [Role::Developer].into(), ..user.clone() };
+    let users = [(developer, Some(AT)), (user.clone(), Some(AT)), (nobody, None)];
+    let next = Some("/console/users?after=u1");
+    let page = |users, next| html(&UsersPage { inside: inside(), users, wanted: account, next });
+    add("console-users", page(&users, next));
+    add("console-users-none", page(&[], None));
+    add("console-users-none-yet", page(&[], next));
+
+    let page = |faults| {
+        let (email, username, name, groups, roles) = (account, client, person, client, &[Role::Developer].into());
+        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, faults })
     };
-    let line = UserLine {
-        subject: "u1",
-        name: person,
-        email: account,
-        enabled: true,
-        groups: client,
-        roles: Roles { developer: true, admin: false },
-        signed_in_at: Some(1_800_000_000),
+    add("console-user-new", page(&[]));
+    add("console-user-new-wrong", page(&[UserField::Email, UserField::Username, UserField::Name, UserField::Groups]));
+    add("console-user-new-taken", page(&[UserField::EmailTaken, UserField::UsernameTaken]));
+
+    let sessions = [Sample::session(1, "curl/8.5.0")];
+    let page = |user, own, sessions, password, faults| {
+        html(&UserPage { inside: inside(), csrf, user, own, sessions, password, faults })
     };
-    let nobody = UserLine { groups: "", roles: Roles::default(), signed_in_at: None, enabled: false, ..line };
-    let users = [line, UserLine { roles: Roles { developer: false, admin: true }, ..line }, nobody];
-    let page = Users { users: &users, wanted: account, next: Some("/console/users?after=u1") };
-    add("console-users", pages.console_users(chrome, &shell, &page));
-    add("console-users-none", pages.console_users(chrome, &shell, &Users { users: &[], next: None, ..page }));
-    add("console-users-none-yet", pages.console_users(chrome, &shell, &Users { users: &[], ..page }));
-    let faults = [UserField::Email, UserField::Username, UserField::Name, UserField::Groups];
-    let new = NewUser {
-        csrf,
-        email: account,
-        username: client,
-        name: person,
-        groups: client,
-        roles: Roles { developer: true, admin: false },
-        faults: &[],
-    };
-    add("console-user-new", pages.console_new_user(chrome, &shell, &new));
-    add("console-user-new-wrong", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
-    let faults = [UserField::EmailTaken, UserField::UsernameTaken];
-    add("console-user-new-taken", pages.console_new_user(chrome, &shell, &NewUser { faults: &faults, ..new }));
-    let session = SessionLine {
-        id: subject,
-        current: false,
-        user_agent: "curl/8.5.0",
-        address: "192.0.2.7",
-        signed_in_at: 1_800_000_000,
-        last_seen_at: 1_800_003_600,
-    };
-    let page = UserPage {
-        csrf,
-        subject: "u1",
-        email: account,
-        username: None,
-        name: person,
-        groups: client,
-        roles: Roles { developer: false, admin: true },
-        enabled: true,
-        own: false,
-        created_at: 1_800_000_000,
-        sessions: &[session],
-        password: Some("a password that was just made"),
-        faults: &[],
-    };
-    add("console-user", pages.console_user(chrome, &shell, &page));
-    let page = UserPage { enabled: false, username: Some(client), sessions: &[], password: None, ..page };
-    add("console-user-disabled", pages.console_user(chrome, &shell, &page));
-    let nameless = UserPage { username: None, ..page };
-    let taken = UserPage { faults: &[UserField::UsernameTaken], ..nameless };
-    add("console-user-username-taken", pages.console_user(chrome, &shell, &taken));
-    let wrong = UserPage { faults: &[UserField::Username], ..nameless };
-    add("console-user-username-wrong", pages.console_user(chrome, &shell, &wrong));
-    let faults = [UserField::Groups, UserField::OwnRole];
-    add(
-        "console-user-own-role",
-        pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults[1..], ..page }),
-    );
-    add("console-user-own", pages.console_user(chrome, &shell, &UserPage { own: true, faults: &faults, ..page }));
+    add("console-user", page(&user, false, &sessions, Some("a password that was just made"), &[]));
+    add("console-user-disabled", page(&disabled, false, &[], None, &[]));
+    let nameless = User { username: None, ..disabled.clone() };
+    add("console-user-username-taken", page(&nameless, false, &[], None, &[UserField::UsernameTaken]));
+    add("console-user-username-wrong", page(&nameless, false, &[], None, &[UserField::Username]));
+    add("console-user-own-role", page(&disabled, true, &[], None, &[UserField::OwnRole]));
+    add("console-user-own", page(&disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]));
     all
 }
 
 /// The pages about the running of the provider in every state.
-fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, .. } = sample;
+fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, person, .. } = sample;
     let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(chrome.language)), html));
-    let shell = Shell {
-        prefix: "",
-        account,
-        console: Some(Standing::Administrator),
-        done: None,
-        app_passwords: true,
-        home: true,
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+
+    let at = AT.seconds();
+    let kid = "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg";
+    let key = |activate: Option<u64>, retire: Option<u64>, remove: Option<u64>| {
+        serde_json::json!({
+            "kid": kid, "created_at": at, "published_at": at, "activate_at": activate, "retire_at": retire,
+            "remove_at": remove,
+        })
     };
-    let at = Some(1_800_000_000);
-    let key = KeyLine {
-        kid: "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg",
-        state: KeyState::Active,
-        published_at: 1_800_000_000,
-        activate_at: at,
-        retire_at: None,
-        remove_at: None,
+    let ring = |keys: &[serde_json::Value]| -> KeyRing {
+        serde_json::from_value(serde_json::json!({ "keys": keys })).expect("a ring")
     };
+    let active = key(Some(at), None, None);
     let keys = [
-        KeyLine { state: KeyState::PrePublished, activate_at: None, ..key },
-        key,
-        KeyLine { state: KeyState::Retired, retire_at: at, remove_at: at, ..key },
-        KeyLine { state: KeyState::Removed, retire_at: at, remove_at: at, ..key },
+        key(Some(at), Some(at), Some(at)),
+        key(Some(at), Some(at), Some(at + 60)),
+        active.clone(),
+        key(None, None, None),
     ];
-    add("console-keys", pages.console_keys(chrome, &shell, &Keys { keys: &keys, next_change: at }));
-    add("console-keys-quiet", pages.console_keys(chrome, &shell, &Keys { keys: &keys[1..2], next_change: None }));
+    add("console-keys", html(&KeysPage { inside: inside(), ring: &ring(&keys), now: AT }));
+    add("console-keys-quiet", html(&KeysPage { inside: inside(), ring: &ring(&[active]), now: AT }));
+
     let limits = [
         LimitLine { path: Some("/oauth/token"), limit: Some(50), by_credential: true },
         LimitLine { path: Some("/oauth/jwks"), limit: None, by_credential: false },
         LimitLine { path: None, limit: Some(1), by_credential: false },
     ];
-    let page = Limits {
+    let settings = SettingsPage {
+        inside: inside(),
         issuer: "https://id.example.com",
         limits: &limits,
         sign_ins: Some(600),
@@ -248,56 +231,67 @@ fn operation_pages(pages: &Pages, chrome: &Chrome<'_>, sample: &Sample) -> Vec<(
         failures_per_address: 50,
         window_minutes: 15,
     };
-    add("console-settings", pages.console_settings(chrome, &shell, &page));
+    add("console-settings", html(&settings));
 
-    let servers = [None, Some(true), Some(false)].map(|alive| ServerLine { address: person.to_owned(), alive });
-    let apps = [AppLine { name: client, address: "/account", servers: &servers }];
-    add("console-apps", pages.console_apps(chrome, &shell, &apps));
-    add("console-apps-none", pages.console_apps(chrome, &shell, &[]));
+    let servers = [None, Some(true), Some(false)].map(|alive| (person.to_owned(), alive)).into();
+    let apps = [AppLine { name: client, address: "/account".into(), servers }];
+    add("console-apps", html(&AppsPage { inside: inside(), apps: &apps }));
+    add("console-apps-none", html(&AppsPage { inside: inside(), apps: &[] }));
+    all
+}
 
-    let somebody = Named { id: "u1", name: Some(account), has_page: true };
-    let event = EventLine {
-        kind: "keys_changed",
-        at: 1_800_000_000,
-        count: 1,
-        actor: AuditActor::Operator,
-        subject: Some(somebody),
-        party: Some(Named { id: "c1", name: Some(client), has_page: true }),
-        address: Some("192.0.2.7"),
-        request_id: Some(sample.request_id),
-        detail: Some(person),
-    };
+/// The audit trail in every state.
+fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+
+    let named = |id: &str, name: &str| Named { id: id.into(), name: Some(name.into()), has_page: true };
     let actors = [
-        AuditActor::Stranger,
-        AuditActor::Person,
-        AuditActor::Administrator(Named { name: None, has_page: false, ..somebody }),
-        AuditActor::Client,
-        AuditActor::Operator,
-        AuditActor::Server,
+        Actor::Stranger,
+        Actor::Person,
+        Actor::Administrator(Sample::sub()),
+        Actor::Client,
+        Actor::Operator,
+        Actor::Server,
     ];
-    let events = actors.map(|actor| EventLine { actor, count: 2, ..event });
-    let page = AuditEvents {
-        events: &events,
-        previous: Some("/console/audit?zone=0"),
-        next: Some("/console/audit?after=x"),
-        csv: "/console/audit/export?format=csv",
-        ndjson: "/console/audit/export?format=ndjson",
-        most_exported: 2500,
-        kinds: &["signed_in", "keys_changed"],
-        kind: "keys_changed",
-        person: account,
-        client,
-        from: "2026-11-01",
-        to: "2026-11-21",
-        zone: -180,
-        faults: &[],
+    let events = actors.map(|actor| EventLine {
+        event: AuditEvent {
+            address: Some([192, 0, 2, 7].into()),
+            request_id: Some(sample.request_id.into()),
+            detail: Some(person.into()),
+            count: 2,
+            ..AuditEvent::new(AT, AuditKind::KeysChanged, actor)
+        },
+        administrator: matches!(actor, Actor::Administrator(_)).then(|| Named {
+            id: "u1".into(),
+            name: None,
+            has_page: false,
+        }),
+        subject: Some(named("u1", account)),
+        party: Some(named("c1", client)),
+    });
+    let page = |events, previous, next, faults| {
+        html(&AuditLogPage {
+            inside: inside(frame, sample, ConsoleRole::Administrator, None),
+            events,
+            previous,
+            next,
+            csv: "/console/audit/export?format=csv",
+            ndjson: "/console/audit/export?format=ndjson",
+            most_exported: 2500,
+            kind: "keys_changed",
+            person: account,
+            client,
+            from: "2026-11-01",
+            to: "2026-11-21",
+            zone: -180,
+            faults,
+        })
     };
-    add("console-audit", pages.console_audit(chrome, &shell, &page));
-    add(
-        "console-audit-none",
-        pages.console_audit(chrome, &shell, &AuditEvents { events: &[], previous: None, next: None, ..page }),
-    );
-    let faults = [AuditField::Person, AuditField::From, AuditField::To];
-    add("console-audit-wrong", pages.console_audit(chrome, &shell, &AuditEvents { faults: &faults, ..page }));
+    let (previous, next) = (Some("/console/audit?zone=0"), Some("/console/audit?after=x"));
+    add("console-audit", page(&events, previous, next, &[]));
+    add("console-audit-none", page(&[], None, None, &[]));
+    add("console-audit-wrong", page(&events, previous, next, &[AuditField::Person, AuditField::From, AuditField::To]));
     all
 }

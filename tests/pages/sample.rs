@@ -1,9 +1,15 @@
 //! Every page in every state, filled with the same sample.
 
 use sealgate::config::{self, Language};
+use sealgate::domain::scope::ScopeValue;
+use sealgate::domain::secret::SecretHash;
+use sealgate::domain::session::{Session, SessionId, SignIn};
+use sealgate::domain::time::UnixTime;
+use sealgate::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::page::{
-    AccountChooser, AccountLine, Chrome, ConfirmLogout, Consent, ErrorPage, Forbidden, LanguageSwitch, Login,
-    LoginProblem, Pages, Problem, Publisher, ReturnForm, ScopeLine, SendAgain, SignedOut, Way, WayTo, language_tag,
+    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, Frame, LoginPage,
+    LoginProblem, Pages, Problem, Publisher, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, html,
+    language_tag,
 };
 
 use crate::account::account_pages;
@@ -84,86 +90,127 @@ pub(crate) fn pages(operator: &str, default_language: Language) -> Pages {
     Pages::new(&settings)
 }
 
-pub(crate) fn chrome(language: Language, switch: &str) -> Chrome<'_> {
-    let switch = LanguageSwitch { turkish: switch, english: switch };
-    Chrome { language, stylesheet: "sealgate.css", script: "sealgate.js", logo: None, switch }
+pub(crate) fn frame<'a>(pages: &'a Pages, language: Language, address: &str) -> Frame<'a> {
+    let addresses = Addresses {
+        stylesheet: "sealgate.css".into(),
+        script: "sealgate.js".into(),
+        logo: None,
+        turkish: address.into(),
+        english: address.into(),
+    };
+    pages.frame(language, addresses)
+}
+
+pub(crate) const AT: UnixTime = UnixTime::from_seconds(1_800_000_000);
+
+impl Sample {
+    pub(crate) fn sub() -> Subject {
+        Subject::parse(Self::plain().subject).expect("a subject")
+    }
+
+    /// A person, with an address that can be one.
+    pub(crate) fn user(&self) -> User {
+        User {
+            sub: Self::sub(),
+            email: Email::parse(self.account).or_else(|| Email::parse(Self::plain().account)).expect("an address"),
+            username: None,
+            email_verified: true,
+            name: self.person.into(),
+            phone_number: None,
+            picture: None,
+            roles: [Role::Admin].into(),
+            groups: [self.client.to_owned()].into(),
+            password: None,
+            state: UserState::Enabled,
+            created_at: AT,
+            updated_at: AT,
+        }
+    }
+
+    /// A session of theirs, in a browser that calls itself so.
+    pub(crate) fn session(number: u8, user_agent: &str) -> Session {
+        Session {
+            id: SessionId::from_bytes([number; 16]),
+            cookie: SecretHash::of(b""),
+            previous: None,
+            sign_ins: vec![SignIn { subject: Self::sub(), at: AT, steps: Vec::new() }],
+            created_at: AT,
+            last_seen_at: UnixTime::from_seconds(1_800_003_600),
+            expires_at: AT,
+            idle_seconds: 0,
+            address: [192, 0, 2, 7].into(),
+            user_agent: user_agent.into(),
+        }
+    }
 }
 
 /// Every page in every state, by name.
 pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
     let pages = pages(sample.operator, Language::English);
     let &Sample { client, account, action, csrf, subject, request_id, .. } = sample;
-    let chrome = chrome(language, action);
+    let frame = || frame(&pages, language, action);
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(language)), html));
 
-    let login = Login { action, csrf, client: Some(client), email: account, problem: None };
-    add("login", pages.login(&chrome, &Login { email: "", ..login }));
-    add("login-hint", pages.login(&chrome, &login));
-    add("login-no-client", pages.login(&chrome, &Login { client: None, email: "", ..login }));
+    let login = |client, email, problem| html(&LoginPage { frame: frame(), action, csrf, client, email, problem });
+    add("login", login(Some(client), "", None));
+    add("login-hint", login(Some(client), account, None));
+    add("login-no-client", login(None, "", None));
     for (name, problem) in [
         ("login-wrong", LoginProblem::WrongCredentials),
         ("login-throttled", LoginProblem::Throttled { seconds: 30 }),
         ("login-throttled-minutes", LoginProblem::Throttled { seconds: 900 }),
         ("login-busy", LoginProblem::Busy),
     ] {
-        add(name, pages.login(&chrome, &Login { problem: Some(problem), ..login }));
+        add(name, login(Some(client), account, Some(problem)));
     }
 
-    let (id, email) = ([subject.to_owned()], [account.to_owned()]);
     let scopes = [
-        ScopeLine { scope: "openid", values: &id },
-        ScopeLine { scope: "profile", values: &sample.values },
-        ScopeLine { scope: "email", values: &email },
-        ScopeLine { scope: "phone", values: &[] },
-        ScopeLine { scope: "groups", values: &sample.values },
-        ScopeLine { scope: client, values: &[] },
+        (ScopeValue::OpenId, vec![subject.to_owned()]),
+        (ScopeValue::Profile, sample.values.clone()),
+        (ScopeValue::Email, vec![account.to_owned()]),
+        (ScopeValue::Phone, Vec::new()),
+        (ScopeValue::Groups, sample.values.clone()),
     ];
-    let consent = Consent {
-        action,
-        csrf,
-        client,
-        host: "app.example.com",
-        publisher: Publisher::Itself,
-        is_new: true,
-        website: None,
-        account,
-        scopes: &scopes,
-        offline_access: true,
+    let consent = |publisher, website, scopes, offline_access| {
+        html(&ConsentPage {
+            frame: frame(),
+            action,
+            csrf,
+            client,
+            host: "app.example.com",
+            publisher,
+            is_new: true,
+            website,
+            account,
+            scopes,
+            offline_access,
+        })
     };
-    add("consent", pages.consent(&chrome, &consent));
-    add(
-        "consent-online",
-        pages.consent(
-            &chrome,
-            &Consent { offline_access: false, publisher: Publisher::Operator, scopes: &scopes[..3], ..consent },
-        ),
-    );
+    add("consent", consent(Publisher::Itself, None, &scopes, true));
+    add("consent-online", consent(Publisher::Operator, None, &scopes[..3], false));
+    add("consent-developer", consent(Publisher::Developer(sample.person), Some(client), &scopes, true));
+    add("consent-nobody", consent(Publisher::Nobody, Some(client), &scopes, true));
 
-    for (name, publisher) in [("developer", Publisher::Developer(sample.person)), ("nobody", Publisher::Nobody)] {
-        let page = Consent { publisher, website: Some(client), ..consent };
-        add(&format!("consent-{name}"), pages.consent(&chrome, &page));
-    }
-
-    let accounts = [
-        AccountLine { subject, name: Some(sample.person), email: account },
-        AccountLine { subject: "another", name: None, email: account },
-    ];
-    let chooser = AccountChooser { action, csrf, client: Some(client), accounts: &accounts };
-    add("chooser", pages.account_chooser(&chrome, &chooser));
-    add("chooser-own", pages.account_chooser(&chrome, &AccountChooser { client: None, ..chooser }));
+    let accounts = [sample.user(), User { sub: Subject::from_random([7; 16]), name: String::new(), ..sample.user() }];
+    let chooser = |client| html(&AccountChooserPage { frame: frame(), action, csrf, client, accounts: &accounts });
+    add("chooser", chooser(Some(client)));
+    add("chooser-own", chooser(None));
 
     let hidden = [("state", client), (request_id, "x")];
-    let logout =
-        ConfirmLogout { action, csrf, client: Some(client), account: Some(account), stay: action, hidden: &hidden };
-    add("logout", pages.confirm_logout(&chrome, &logout));
-    add("logout-plain", pages.confirm_logout(&chrome, &ConfirmLogout { client: None, account: None, ..logout }));
-    add("signed-out", pages.signed_out(&chrome, &SignedOut { client: Some(client), sign_in: action }));
-    add("signed-out-plain", pages.signed_out(&chrome, &SignedOut { client: None, sign_in: action }));
+    let logout = |client, account| {
+        html(&ConfirmLogoutPage { frame: frame(), action, csrf, client, account, stay: action, hidden: &hidden })
+    };
+    add("logout", logout(Some(client), Some(account)));
+    add("logout-plain", logout(None, None));
+    let signed_out = |client| html(&SignedOutPage { frame: frame(), client, sign_in: action });
+    add("signed-out", signed_out(Some(client)));
+    add("signed-out-plain", signed_out(None));
 
+    let error =
+        |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, way: Way { address: action, to } });
     for (name, problem) in PROBLEMS {
-        let way = Way { address: action, to: WayTo::Application(client) };
-        add(&format!("error-{name}"), pages.error(&chrome, &ErrorPage { problem, request_id, way }));
+        add(&format!("error-{name}"), error(problem, WayTo::Application(client)));
     }
     for (name, to) in [
         ("again", WayTo::Again),
@@ -171,18 +218,17 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         ("account", WayTo::Account),
         ("another-account", WayTo::AnotherAccount),
     ] {
-        let way = Way { address: action, to };
-        let page = ErrorPage { problem: Problem::Internal, request_id, way };
-        add(&format!("error-way-{name}"), pages.error(&chrome, &page));
+        add(&format!("error-way-{name}"), error(Problem::Internal, to));
     }
-    add("forbidden", pages.forbidden(&chrome, &Forbidden { app: client, account, switch_account: action }));
+    add("forbidden", html(&ForbiddenPage { frame: frame(), app: client, account, switch_account: action }));
     let fields = [(client.to_owned(), account.to_owned())];
-    let again = SendAgain { app: client, account, target: action, charset: "utf-8", fields: &fields, instead: action };
-    add("send-again", pages.send_again(&chrome, &again));
+    let (target, charset, instead) = (action, "utf-8", action);
+    let again = SendAgainPage { frame: frame(), app: client, account, target, charset, fields: &fields, instead };
+    add("send-again", html(&again));
     let fields = [("code", client.to_owned()), ("state", account.to_owned())];
-    add("return-form", pages.return_form(&chrome, &ReturnForm { action, host: client, fields: &fields }));
-    all.extend(account_pages(&pages, &chrome, sample));
-    all.extend(console_pages(&pages, &chrome, sample));
+    add("return-form", html(&ReturnFormPage { frame: frame(), action, host: client, fields: &fields }));
+    let inside = account_pages(&frame(), sample).into_iter().chain(console_pages(&frame(), sample));
+    all.extend(inside.map(|(name, html)| (format!("{name}.{}", language_tag(language)), html)));
     all
 }
 

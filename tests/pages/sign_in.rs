@@ -1,10 +1,10 @@
 //! The pages of the sign-in: what password managers and clients rely on, what is shown, what is announced.
 
 use sealgate::config::Language;
-use sealgate::page::{ErrorPage, Problem, Way, WayTo};
+use sealgate::page::{ErrorPage, Problem, Way, WayTo, html};
 
 use crate::markup::{Tag, tags, text};
-use crate::sample::{Sample, chrome, page, pages};
+use crate::sample::{Sample, frame, page, pages};
 
 #[test]
 fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
@@ -25,7 +25,11 @@ fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
     stands_once("consent.en", "button", &[("id", "consent-deny"), ("name", "consent-deny"), ("value", "yes")]);
     stands_once("consent.en", "input", &[("id", "offline_access"), ("type", "checkbox"), ("checked", "")]);
     stands_once("chooser.en", "button", &[("id", "account-1"), ("name", "account"), ("value", subject)]);
-    stands_once("chooser.en", "button", &[("id", "account-2"), ("name", "account"), ("value", "another")]);
+    stands_once(
+        "chooser.en",
+        "button",
+        &[("id", "account-2"), ("name", "account"), ("value", "07070707-0707-4707-8707-070707070707")],
+    );
     stands_once("chooser.en", "button", &[("id", "account-other"), ("name", "account"), ("value", "")]);
     stands_once("logout.en", "button", &[("id", "logout-confirm"), ("name", "logout-confirm")]);
     stands_once("logout.en", "input", &[("type", "hidden"), ("name", "state"), ("value", "Wiki")]);
@@ -86,8 +90,8 @@ fn a_wait_is_told_in_the_unit_that_a_person_would_use() {
     let pages = pages("Acme", Language::English);
     let told = |seconds| {
         let way = Way { address: "", to: WayTo::Again };
-        let page = ErrorPage { problem: Problem::TooManyRequests { seconds }, request_id: "r", way };
-        text(&pages.error(&chrome(Language::English, "/"), &page))
+        let frame = frame(&pages, Language::English, "/");
+        text(&html(&ErrorPage { frame, problem: Problem::TooManyRequests { seconds }, request_id: "r", way }))
     };
     assert!(told(0).contains("Wait one second,"));
     assert!(told(1).contains("Wait one second,"));

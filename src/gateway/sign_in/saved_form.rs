@@ -18,7 +18,7 @@ use crate::gateway::session;
 use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
 use crate::gateway::sign_in::replay::Replay;
 use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::page::{Problem, SendAgain};
+use crate::page::{Problem, SendAgainPage, html};
 use crate::store::{Form, MAX_FORM_BYTES, StoreError};
 use crate::web::context::Body;
 use crate::web::cookie::Left;
@@ -160,7 +160,8 @@ pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, S
     }
     let Some(replay) = Replay::of(&form.body) else { return Ok(gone()) };
     let home = ReturnPath::home();
-    let content = SendAgain {
+    let page = SendAgainPage {
+        frame: ctx.frame(),
         app: &form.app,
         account: signed_in.user.email.as_str(),
         target: &form.target,
@@ -168,7 +169,7 @@ pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, S
         fields: &replay.fields,
         instead: home.as_str(),
     };
-    Ok(ctx.page_with_form(|pages, chrome| pages.send_again(chrome, &content)))
+    Ok(AppRequest::page_with_form(html(&page)))
 }
 
 /// The form, if a browser will send the very same one again.

@@ -1,14 +1,13 @@
 //! The console: what developers and administrators work with.
 
 mod clients;
+mod form;
 mod operation;
 mod snippets;
 mod users;
 
-pub use clients::{
-    ClientFault, ClientField, ClientForm, ClientLine, ClientPage, ClientSecretLine, Clients, NewSecret, Trial,
-    TrialProblem, UriFault,
-};
-pub use operation::{AppLine, KeyLine, KeyState, Keys, LimitLine, Limits, ServerLine};
+pub use clients::{ClientPage, ClientsPage, NewClientPage, TrialPage, TrialProblem};
+pub use form::{ClientFault, ClientField, ClientForm};
+pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
 pub use snippets::Library;
-pub use users::{NewUser, Roles, UserField, UserLine, UserPage, Users};
+pub use users::{NewUserPage, UserField, UserPage, UsersPage};

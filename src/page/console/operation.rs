@@ -2,74 +2,75 @@
 
 use askama::Template;
 
-use crate::page::content::Chrome;
-use crate::page::moment::moment;
-use crate::page::shell::{Inside, Place, Shell};
-use crate::page::words::{Markup, Words};
-use crate::page::{Pages, rendered};
+use crate::domain::key_ring::{KeyLife, KeyRing, KeyState};
+use crate::domain::time::UnixTime;
+use crate::page::inside::{Inside, MenuEntry};
+use crate::page::words::Markup;
 
 /// The signing keys.
-#[derive(Clone, Copy)]
-pub struct Keys<'a> {
-    /// They, the newest first.
-    pub keys: &'a [KeyLine<'a>],
-    /// When a key next changes its state, seconds since 1970.
-    pub next_change: Option<u64>,
+#[derive(Template)]
+#[template(path = "console/keys.html")]
+pub struct KeysPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
+    /// The keys, the oldest first.
+    pub ring: &'a KeyRing,
+    /// When this is.
+    pub now: UnixTime,
 }
 
-/// One key.
-#[derive(Debug, Clone, Copy)]
-pub struct KeyLine<'a> {
-    /// Its id.
-    pub kid: &'a str,
-    /// What it may do.
-    pub state: KeyState,
-    /// Since when it is published, seconds since 1970.
-    pub published_at: u64,
-    /// From when on it signs.
-    pub activate_at: Option<u64>,
-    /// From when on another one signs.
-    pub retire_at: Option<u64>,
-    /// From when on it is published no more.
-    pub remove_at: Option<u64>,
+impl KeysPage<'_> {
+    fn next_change(&self) -> Option<UnixTime> {
+        self.ring.next_change(self.now)
+    }
+
+    fn state(&self, key: &KeyLife) -> Markup {
+        let t = self.inside.frame.t;
+        match self.ring.state(key, self.now) {
+            KeyState::PrePublished => t.key_pre_published(),
+            KeyState::Active => t.key_active(),
+            KeyState::Retired => t.key_retired(),
+            KeyState::Removed => t.key_removed(),
+        }
+    }
+
+    fn times(&self, key: &KeyLife) -> impl Iterator<Item = Markup> {
+        let t = self.inside.frame.t;
+        let published = t.key_published_at(t.moment(&key.published_at));
+        let activate = key.activate_at.map(|at| t.key_activate_at(t.moment(&at)));
+        let retire = key.retire_at.map(|at| t.key_retire_at(t.moment(&at)));
+        let remove = key.remove_at.map(|at| t.key_remove_at(t.moment(&at)));
+        std::iter::once(published).chain(activate).chain(retire).chain(remove)
+    }
 }
 
-/// What a key may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyState {
-    /// It is published and does not sign yet.
-    PrePublished,
-    /// It signs.
-    Active,
-    /// What it signed still verifies.
-    Retired,
-    /// What it signed is refused.
-    Removed,
+/// The applications behind the gate.
+#[derive(Template)]
+#[template(path = "console/apps.html")]
+pub struct AppsPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
+    /// In the operator's order.
+    pub apps: &'a [AppLine<'a>],
 }
 
 /// An application behind the gate.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct AppLine<'a> {
     /// What people call it.
     pub name: &'a str,
     /// Where browsers reach it.
-    pub address: &'a str,
-    /// Its servers.
-    pub servers: &'a [ServerLine],
-}
-
-/// A server of an application.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerLine {
-    /// Where it listens.
     pub address: String,
-    /// Whether it takes connections, once it was looked at.
-    pub alive: Option<bool>,
+    /// Where its servers listen, and whether each takes connections, once it was looked at.
+    pub servers: Vec<(String, Option<bool>)>,
 }
 
 /// The settings in force.
-#[derive(Clone, Copy)]
-pub struct Limits<'a> {
+#[derive(Template)]
+#[template(path = "console/settings.html")]
+pub struct SettingsPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
     /// The issuer.
     pub issuer: &'a str,
     /// Requests a minute.
@@ -93,66 +94,4 @@ pub struct LimitLine<'a> {
     pub limit: Option<u64>,
     /// Whether it is counted by client or token, and not by address.
     pub by_credential: bool,
-}
-
-impl Pages {
-    /// The signing keys.
-    pub fn console_keys(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Keys<'_>) -> String {
-        let t = Words::of(chrome);
-        let inside = Inside::new(self, chrome, shell, Place::Keys, t.keys_title(), false);
-        let next = page.next_change.map(|at| t.keys_next_change(moment(t, at)));
-        let lines = page.keys.iter().map(|key| (*key, state(t, key.state), times(t, key))).collect();
-        rendered(&KeysPage { inside, next, lines })
-    }
-
-    /// The applications behind the gate.
-    pub fn console_apps(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, apps: &[AppLine<'_>]) -> String {
-        let heading = Words::of(chrome).menu_apps();
-        rendered(&AppsPage { inside: Inside::new(self, chrome, shell, Place::Apps, heading, false), apps })
-    }
-
-    /// The settings in force.
-    pub fn console_settings(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Limits<'_>) -> String {
-        let heading = Words::of(chrome).menu_settings();
-        rendered(&SettingsPage { inside: Inside::new(self, chrome, shell, Place::Settings, heading, false), page })
-    }
-}
-
-fn state(t: Words, state: KeyState) -> Markup {
-    match state {
-        KeyState::PrePublished => t.key_pre_published(),
-        KeyState::Active => t.key_active(),
-        KeyState::Retired => t.key_retired(),
-        KeyState::Removed => t.key_removed(),
-    }
-}
-
-fn times(t: Words, key: &KeyLine<'_>) -> Vec<Markup> {
-    let published = t.key_published_at(moment(t, key.published_at));
-    let activate = key.activate_at.map(|at| t.key_activate_at(moment(t, at)));
-    let retire = key.retire_at.map(|at| t.key_retire_at(moment(t, at)));
-    let remove = key.remove_at.map(|at| t.key_remove_at(moment(t, at)));
-    std::iter::once(published).chain(activate).chain(retire).chain(remove).collect()
-}
-
-#[derive(Template)]
-#[template(path = "console/keys.html")]
-struct KeysPage<'a> {
-    inside: Inside<'a>,
-    next: Option<Markup>,
-    lines: Vec<(KeyLine<'a>, Markup, Vec<Markup>)>,
-}
-
-#[derive(Template)]
-#[template(path = "console/settings.html")]
-struct SettingsPage<'a> {
-    inside: Inside<'a>,
-    page: &'a Limits<'a>,
-}
-
-#[derive(Template)]
-#[template(path = "console/apps.html")]
-struct AppsPage<'a> {
-    inside: Inside<'a>,
-    apps: &'a [AppLine<'a>],
 }

@@ -3,8 +3,9 @@
 
 use askama::Template;
 
-use super::ClientPage;
-use crate::page::rendered;
+use super::form::ClientForm;
+use crate::domain::scope::{Scope, ScopeValue};
+use crate::page::html;
 
 /// A client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,19 @@ impl Library {
         }
     }
 
+    fn filled(self, values: &Values<'_>) -> Snippet {
+        let text = match self {
+            Self::OpenidClient => html(&OpenidClient { values }),
+            Self::OidcClientTs => html(&OidcClientTs { values }),
+            Self::Authlib => html(&Authlib { values }),
+            Self::ModAuthOpenidc => html(&ModAuthOpenidc { values }),
+            Self::Oauth2Proxy => html(&Oauth2Proxy { values }),
+            Self::Openidconnect => html(&Openidconnect { values }),
+            Self::Curl => html(&Curl { values }),
+        };
+        Snippet { name: self.name(), id: format!("snippet-{self:?}").to_ascii_lowercase(), text }
+    }
+
     /// Whether it can be a client of this kind: one that runs in browsers has no secret, a server's has one.
     fn fits(self, public: bool) -> bool {
         match self {
@@ -68,30 +82,23 @@ pub(super) struct Snippet {
 }
 
 impl Snippet {
-    /// The piece for a library, if it can be such a client.
-    pub(super) fn of(library: Library, page: &ClientPage<'_>) -> Option<Self> {
-        let form = &page.form;
+    /// The pieces for the libraries that can be such a client.
+    pub(super) fn all(issuer: &str, id: &str, form: &ClientForm) -> Vec<Self> {
         let first = |uris: &str| uris.lines().next().unwrap_or_default().to_owned();
         let values = Values {
-            issuer: page.issuer,
-            id: page.id,
-            redirect_uri: first(form.redirect_uris),
-            logout_uri: first(form.post_logout_redirect_uris),
-            scope: std::iter::once("openid").chain(form.scopes.iter().copied()).collect::<Vec<_>>().join(" "),
+            issuer,
+            id,
+            redirect_uri: first(&form.redirect_uris),
+            logout_uri: first(&form.post_logout_redirect_uris),
+            scope: [ScopeValue::OpenId].into_iter().collect::<Scope>().union(form.scope).to_string(),
             public: form.public,
             in_body: form.secret_in_body,
         };
-        let text = match library {
-            Library::OpenidClient => rendered(&OpenidClient { values }),
-            Library::OidcClientTs => rendered(&OidcClientTs { values }),
-            Library::Authlib => rendered(&Authlib { values }),
-            Library::ModAuthOpenidc => rendered(&ModAuthOpenidc { values }),
-            Library::Oauth2Proxy => rendered(&Oauth2Proxy { values }),
-            Library::Openidconnect => rendered(&Openidconnect { values }),
-            Library::Curl => rendered(&Curl { values }),
-        };
-        let id = format!("snippet-{library:?}").to_ascii_lowercase();
-        library.fits(form.public).then(|| Self { name: library.name(), id, text })
+        Library::ALL
+            .into_iter()
+            .filter(|library| library.fits(form.public))
+            .map(|library| library.filled(&values))
+            .collect()
     }
 }
 
@@ -125,41 +132,41 @@ impl Values<'_> {
 #[derive(Template)]
 #[template(path = "snippets/openid-client.txt")]
 struct OpenidClient<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "snippets/oidc-client-ts.txt")]
 struct OidcClientTs<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "snippets/authlib.txt")]
 struct Authlib<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "snippets/mod_auth_openidc.txt")]
 struct ModAuthOpenidc<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "snippets/oauth2-proxy.txt")]
 struct Oauth2Proxy<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "snippets/openidconnect.txt")]
 struct Openidconnect<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "snippets/curl.txt")]
 struct Curl<'a> {
-    values: Values<'a>,
+    values: &'a Values<'a>,
 }

@@ -1,47 +1,40 @@
 //! The console's pages about people.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 
-use crate::page::account::{SessionLine, SessionWords};
-use crate::page::content::Chrome;
-use crate::page::moment::moment;
-use crate::page::shell::{Inside, Place, Shell};
-use crate::page::words::{Markup, Words, escaped};
-use crate::page::{Pages, rendered};
+use crate::domain::session::Session;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Role, User};
+use crate::page::inside::{Inside, MenuEntry};
 
 /// People.
-#[derive(Clone, Copy)]
-pub struct Users<'a> {
-    /// They.
-    pub users: &'a [UserLine<'a>],
+#[derive(Template)]
+#[template(path = "console/users.html")]
+pub struct UsersPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
+    /// Those of this page, and when each last signed in, as far as the trail still says so.
+    pub users: &'a [(User, Option<UnixTime>)],
     /// What was looked for, as typed; empty where all are shown. The form sends it as `find`.
     pub wanted: &'a str,
     /// Address of the next ones, if there are more.
     pub next: Option<&'a str>,
 }
 
-/// One person.
-#[derive(Debug, Clone, Copy)]
-pub struct UserLine<'a> {
-    /// Their `sub`.
-    pub subject: &'a str,
-    /// Full name.
-    pub name: &'a str,
-    /// Address.
-    pub email: &'a str,
-    /// Whether they may come in.
-    pub enabled: bool,
-    /// Groups, with a comma between two.
-    pub groups: &'a str,
-    /// The roles that they have.
-    pub roles: Roles,
-    /// When they last signed in, seconds since 1970, as far as the trail still says so.
-    pub signed_in_at: Option<u64>,
+impl UsersPage<'_> {
+    fn groups(user: &User) -> String {
+        user.groups.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// The form for a new person. It sends `csrf`, `email`, `username`, `name`, `groups` (one a line), `role_developer` and `role_admin`.
-#[derive(Clone, Copy)]
-pub struct NewUser<'a> {
+#[derive(Template)]
+#[template(path = "console/new_user.html")]
+pub struct NewUserPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
     /// The form's token against cross-site requests.
     pub csrf: &'a str,
     /// Address.
@@ -53,18 +46,9 @@ pub struct NewUser<'a> {
     /// Groups, one a line.
     pub groups: &'a str,
     /// The roles that they have.
-    pub roles: Roles,
+    pub roles: &'a BTreeSet<Role>,
     /// What of it was refused.
     pub faults: &'a [UserField],
-}
-
-/// The roles that a person has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Roles {
-    /// They may register clients.
-    pub developer: bool,
-    /// They may do everything.
-    pub admin: bool,
 }
 
 /// A field of a person's form.
@@ -86,108 +70,40 @@ pub enum UserField {
     OwnRole,
 }
 
+impl NewUserPage<'_> {
+    fn is_first(&self, field: UserField) -> bool {
+        self.faults.first() == Some(&field)
+    }
+}
+
 /// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer`,
 /// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`.
-#[derive(Clone, Copy)]
+#[derive(Template)]
+#[template(path = "console/user.html")]
 pub struct UserPage<'a> {
+    /// What surrounds it.
+    pub inside: Inside<'a>,
     /// The forms' token against cross-site requests.
     pub csrf: &'a str,
-    /// Their `sub`.
-    pub subject: &'a str,
-    /// Address.
-    pub email: &'a str,
-    /// Username, if they have one.
-    pub username: Option<&'a str>,
-    /// Full name.
-    pub name: &'a str,
-    /// Groups, one a line.
-    pub groups: &'a str,
-    /// The roles that they have.
-    pub roles: Roles,
-    /// Whether they may come in.
-    pub enabled: bool,
+    /// The person.
+    pub user: &'a User,
     /// Whether it is whoever looks: nobody shuts themselves out.
     pub own: bool,
-    /// Since when they are known, seconds since 1970.
-    pub created_at: u64,
     /// Where they are signed in.
-    pub sessions: &'a [SessionLine<'a>],
+    pub sessions: &'a [Session],
     /// A password that was just made, shown this once.
     pub password: Option<&'a str>,
     /// What of the form was refused.
     pub faults: &'a [UserField],
 }
 
-impl Pages {
-    /// People.
-    pub fn console_users(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &Users<'_>) -> String {
-        let t = Words::of(chrome);
-        let lines = page.users.iter().map(|user| (*user, user.signed_in_at.map(|at| moment(t, at)))).collect();
-        let inside = Inside::new(self, chrome, shell, Place::Users, t.users_title(), false);
-        rendered(&UsersPage { inside, page, lines })
+impl UserPage<'_> {
+    fn heading(&self) -> &str {
+        if self.user.name.is_empty() { self.user.email.as_str() } else { &self.user.name }
     }
 
-    /// The form for a new person.
-    pub fn console_new_user(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &NewUser<'_>) -> String {
-        let heading = Words::of(chrome).user_new_title();
-        let faulty = !page.faults.is_empty();
-        rendered(&NewUserPage { inside: Inside::new(self, chrome, shell, Place::Users, heading, faulty), page })
-    }
-
-    /// One person.
-    pub fn console_user(&self, chrome: &Chrome<'_>, shell: &Shell<'_>, page: &UserPage<'_>) -> String {
-        let t = Words::of(chrome);
-        let heading = if page.name.is_empty() { page.email } else { page.name };
-        let inside = Inside::new(self, chrome, shell, Place::Users, escaped(heading), !page.faults.is_empty());
-        let sessions = page.sessions.iter().map(|line| SessionWords::new(t, line)).collect();
-        rendered(&OneUserPage { inside, page, sessions, since: moment(t, page.created_at) })
-    }
-}
-
-#[derive(Template)]
-#[template(path = "console/users.html")]
-struct UsersPage<'a> {
-    inside: Inside<'a>,
-    page: &'a Users<'a>,
-    lines: Vec<(UserLine<'a>, Option<Markup>)>,
-}
-
-#[derive(Template)]
-#[template(path = "console/new_user.html")]
-struct NewUserPage<'a> {
-    inside: Inside<'a>,
-    page: &'a NewUser<'a>,
-}
-
-impl NewUserPage<'_> {
-    fn blames_username(&self) -> bool {
-        self.has(UserField::Username) || self.has(UserField::UsernameTaken)
-    }
-
-    fn has(&self, field: UserField) -> bool {
-        self.page.faults.contains(&field)
-    }
-
-    fn is_first(&self, field: UserField) -> bool {
-        self.page.faults.first() == Some(&field)
-    }
-}
-
-#[derive(Template)]
-#[template(path = "console/user.html")]
-struct OneUserPage<'a> {
-    inside: Inside<'a>,
-    page: &'a UserPage<'a>,
-    sessions: Vec<SessionWords<'a>>,
-    since: Markup,
-}
-
-impl OneUserPage<'_> {
-    fn blames_username(&self) -> bool {
-        self.has(UserField::Username) || self.has(UserField::UsernameTaken)
-    }
-
-    fn has(&self, field: UserField) -> bool {
-        self.page.faults.contains(&field)
+    /// One a line.
+    fn groups(&self) -> String {
+        self.user.groups.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 }

@@ -51,7 +51,6 @@ consent-scope-email = Your email address
 consent-scope-phone = Your phone number
 consent-scope-groups = The groups that you are in
 consent-scope-offline-access = Access while you are away
-consent-scope-other = The permission <bdi>{ $scope }</bdi>
 consent-nothing-stored = Nothing is stored here yet.
 consent-offline = Keep access while I am away
 consent-offline-hint =

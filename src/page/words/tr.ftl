@@ -43,7 +43,6 @@ consent-scope-email = E-posta adresiniz
 consent-scope-phone = Telefon numaranız
 consent-scope-groups = Üyesi olduğunuz gruplar
 consent-scope-offline-access = Siz yokken de erişim
-consent-scope-other = <bdi>{ $scope }</bdi> izni
 consent-nothing-stored = Kayıtlı bilgi yok.
 consent-offline = Ben yokken de erişmeye devam etsin
 consent-offline-hint =

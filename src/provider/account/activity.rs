@@ -3,8 +3,8 @@
 use http::StatusCode;
 
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
-use crate::page::Activity;
-use crate::provider::events::{Names, Written};
+use crate::page::{ActivityPage, html};
+use crate::provider::events::Names;
 use crate::provider::visitor::Visitor;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -39,13 +39,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
     let after = ctx.query()?.one("after")?.and_then(AuditId::parse);
     let page = ctx.sealgate.store.audit_page(&filter, after, MOST).await?;
-    let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
+    let (mut names, mut events) = (Names::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
-        written.push(names.written(ctx, record.event).await?);
+        events.push(names.line(ctx, record.event).await?);
     }
-    let lines: Vec<_> = written.iter().map(Written::line).collect();
     let next = page.next.map(|next| ctx.path(&format!("{PAGE}?after={next}")));
-    let content = Activity { events: &lines, next: next.as_deref() };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.activity(chrome, shell, &content));
-    Ok(Response::page(StatusCode::OK, html, None))
+    let page = ActivityPage { inside: visitor.inside(ctx), events: &events, next: next.as_deref() };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -12,11 +12,8 @@ use crate::domain::app_password::{AppPassword, LONGEST_APP_PASSWORD_NAME};
 use crate::domain::audit::AuditKind;
 use crate::domain::profile::is_line;
 use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
 use crate::domain::username::Username;
-use crate::page::{
-    AppChoice, AppPasswordFault, AppPasswordLine, AppPasswordMade, AppPasswords as Content, Done, Problem,
-};
+use crate::page::{AppPasswordFault, AppPasswordsPage, Done, NewAppPassword, Problem, html};
 use crate::provider::visitor::{self, Visitor};
 use crate::store::AppPasswordAdded;
 use crate::web::context::RequestContext;
@@ -86,32 +83,20 @@ async fn show(
     made: Option<(&App, Secret)>,
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
-    let ids: Vec<String> = passwords.iter().map(AppPassword::id).collect();
-    let mut lines = Vec::with_capacity(passwords.len());
-    for (password, id) in passwords.iter().zip(&ids).rev() {
-        // One whose application is gone from the configuration opens nothing, and can still be taken back.
-        let app = ctx.sealgate.config.apps.iter().find(|app| app.name == password.app);
-        lines.push(AppPasswordLine {
-            id,
-            name: &password.name,
-            app: app.map_or(password.app.as_str(), App::called),
-            created_at: password.created_at.seconds(),
-            last_used_at: password.last_used_at.map(UnixTime::seconds),
-        });
-    }
-    let mut apps = Vec::new();
-    for app in taking(ctx) {
-        apps.push(AppChoice { app: &app.name, title: app.called(), chosen: app.name == typed.app });
-    }
+    // One whose application is gone from the configuration opens nothing, and can still be taken back.
+    let called = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
+    let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, called(&one.app).unwrap_or(&one.app))).collect();
+    let apps: Vec<_> = taking(ctx).map(|app| (app.name.as_str(), app.called())).collect();
     let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
-    let content = Content {
+    let page = AppPasswordsPage {
+        inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
         apps: &apps,
-        passwords: &lines,
+        app: &typed.app,
+        passwords: &passwords,
         name: &typed.name,
         fault,
-        made: made.as_ref().map(|(app, secret)| AppPasswordMade { password: secret.expose(), user, app: app.called() }),
+        made: made.as_ref().map(|(app, secret)| NewAppPassword { password: secret.expose(), user, app: app.called() }),
     };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.app_passwords(chrome, shell, &content));
-    Ok(Response::page(StatusCode::OK, html, None))
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

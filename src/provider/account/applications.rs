@@ -6,9 +6,7 @@ use http::{Method, StatusCode};
 
 use crate::domain::audit::AuditKind;
 use crate::domain::client::ClientId;
-use crate::domain::scope::{Scope, ScopeValue};
-use crate::domain::time::UnixTime;
-use crate::page::{ApplicationLine, Applications, Done, Problem};
+use crate::page::{Application, ApplicationsPage, Done, Problem, html};
 use crate::provider::visitor::{self, Visitor};
 use crate::store::GrantFilter;
 use crate::web::context::RequestContext;
@@ -34,32 +32,18 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::Withdrawn)))
 }
 
-/// What a client may see of this person, and since when.
-struct Access {
-    name: String,
-    scope: Scope,
-    since: UnixTime,
-}
-
 async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
-    let access = accesses(ctx, visitor).await?;
-    let words = |access: &Access| access.scope.values().map(ScopeValue::as_str).collect::<Vec<_>>();
-    let scopes: Vec<Vec<&str>> = access.values().map(words).collect();
-    let mut lines = Vec::with_capacity(access.len());
-    for ((client, access), scopes) in access.iter().zip(&scopes) {
-        let since = access.since.seconds();
-        lines.push(ApplicationLine { client: client.as_str(), name: &access.name, scopes, since });
-    }
-    lines.sort_by(|one, other| one.name.cmp(other.name));
-    let content = Applications { csrf: &visitor.csrf(ctx, PAGE), applications: &lines };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.applications(chrome, shell, &content));
-    Ok(Response::page(StatusCode::OK, html, None))
+    let mut applications: Vec<Application> = accesses(ctx, visitor).await?.into_values().collect();
+    applications.sort_by(|one, other| one.name.cmp(&other.name));
+    let page =
+        ApplicationsPage { inside: visitor.inside(ctx), csrf: &visitor.csrf(ctx, PAGE), applications: &applications };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 /// By consent, or by a grant whose tokens still work: a client that people are not asked about has only that.
-async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientId, Access>, Failure> {
+async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMap<ClientId, Application>, Failure> {
     let (store, subject) = (&ctx.sealgate.store, visitor.user.sub);
-    let mut found: BTreeMap<ClientId, Access> = BTreeMap::new();
+    let mut found: BTreeMap<ClientId, Application> = BTreeMap::new();
     let consents = store.consents_page(subject, None, MOST).await?;
     let of_person = GrantFilter { subject: Some(subject), ..GrantFilter::default() };
     let grants = store.grants(&of_person, None, MOST).await?.grants;
@@ -76,7 +60,7 @@ async fn accesses(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<BTreeMa
         let client = ctx.sealgate.client(&id).await?;
         let client = client.filter(|client| consent.is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {
-            found.insert(id, Access { name: client.name, scope, since: at });
+            found.insert(id, Application { client: client.id, name: client.name, scope, since: at });
         }
     }
     Ok(found)

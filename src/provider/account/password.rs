@@ -11,8 +11,8 @@ use crate::domain::secret::Secret;
 use crate::domain::session::{Session, SignIn, Step};
 use crate::domain::user::User;
 use crate::oauth::params::Params;
-use crate::page::{Done, PasswordChange, PasswordProblem};
-use crate::password::{Line, Owner, PasswordFault, check_password};
+use crate::page::{Done, PasswordPage, PasswordProblem, html};
+use crate::password::{Line, Owner, check_password};
 use crate::provider::guesses::Guesses;
 use crate::provider::known_browser;
 use crate::provider::visitor::{self, Visitor};
@@ -66,12 +66,7 @@ fn typed(form: &Params, user: &User) -> Result<Result<(Secret, Secret), Password
     let (current, new, again) = (field("current")?, field("new")?, field("again")?);
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
     if let Err(fault) = check_password(&new, &owner) {
-        return Ok(Err(match fault {
-            PasswordFault::TooShort => PasswordProblem::TooShort,
-            PasswordFault::TooLong => PasswordProblem::TooLong,
-            PasswordFault::Personal => PasswordProblem::Personal,
-            PasswordFault::Common => PasswordProblem::Common,
-        }));
+        return Ok(Err(PasswordProblem::New(fault)));
     }
     if new != again {
         return Ok(Err(PasswordProblem::Different));
@@ -127,7 +122,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response,
 }
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
-    let content = PasswordChange { csrf: &visitor.csrf(ctx, PAGE), email: visitor.user.email.as_str(), problem };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.password_change(chrome, shell, &content));
-    Response::page(status, html, None)
+    let csrf = &visitor.csrf(ctx, PAGE);
+    let page = PasswordPage { inside: visitor.inside(ctx), csrf, email: visitor.user.email.as_str(), problem };
+    Response::page(status, html(&page), None)
 }

@@ -4,9 +4,8 @@ use http::{Method, StatusCode};
 
 use crate::domain::audit::AuditKind;
 use crate::domain::profile::{LONGEST_NAME, is_line, is_phone_number, is_picture};
-use crate::domain::username::Username;
 use crate::oauth::params::Params;
-use crate::page::{Done, Profile, ProfileField};
+use crate::page::{Done, ProfileField, ProfilePage, html};
 use crate::provider::visitor::{self, Visitor};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -82,19 +81,17 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
     let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, origin(picture)?)));
-    let content = Profile {
+    let page = ProfilePage {
+        inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
-        email: visitor.user.email.as_str(),
-        username: visitor.user.username.as_ref().map(Username::as_str),
+        user: &visitor.user,
         name: &typed.name,
         phone_number: &typed.phone_number,
         picture: &typed.picture,
         shown_picture: shown.as_ref().map(|(picture, _)| *picture),
         faults,
-        updated_at: visitor.user.updated_at.seconds(),
     };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.profile(chrome, shell, &content));
-    let response = Response::page(StatusCode::OK, html, None);
+    let response = Response::page(StatusCode::OK, html(&page), None);
     match &shown {
         // Their own picture on their own page, from the one site that they have named, without a word of where it is shown.
         Some((_, origin)) => response.showing_from(origin),

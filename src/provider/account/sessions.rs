@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 
 use crate::domain::audit::AuditKind;
 use crate::domain::session::SessionId;
-use crate::page::{Done, Problem, SessionLine, Sessions};
+use crate::page::{Done, Problem, SessionsPage, html};
 use crate::provider::known_browser;
 use crate::provider::visitor::{self, Visitor};
 use crate::web::context::RequestContext;
@@ -12,9 +12,6 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 
 const PAGE: &str = "/account/sessions";
-
-/// The most that are shown; "end every other" reaches all.
-const MOST: usize = 50;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
@@ -47,30 +44,16 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 }
 
 async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
-    let subject = visitor.user.sub;
     let own = visitor.session.value.id;
-    let mut sessions = ctx.sealgate.store.sessions_of_user(subject, None, MOST).await?.sessions;
-    sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(subject).is_some());
+    let mut sessions = visitor::live_sessions(ctx, visitor.user.sub).await?;
     sessions.sort_by_key(|session| (session.id != own, std::cmp::Reverse(session.last_seen_at)));
-    let texts: Vec<(String, String)> =
-        sessions.iter().map(|session| (session.id.to_string(), session.address.to_string())).collect();
-    let mut lines = Vec::with_capacity(sessions.len());
-    for (session, (id, address)) in sessions.iter().zip(&texts) {
-        let signed_in_at = session.sign_in_of(subject).map_or(session.created_at, |sign_in| sign_in.at);
-        lines.push(SessionLine {
-            id,
-            current: session.id == own,
-            user_agent: &session.user_agent,
-            address,
-            signed_in_at: signed_in_at.seconds(),
-            last_seen_at: session.last_seen_at.seconds(),
-        });
-    }
-    let content = Sessions {
+    let page = SessionsPage {
+        inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
-        sessions: &lines,
+        subject: visitor.user.sub,
+        own,
+        sessions: &sessions,
         switch_account: &ctx.sign_in_address("/account", &[("prompt", "select_account")]),
     };
-    let html = visitor.page(ctx, |chrome, shell| ctx.sealgate.pages.sessions(chrome, shell, &content));
-    Ok(Response::page(StatusCode::OK, html, None))
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -13,8 +13,8 @@ use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
 use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
-use crate::page::{AuditEvents, AuditField, Problem};
-use crate::provider::events::{Names, Written};
+use crate::page::{AuditField, AuditLogPage, Problem, html};
+use crate::provider::events::Names;
 use crate::store::AuditPage;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -48,26 +48,24 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
     };
-    let (mut names, mut written) = (Names::default(), Vec::with_capacity(page.records.len()));
+    let (mut names, mut events) = (Names::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
-        written.push(names.written(ctx, record.event).await?);
+        events.push(names.line(ctx, record.event).await?);
     }
-    let lines: Vec<_> = written.iter().map(Written::line).collect();
     let next = page.next.map(|next| typed.address(ctx, &at.then(next)));
     let previous = at.before().map(|before| typed.address(ctx, &before));
     let file =
         |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
-    let kinds = AuditKind::ALL.map(AuditKind::as_str);
     // A field for days holds a day or nothing.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
-    let content = AuditEvents {
-        events: &lines,
+    let page = AuditLogPage {
+        inside: console_user.inside(ctx),
+        events: &events,
         previous: previous.as_deref(),
         next: next.as_deref(),
         csv: &file("csv"),
         ndjson: &file("ndjson"),
         most_exported: MOST_EXPORTED as u64,
-        kinds: &kinds,
         kind: &typed.kind,
         person: &typed.person,
         client: &typed.client,
@@ -76,8 +74,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         zone: typed.zone,
         faults: &faults,
     };
-    let pages = &ctx.sealgate.pages;
-    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_audit(chrome, shell, &content)))
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 /// What the form asks for.

@@ -4,18 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Method, StatusCode};
 
-use super::form::{Typed, own_redirect_uri};
+use super::form::{self, own_redirect_uri};
 use super::{ConsoleUser, last_segment};
 use crate::admin::answer::ShownSecret;
 use crate::admin::command::{ClientCommand, Command};
 use crate::admin::{self, Answer, CommandError, Directory};
 use crate::domain::audit::AuditKind;
-use crate::domain::client::{Client, ClientId};
+use crate::domain::client::{Client, ClientId, ClientSecret};
 use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
 use crate::oauth::params::Params;
-use crate::page::console::{ClientFault, ClientPage, ClientSecretLine, NewSecret};
-use crate::page::{Done, Problem};
+use crate::page::console::{ClientForm, ClientPage};
+use crate::page::{Done, Problem, html};
 use crate::provider::visitor;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -54,11 +53,11 @@ async fn save(
     client: &Client,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let typed = Typed::read(form, Some(client.client_type))?;
-    let sound = match typed.check() {
+    let typed = form::read(form, Some(client.client_type))?;
+    let sound = match form::check(&typed) {
         Ok(sound) => sound,
         Err(faults) => {
-            return Ok(page(ctx, console_user, client, &typed, &Said { faults: &faults, ..Said::default() }));
+            return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &Said::default()));
         }
     };
     let own = own_redirect_uri(ctx);
@@ -132,8 +131,6 @@ pub(super) async fn execute(
 /// What a client's page says beside what is kept.
 #[derive(Default)]
 pub(super) struct Said<'a> {
-    /// What of the form was refused.
-    faults: &'a [ClientFault],
     /// A secret that was just made.
     secret: Option<&'a Secret>,
     /// It was to be deleted, but nobody ticked that this was meant.
@@ -149,44 +146,31 @@ impl<'a> Said<'a> {
 
 /// A client's page.
 pub(super) fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
-    let typed = Typed::of(client, &own_redirect_uri(ctx));
-    page(ctx, console_user, client, &typed, said)
+    page(ctx, console_user, client, &form::of(client, &own_redirect_uri(ctx)), said)
 }
 
 fn page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
-    typed: &Typed,
+    form: &ClientForm,
     said: &Said<'_>,
 ) -> Response {
-    let live = client.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|end| ctx.now < end));
-    let secrets: Vec<ClientSecretLine> = live
-        .map(|secret| ClientSecretLine {
-            created_at: secret.created_at.seconds(),
-            expires_at: secret.expires_at.map(UnixTime::seconds),
-        })
-        .collect();
+    let works = |secret: &&ClientSecret| secret.expires_at.is_none_or(|end| ctx.now < end);
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
-    // The page also answers the form for a new client: its forms belong to the client's own path.
-    let csrf = console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/clients/{}", client.id)));
-    typed.show(&csrf, said.faults, |form| {
-        let content = ClientPage {
-            id: client.id.as_str(),
-            name: &client.name,
-            form,
-            enabled: client.is_enabled(),
-            may_enable: client.may_be_enabled_by(console_user.authority()),
-            vouched_for: client.is_vouched_for(),
-            may_approve: console_user.is_administrator() && !client.is_operators_own(),
-            token_limit: token_limit.requests().map(u64::from),
-            created_at: client.created_at.seconds(),
-            secrets: &secrets,
-            secret: said.secret.map(|secret| NewSecret(secret.expose())),
-            issuer: ctx.sealgate.config.issuer.as_str(),
-            unsure: said.unsure,
-        };
-        let pages = &ctx.sealgate.pages;
-        console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_client(chrome, shell, &content))
-    })
+    let page = ClientPage {
+        inside: console_user.inside(ctx),
+        // The page also answers the form for a new client: its forms belong to the client's own path.
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/clients/{}", client.id))),
+        client,
+        form,
+        may_enable: client.may_be_enabled_by(console_user.authority()),
+        may_approve: console_user.is_administrator() && !client.is_operators_own(),
+        token_limit: token_limit.requests().map(u64::from),
+        secrets: &client.secrets.iter().filter(works).collect::<Vec<_>>(),
+        secret: said.secret.map(Secret::expose),
+        issuer: ctx.sealgate.config.issuer.as_str(),
+        unsure: said.unsure,
+    };
+    Response::page(StatusCode::OK, html(&page), None)
 }

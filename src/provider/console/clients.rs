@@ -4,13 +4,14 @@ use http::{Method, StatusCode};
 
 use super::ConsoleUser;
 use super::client::{self, Said};
-use super::form::{Sound, Typed};
+use super::form::{self, Sound};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{
     Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
 };
 use crate::domain::secret::Secret;
-use crate::page::console::{ClientFault, ClientLine, Clients};
+use crate::page::console::{ClientForm, ClientsPage, NewClientPage};
+use crate::page::html;
 use crate::store::AddOutcome;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -35,27 +36,20 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
             break;
         }
     }
-    let mut lines = Vec::with_capacity(clients.len());
-    for client in &clients {
-        let (id, name) = (client.id.as_str(), client.name.as_str());
-        let (public, enabled, vouched_for) = (client.is_public(), client.is_enabled(), client.is_vouched_for());
-        lines.push(ClientLine { id, name, public, enabled, vouched_for });
-    }
     let next = after.filter(|_| more).map(|after| ctx.path(&format!("/console?after={after}")));
-    let content = Clients { clients: &lines, next: next.as_deref() };
-    let pages = &ctx.sealgate.pages;
-    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_clients(chrome, shell, &content)))
+    let page = ClientsPage { inside: console_user.inside(ctx), clients: &clients, next: next.as_deref() };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 /// The form for a new client, and what it makes.
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        return Ok(show(ctx, console_user, &Typed::empty(), &[]));
+        return Ok(show(ctx, console_user, &form::empty()));
     }
-    let typed = Typed::read(&console_user.form(ctx)?, None)?;
-    let sound = match typed.check() {
+    let typed = form::read(&console_user.form(ctx)?, None)?;
+    let sound = match form::check(&typed) {
         Ok(sound) => sound,
-        Err(faults) => return Ok(show(ctx, console_user, &typed, &faults)),
+        Err(faults) => return Ok(show(ctx, console_user, &ClientForm { faults, ..typed })),
     };
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
@@ -89,9 +83,7 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     Ok(client::show(ctx, console_user, &client, &Said::secret(secret.as_ref())))
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[ClientFault]) -> Response {
-    let pages = &ctx.sealgate.pages;
-    typed.show(&console_user.csrf(ctx), faults, |form| {
-        console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_new_client(chrome, shell, &form))
-    })
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &ClientForm) -> Response {
+    let page = NewClientPage { inside: console_user.inside(ctx), csrf: &console_user.csrf(ctx), form };
+    Response::page(StatusCode::OK, html(&page), None)
 }

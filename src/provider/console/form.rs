@@ -5,7 +5,7 @@ use crate::domain::profile::{LONGEST_NAME, is_line};
 use crate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::oauth::params::Params;
-use crate::page::console::{ClientFault, ClientField, ClientForm, UriFault};
+use crate::page::console::{ClientFault, ClientField, ClientForm};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
@@ -13,17 +13,6 @@ use crate::web::failure::Failure;
 const MOST_URIS: usize = 20;
 /// The longest description, characters.
 const LONGEST_DESCRIPTION: usize = 500;
-
-/// What stands in a client's form.
-pub(super) struct Typed {
-    name: String,
-    description: String,
-    public: bool,
-    redirect_uris: String,
-    post_logout_redirect_uris: String,
-    scope: Scope,
-    secret_in_body: bool,
-}
 
 /// A form that will do.
 pub(super) struct Sound {
@@ -36,111 +25,95 @@ pub(super) struct Sound {
     pub(super) scope: Scope,
 }
 
-impl Typed {
-    /// An empty form: a confidential client that may ask for name and address.
-    pub(super) fn empty() -> Self {
-        Self {
-            name: String::new(),
-            description: String::new(),
-            public: false,
-            redirect_uris: String::new(),
-            post_logout_redirect_uris: String::new(),
-            scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
-            secret_in_body: false,
-        }
+/// An empty form: a confidential client that may ask for name and address.
+pub(super) fn empty() -> ClientForm {
+    ClientForm {
+        name: String::new(),
+        description: String::new(),
+        public: false,
+        redirect_uris: String::new(),
+        post_logout_redirect_uris: String::new(),
+        scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),
+        secret_in_body: false,
+        faults: Vec::new(),
     }
+}
 
-    /// What a client has. The console's own redirect URI is no setting: it is switched on and off elsewhere.
-    pub(super) fn of(client: &Client, own: &str) -> Self {
-        let lines = |uris: &[RedirectUri]| {
-            uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
-        };
-        Self {
-            name: client.name.clone(),
-            description: client.details.description.clone().unwrap_or_default(),
-            public: client.is_public(),
-            redirect_uris: lines(&client.redirect_uris),
-            post_logout_redirect_uris: lines(&client.post_logout_redirect_uris),
-            scope: client.scope,
-            secret_in_body: client.auth_method == AuthMethod::ClientSecretPost,
-        }
+/// What a client has. The console's own redirect URI is no setting: it is switched on and off elsewhere.
+pub(super) fn of(client: &Client, own: &str) -> ClientForm {
+    let lines = |uris: &[RedirectUri]| {
+        uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
+    };
+    ClientForm {
+        name: client.name.clone(),
+        description: client.details.description.clone().unwrap_or_default(),
+        public: client.is_public(),
+        redirect_uris: lines(&client.redirect_uris),
+        post_logout_redirect_uris: lines(&client.post_logout_redirect_uris),
+        scope: client.scope,
+        secret_in_body: client.auth_method == AuthMethod::ClientSecretPost,
+        faults: Vec::new(),
     }
+}
 
-    /// What was sent. `client_type` is that of a client that is there already: it does not change.
-    pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Self, Failure> {
-        let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
-        let ticked = Scope::all().values().filter(|value| form.has(&format!("scope_{}", value.as_str())));
-        let public = match client_type {
-            Some(known) => known == ClientType::Public,
-            None => form.one("type")? == Some("public"),
-        };
-        Ok(Self {
-            name: text("name")?,
-            description: text("description")?,
-            public,
-            redirect_uris: text("redirect_uris")?,
-            post_logout_redirect_uris: text("post_logout_redirect_uris")?,
-            scope: ticked.chain([ScopeValue::OpenId]).collect(),
-            secret_in_body: form.one("auth_method")? == Some("client_secret_post"),
-        })
-    }
+/// What was sent. `client_type` is that of a client that is there already: it does not change.
+pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<ClientForm, Failure> {
+    let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
+    let ticked = Scope::all().values().filter(|value| form.has(&format!("scope_{}", value.as_str())));
+    let public = match client_type {
+        Some(known) => known == ClientType::Public,
+        None => form.one("type")? == Some("public"),
+    };
+    Ok(ClientForm {
+        name: text("name")?,
+        description: text("description")?,
+        public,
+        redirect_uris: text("redirect_uris")?,
+        post_logout_redirect_uris: text("post_logout_redirect_uris")?,
+        scope: ticked.chain([ScopeValue::OpenId]).collect(),
+        secret_in_body: form.one("auth_method")? == Some("client_secret_post"),
+        faults: Vec::new(),
+    })
+}
 
-    /// The form, if it will do.
-    ///
-    /// # Errors
-    /// Every field that will not, in the form's order.
-    pub(super) fn check(&self) -> Result<Sound, Vec<ClientFault>> {
-        let mut faults = Vec::new();
-        let mut blame = |field, uri| faults.push(ClientFault { field, uri });
-        if !is_line(&self.name, LONGEST_NAME) {
-            blame(ClientField::Name, None);
-        }
-        if !self.description.is_empty() && !is_line(&self.description, LONGEST_DESCRIPTION) {
-            blame(ClientField::Description, None);
-        }
-        let redirect_uris = uris(&self.redirect_uris);
-        match &redirect_uris {
-            Err(fault) => blame(ClientField::RedirectUris, Some(*fault)),
-            Ok(uris) if uris.is_empty() || uris.len() > MOST_URIS => blame(ClientField::RedirectUris, None),
-            Ok(_) => {}
-        }
-        let post_logout_redirect_uris = uris(&self.post_logout_redirect_uris);
-        match &post_logout_redirect_uris {
-            Err(fault) => blame(ClientField::PostLogoutRedirectUris, Some(*fault)),
-            Ok(uris) if uris.len() > MOST_URIS => blame(ClientField::PostLogoutRedirectUris, None),
-            Ok(_) => {}
-        }
-        let (Ok(redirect_uris), Ok(post_logout_redirect_uris), []) =
-            (redirect_uris, post_logout_redirect_uris, faults.as_slice())
-        else {
-            return Err(faults);
-        };
-        let (client_type, auth_method) = match (self.public, self.secret_in_body) {
-            (true, _) => (ClientType::Public, AuthMethod::None),
-            (false, false) => (ClientType::Confidential, AuthMethod::ClientSecretBasic),
-            (false, true) => (ClientType::Confidential, AuthMethod::ClientSecretPost),
-        };
-        let description = Some(self.description.clone()).filter(|text| !text.is_empty());
-        let (name, scope) = (self.name.clone(), self.scope);
-        Ok(Sound { name, description, client_type, auth_method, redirect_uris, post_logout_redirect_uris, scope })
+/// The form, if it will do.
+///
+/// # Errors
+/// Every field that will not, in the form's order.
+pub(super) fn check(form: &ClientForm) -> Result<Sound, Vec<ClientFault>> {
+    let mut faults = Vec::new();
+    let mut blame = |field, uri| faults.push(ClientFault { field, uri });
+    if !is_line(&form.name, LONGEST_NAME) {
+        blame(ClientField::Name, None);
     }
-
-    /// Hands the form to a page.
-    pub(super) fn show<T>(&self, csrf: &str, faults: &[ClientFault], then: impl FnOnce(ClientForm<'_>) -> T) -> T {
-        let scopes: Vec<&str> =
-            self.scope.values().filter(|value| *value != ScopeValue::OpenId).map(ScopeValue::as_str).collect();
-        then(ClientForm {
-            csrf,
-            name: &self.name,
-            description: &self.description,
-            public: self.public,
-            redirect_uris: &self.redirect_uris,
-            post_logout_redirect_uris: &self.post_logout_redirect_uris,
-            scopes: &scopes,
-            secret_in_body: self.secret_in_body,
-            faults,
-        })
+    if !form.description.is_empty() && !is_line(&form.description, LONGEST_DESCRIPTION) {
+        blame(ClientField::Description, None);
     }
+    let redirect_uris = uris(&form.redirect_uris);
+    match &redirect_uris {
+        Err(fault) => blame(ClientField::RedirectUris, Some(*fault)),
+        Ok(uris) if uris.is_empty() || uris.len() > MOST_URIS => blame(ClientField::RedirectUris, None),
+        Ok(_) => {}
+    }
+    let post_logout_redirect_uris = uris(&form.post_logout_redirect_uris);
+    match &post_logout_redirect_uris {
+        Err(fault) => blame(ClientField::PostLogoutRedirectUris, Some(*fault)),
+        Ok(uris) if uris.len() > MOST_URIS => blame(ClientField::PostLogoutRedirectUris, None),
+        Ok(_) => {}
+    }
+    let (Ok(redirect_uris), Ok(post_logout_redirect_uris), []) =
+        (redirect_uris, post_logout_redirect_uris, faults.as_slice())
+    else {
+        return Err(faults);
+    };
+    let (client_type, auth_method) = match (form.public, form.secret_in_body) {
+        (true, _) => (ClientType::Public, AuthMethod::None),
+        (false, false) => (ClientType::Confidential, AuthMethod::ClientSecretBasic),
+        (false, true) => (ClientType::Confidential, AuthMethod::ClientSecretPost),
+    };
+    let description = Some(form.description.clone()).filter(|text| !text.is_empty());
+    let (name, scope) = (form.name.clone(), form.scope);
+    Ok(Sound { name, description, client_type, auth_method, redirect_uris, post_logout_redirect_uris, scope })
 }
 
 impl Sound {
@@ -164,29 +137,16 @@ impl Sound {
 }
 
 /// The URIs of a list with one a line; the same one twice counts once.
-fn uris(text: &str) -> Result<Vec<RedirectUri>, (UriFault, u64)> {
+fn uris(text: &str) -> Result<Vec<RedirectUri>, (RedirectUriFault, u64)> {
     let mut uris = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
         let number = u64::try_from(at).unwrap_or(u64::MAX).saturating_add(1);
-        let uri = RedirectUri::parse(line).map_err(|fault| (worded(fault), number))?;
+        let uri = RedirectUri::parse(line).map_err(|fault| (fault, number))?;
         if !uris.contains(&uri) {
             uris.push(uri);
         }
     }
     Ok(uris)
-}
-
-fn worded(fault: RedirectUriFault) -> UriFault {
-    match fault {
-        RedirectUriFault::TooLong => UriFault::Long,
-        RedirectUriFault::Characters => UriFault::Characters,
-        RedirectUriFault::NotAbsolute => UriFault::Absolute,
-        RedirectUriFault::Wildcard => UriFault::Wildcard,
-        RedirectUriFault::Fragment => UriFault::Fragment,
-        RedirectUriFault::UserName => UriFault::User,
-        RedirectUriFault::Scheme => UriFault::Scheme,
-        RedirectUriFault::Host => UriFault::Host,
-    }
 }
 
 /// The console's own redirect URI, to which trials come back.

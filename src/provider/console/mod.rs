@@ -1,6 +1,6 @@
 //! `/console`: where developers register clients, and administrators look after people, keys and limits.
 //!
-//! Who may do what is decided here and in [`ConsoleUser::client`], nowhere else: [`Area::least`] says which standing a page
+//! Who may do what is decided here and in [`ConsoleUser::client`], nowhere else: [`Area::least`] says which role a page
 //! needs, and a developer's client is theirs alone. Every change is a form with a token that is bound to the person and
 //! the page's own path.
 
@@ -18,7 +18,7 @@ use http::StatusCode;
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::client::{Authority, Client, ClientId};
 use crate::oauth::params::Params;
-use crate::page::{Chrome, Problem, Shell, Standing};
+use crate::page::{ConsoleRole, Inside, Problem};
 use crate::provider::visitor::Visitor;
 use crate::tokens::clients::OWN_PAGES;
 use crate::web::context::RequestContext;
@@ -44,10 +44,12 @@ pub(super) enum Area {
 }
 
 impl Area {
-    /// The least standing that opens it.
-    fn least(self) -> Standing {
+    /// The least role that opens it.
+    fn least(self) -> ConsoleRole {
         match self {
-            Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => Standing::Developer,
+            Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => {
+                ConsoleRole::Developer
+            }
             Self::Users
             | Self::NewUser
             | Self::User
@@ -55,22 +57,22 @@ impl Area {
             | Self::Apps
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => Standing::Administrator,
+            | Self::AuditExport => ConsoleRole::Administrator,
         }
     }
 }
 
-/// Somebody who works in the console, on a page that their standing opens.
+/// Somebody who works in the console, on a page that their role opens.
 pub(super) struct ConsoleUser {
     visitor: Visitor,
-    standing: Standing,
+    role: ConsoleRole,
 }
 
 impl ConsoleUser {
     async fn enter(ctx: &RequestContext<'_>, area: Area) -> Result<Self, Failure> {
         let visitor = Visitor::recent(ctx, way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
-        match visitor.standing(ctx) {
-            Some(standing) if standing >= area.least() => Ok(Self { visitor, standing }),
+        match visitor.console_role(ctx) {
+            Some(role) if role >= area.least() => Ok(Self { visitor, role }),
             _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
         }
     }
@@ -89,7 +91,7 @@ impl ConsoleUser {
     }
 
     fn is_administrator(&self) -> bool {
-        self.standing == Standing::Administrator
+        self.role == ConsoleRole::Administrator
     }
 
     /// The right by which they decide.
@@ -111,13 +113,8 @@ impl ConsoleUser {
         self.visitor.form(ctx, ctx.head.uri.path())
     }
 
-    fn page(
-        &self,
-        ctx: &RequestContext<'_>,
-        status: StatusCode,
-        build: impl FnOnce(&Chrome<'_>, &Shell<'_>) -> String,
-    ) -> Response {
-        Response::page(status, self.visitor.page(ctx, build), None)
+    fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
+        self.visitor.inside(ctx)
     }
 }
 

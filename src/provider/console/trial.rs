@@ -20,8 +20,8 @@ use crate::domain::secret::{Secret, SecretHash, base64url};
 use crate::oauth::claims::{UserClaims, UserInfo};
 use crate::oauth::jwt::Unverified;
 use crate::oauth::token::Authorization;
-use crate::page::Problem;
-use crate::page::console::{Trial, TrialProblem};
+use crate::page::console::{TrialPage, TrialProblem};
+use crate::page::{Problem, html};
 use crate::store::Committed;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -152,17 +152,14 @@ fn show(
     claims: Option<&[String; 3]>,
     problem: Option<TrialProblem<'_>>,
 ) -> Response {
-    let redirect_uri = own_redirect_uri(ctx);
-    let content = Trial {
+    let page = TrialPage {
+        inside: console_user.inside(ctx),
         // The callback shows the same forms, which go to the client's own page.
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/try/{}", client.id))),
-        id: client.id.as_str(),
-        name: &client.name,
-        redirect_uri: &redirect_uri,
-        on: client.redirects_to(&redirect_uri),
-        claims: claims.map(|claims| claims.each_ref().map(String::as_str)),
+        client,
+        redirect_uri: &own_redirect_uri(ctx),
+        claims,
         problem,
     };
-    let pages = &ctx.sealgate.pages;
-    console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_trial(chrome, shell, &content))
+    Response::page(StatusCode::OK, html(&page), None)
 }

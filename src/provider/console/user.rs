@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 
 use super::client::execute;
-use super::users::{groups, new_password, roles, ticked, username};
+use super::users::{groups, new_password, roles, username};
 use super::{ConsoleUser, last_segment};
 use crate::admin::Person;
 use crate::admin::command::{Command, SessionCommand, UserCommand};
@@ -11,18 +11,14 @@ use crate::domain::audit::AuditKind;
 use crate::domain::secret::Secret;
 use crate::domain::session::SessionId;
 use crate::domain::user::{Subject, User};
-use crate::domain::username::Username;
 use crate::oauth::params::Params;
 use crate::page::console::{UserField, UserPage};
-use crate::page::{Done, Problem, SessionLine, Standing};
+use crate::page::{ConsoleRole, Done, Problem, html};
 use crate::provider::visitor;
 use crate::store::RenameOutcome;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-
-/// The most sessions that are shown.
-const MOST: usize = 50;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let user = match Subject::parse(last_segment(ctx)) {
@@ -64,7 +60,7 @@ async fn save(
     };
     let next = User { roles, groups, ..user.clone() };
     let own = user.sub == console_user.visitor.user.sub;
-    if own && visitor::standing(ctx, &next) != Some(Standing::Administrator) {
+    if own && visitor::console_role(ctx, &next) != Some(ConsoleRole::Administrator) {
         return show(ctx, console_user, user, None, &[UserField::OwnRole]).await;
     }
     let change = |user: &mut User| {
@@ -139,39 +135,15 @@ pub(super) async fn show(
     password: Option<&Secret>,
     faults: &[UserField],
 ) -> Result<Response, Failure> {
-    let mut sessions = ctx.sealgate.store.sessions_of_user(user.sub, None, MOST).await?.sessions;
-    sessions.retain(|session| session.is_live(ctx.now) && session.sign_in_of(user.sub).is_some());
-    let texts: Vec<(String, String)> =
-        sessions.iter().map(|session| (session.id.to_string(), session.address.to_string())).collect();
-    let mut lines = Vec::with_capacity(sessions.len());
-    for (session, (id, address)) in sessions.iter().zip(&texts) {
-        let signed_in_at = session.sign_in_of(user.sub).map_or(session.created_at, |sign_in| sign_in.at);
-        lines.push(SessionLine {
-            id,
-            current: false,
-            user_agent: &session.user_agent,
-            address,
-            signed_in_at: signed_in_at.seconds(),
-            last_seen_at: session.last_seen_at.seconds(),
-        });
-    }
-    let (subject, groups) = (user.sub.to_string(), user.groups.iter().cloned().collect::<Vec<_>>().join("\n"));
-    let content = UserPage {
+    let page = UserPage {
+        inside: console_user.inside(ctx),
         // The page also answers the form for a new person: its forms belong to the person's own path.
-        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/users/{subject}"))),
-        subject: &subject,
-        email: user.email.as_str(),
-        username: user.username.as_ref().map(Username::as_str),
-        name: &user.name,
-        groups: &groups,
-        roles: ticked(&user.roles),
-        enabled: user.is_enabled(),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/users/{}", user.sub))),
+        user,
         own: user.sub == console_user.visitor.user.sub,
-        created_at: user.created_at.seconds(),
-        sessions: &lines,
+        sessions: &visitor::live_sessions(ctx, user.sub).await?,
         password: password.map(Secret::expose),
         faults,
     };
-    let pages = &ctx.sealgate.pages;
-    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_user(chrome, shell, &content)))
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -7,15 +7,14 @@ use http::{Method, StatusCode};
 use super::client::execute;
 use super::{ConsoleUser, user};
 use crate::admin::command::{Command, UserCommand};
-use crate::admin::user_settings::NewUser as NewUserCommand;
+use crate::admin::user_settings::NewUser;
 use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_seen};
 use crate::domain::secret::Secret;
-use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Role, Subject};
 use crate::domain::username::Username;
 use crate::oauth::params::Params;
-use crate::page::Problem;
-use crate::page::console::{NewUser, Roles, UserField, UserLine, Users};
+use crate::page::console::{NewUserPage, UserField, UsersPage};
+use crate::page::{Problem, html};
 use crate::store::UsersFound;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -43,26 +42,13 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         query.append_pair("find", &wanted).append_pair("after", &next.to_string());
         ctx.path(&format!("/console/users?{}", query.finish()))
     });
-    let mut texts = Vec::with_capacity(users.len());
-    for user in &users {
-        let groups = user.groups.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        texts.push((user.sub.to_string(), groups, store.last_sign_in(user.sub).await?));
-    }
     let mut lines = Vec::with_capacity(users.len());
-    for (user, (subject, groups, signed_in_at)) in users.iter().zip(&texts) {
-        lines.push(UserLine {
-            subject,
-            name: &user.name,
-            email: user.email.as_str(),
-            enabled: user.is_enabled(),
-            groups,
-            roles: ticked(&user.roles),
-            signed_in_at: signed_in_at.map(UnixTime::seconds),
-        });
+    for user in users {
+        let signed_in_at = store.last_sign_in(user.sub).await?;
+        lines.push((user, signed_in_at));
     }
-    let content = Users { users: &lines, wanted: &wanted, next: next.as_deref() };
-    let pages = &ctx.sealgate.pages;
-    Ok(console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_users(chrome, shell, &content)))
+    let page = UsersPage { inside: console_user.inside(ctx), users: &lines, wanted: &wanted, next: next.as_deref() };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 /// What is typed about a new person.
@@ -119,7 +105,7 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         return Ok(show(ctx, console_user, &typed, &faults));
     };
     let password = new_password(ctx);
-    let new = NewUserCommand {
+    let new = NewUser {
         email: email.clone(),
         email_verified: false,
         username,
@@ -157,11 +143,6 @@ pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
     ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
 }
 
-/// Which roles a page shows as ticked.
-pub(super) fn ticked(roles: &BTreeSet<Role>) -> Roles {
-    Roles { developer: roles.contains(&Role::Developer), admin: roles.contains(&Role::Admin) }
-}
-
 /// The groups of a list with one a line, if each is one.
 pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -170,15 +151,15 @@ pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
-    let content = NewUser {
+    let page = NewUserPage {
+        inside: console_user.inside(ctx),
         csrf: &console_user.csrf(ctx),
         email: &typed.email,
         username: &typed.username,
         name: &typed.name,
         groups: &typed.groups,
-        roles: ticked(&typed.roles),
+        roles: &typed.roles,
         faults,
     };
-    let pages = &ctx.sealgate.pages;
-    console_user.page(ctx, StatusCode::OK, |chrome, shell| pages.console_new_user(chrome, shell, &content))
+    Response::page(StatusCode::OK, html(&page), None)
 }

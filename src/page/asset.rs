@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::template::initial;
+use super::frame::initial;
 use crate::config::{Accent, Logo, Picture};
 
 /// The accent of the stylesheet as it is, on light pages.

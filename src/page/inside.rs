@@ -1,19 +1,19 @@
 //! What surrounds the pages of somebody who is signed in: the menu, who it is, what has just been done.
 
-use super::Pages;
-use super::content::Chrome;
-use super::template::Frame;
+use super::frame::Frame;
 use super::words::{Markup, Words};
 
 /// What surrounds a page of the account or the console.
-#[derive(Debug, Clone, Copy)]
-pub struct Shell<'a> {
+#[derive(Debug, Clone)]
+pub struct Inside<'a> {
+    /// What surrounds every page.
+    pub frame: Frame<'a>,
     /// The path in front of the provider's own paths; empty at the root.
     pub prefix: &'a str,
     /// Who is signed in, as its owner knows the account (the email address).
     pub account: &'a str,
-    /// The console, if this person may use it.
-    pub console: Option<Standing>,
+    /// What they may do in the console, if this person may use it.
+    pub console: Option<ConsoleRole>,
     /// What the form before this page has done.
     pub done: Option<Done>,
     /// Whether some application takes application passwords.
@@ -24,7 +24,7 @@ pub struct Shell<'a> {
 
 /// What a person may do in the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum ConsoleRole {
     /// Registers clients, and sees their own.
     Developer,
     /// Sees and changes everything.
@@ -83,7 +83,7 @@ impl Done {
         Self::ALL.iter().find(|(_, known)| *known == word).map(|(done, _)| *done)
     }
 
-    fn words(self, t: Words) -> Markup {
+    pub(super) fn words(self, t: &Words) -> Markup {
         match self {
             Self::Profile => t.done_profile(),
             Self::Password => t.done_password(),
@@ -102,7 +102,7 @@ impl Done {
 
 /// The pages that the menu leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MenuEntry {
     Home,
     Profile,
     Password,
@@ -118,7 +118,7 @@ pub(super) enum Place {
     Audit,
 }
 
-impl Place {
+impl MenuEntry {
     const ACCOUNT: [Self; 7] = [
         Self::Home,
         Self::Profile,
@@ -131,7 +131,7 @@ impl Place {
     const DEVELOPER: [Self; 1] = [Self::Clients];
     const ADMINISTRATOR: [Self; 6] = [Self::Clients, Self::Apps, Self::Users, Self::Audit, Self::Keys, Self::Settings];
 
-    fn path(self) -> &'static str {
+    pub(super) fn path(self) -> &'static str {
         match self {
             Self::Home => "/",
             Self::Profile => "/account",
@@ -149,7 +149,7 @@ impl Place {
         }
     }
 
-    fn words(self, t: Words) -> Markup {
+    pub(super) fn words(self, t: &Words) -> Markup {
         match self {
             Self::Home => t.menu_home(),
             Self::Profile => t.menu_profile(),
@@ -167,90 +167,55 @@ impl Place {
         }
     }
 
-    fn in_console(self) -> bool {
+    pub(super) fn in_console(self) -> bool {
         !Self::ACCOUNT.contains(&self)
     }
 }
 
-/// One line of the menu.
-pub(super) struct MenuLine {
-    pub(super) address: String,
-    pub(super) words: Markup,
-    pub(super) current: bool,
-}
+impl Inside<'_> {
+    /// The pages of the menu that has this entry.
+    pub(super) fn menu(&self, current: &MenuEntry) -> impl Iterator<Item = MenuEntry> {
+        let entries: &[MenuEntry] = match (current.in_console(), self.console) {
+            (false, _) => &MenuEntry::ACCOUNT,
+            (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
+            (true, _) => &MenuEntry::DEVELOPER,
+        };
+        // Where no application takes application passwords, or one has our root, there is no such page.
+        let exists = |entry: &MenuEntry| match entry {
+            MenuEntry::AppPasswords => self.app_passwords,
+            MenuEntry::Home => self.home,
+            _ => true,
+        };
+        entries.iter().copied().filter(exists)
+    }
 
-/// A page's frame with its menu.
-pub(super) struct Inside<'a> {
-    pub(super) frame: Frame<'a>,
-    pub(super) shell: &'a Shell<'a>,
-    pub(super) heading: Markup,
-    pub(super) menu_name: Markup,
-    pub(super) menu: Vec<MenuLine>,
+    pub(super) fn menu_name(&self, current: &MenuEntry) -> Markup {
+        if current.in_console() { self.frame.t.menu_console() } else { self.frame.t.menu_account() }
+    }
+
     /// The way from the account to the console, or back.
-    pub(super) across: Option<MenuLine>,
-    pub(super) done: Option<Markup>,
-    /// Whether it is a page of the console, which has the width of the screen.
-    pub(super) console: bool,
-}
-
-impl<'a> Inside<'a> {
-    /// `faulty`: a form came back, which the title tells those who hear it first.
-    pub(super) fn new(
-        pages: &'a Pages,
-        chrome: &'a Chrome<'a>,
-        shell: &'a Shell<'a>,
-        place: Place,
-        heading: Markup,
-        faulty: bool,
-    ) -> Self {
-        let t = Words::of(chrome);
-        let line = |known: Place, words| MenuLine {
-            address: format!("{}{}", shell.prefix, known.path()),
-            words,
-            current: known == place,
-        };
-        let places: &[Place] = match (place.in_console(), shell.console) {
-            (false, _) => &Place::ACCOUNT,
-            (true, Some(Standing::Administrator)) => &Place::ADMINISTRATOR,
-            (true, _) => &Place::DEVELOPER,
-        };
-        let across = match (place.in_console(), shell.console) {
-            (false, Some(_)) => Some(line(Place::Clients, t.menu_console())),
+    pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
+        match (current.in_console(), self.console) {
+            (false, Some(_)) => Some((MenuEntry::Clients, self.frame.t.menu_console())),
             (false, None) => None,
-            (true, _) => Some(line(Place::Profile, t.menu_account())),
-        };
-        let mut frame = pages.frame(chrome, &heading);
-        if faulty {
-            frame.title = t.document_title_problem(&pages.operator, &heading);
-        }
-        Self {
-            frame,
-            shell,
-            heading,
-            menu_name: if place.in_console() { t.menu_console() } else { t.menu_account() },
-            // Where no application takes application passwords, or one has our root, there is no such page.
-            menu: places
-                .iter()
-                .filter(|place| shell.app_passwords || **place != Place::AppPasswords)
-                .filter(|place| shell.home || **place != Place::Home)
-                .map(|place| line(*place, place.words(t)))
-                .collect(),
-            across,
-            done: shell.done.map(|done| done.words(t)),
-            console: place.in_console(),
+            (true, _) => Some((MenuEntry::Profile, self.frame.t.menu_account())),
         }
     }
 
+    pub(super) fn done(&self) -> Option<Markup> {
+        self.done.map(|done| done.words(&self.frame.t))
+    }
+
     pub(super) fn is_for_administrators(&self) -> bool {
-        self.shell.console == Some(Standing::Administrator)
+        self.console == Some(ConsoleRole::Administrator)
     }
 
     /// Where the name of the operator leads.
     pub(super) fn first(&self) -> String {
-        self.address(if self.shell.home { Place::Home.path() } else { Place::Profile.path() })
+        self.address(if self.home { MenuEntry::Home.path() } else { MenuEntry::Profile.path() })
     }
 
     pub(super) fn address(&self, path: &str) -> String {
-        format!("{}{path}", self.shell.prefix)
+        format!("{}{path}", self.prefix)
     }
 }
