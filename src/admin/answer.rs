@@ -215,6 +215,24 @@ shown! {
     } optional {}
 }
 
+shown! {
+    /// What came to its end, of whom, and how much with it.
+    EndedAnswer of _nothing: () {} optional {
+        sub: Subject = None;
+        client_id: ClientId = None;
+        sid: SessionId = None;
+        grant: GrantId = None;
+        id: String = None;
+        app: String = None;
+        name: String = None;
+        deleted: bool = None;
+        revoked: bool = None;
+        withdrawn: bool = None;
+        sessions_ended: usize = None;
+        grants_ended: usize = None;
+    }
+}
+
 /// A secret that is shown once, to whoever asked for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -266,35 +284,6 @@ impl From<EndedAnswer> for Answer {
     fn from(ended: EndedAnswer) -> Self {
         Self::Ended(Box::new(ended))
     }
-}
-
-/// What came to its end, of whom, and how much with it.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct EndedAnswer {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sub: Option<Subject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) client_id: Option<ClientId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sid: Option<SessionId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) grant: Option<GrantId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) app: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) deleted: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) revoked: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) withdrawn: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sessions_ended: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) grants_ended: Option<usize>,
 }
 
 /// A page of a list.

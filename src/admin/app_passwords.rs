@@ -26,5 +26,5 @@ async fn revoke(directory: &Directory<'_>, person: &Person, id: &str) -> Result<
     let event = directory.event(AuditKind::AppPasswordRevoked).of(sub).in_app(&gone.app);
     directory.record(event.with_detail(gone.id())).await;
     let (id, app, name) = (Some(id.to_owned()), Some(gone.app), Some(gone.name));
-    Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::from(()) }.into())
 }

@@ -252,7 +252,7 @@ async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, Comm
         return Err(absent(id));
     }
     directory.record(directory.event(AuditKind::ClientDeleted).with_client(id)).await;
-    Ok(EndedAnswer { client_id: Some(id.clone()), deleted: Some(true), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { client_id: Some(id.clone()), deleted: Some(true), ..EndedAnswer::from(()) }.into())
 }
 
 async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {

@@ -36,7 +36,7 @@ async fn withdraw(directory: &Directory<'_>, person: &Person, client: &ClientId)
         client_id: Some(client.clone()),
         withdrawn: Some(existed),
         grants_ended: Some(ended),
-        ..EndedAnswer::default()
+        ..EndedAnswer::from(())
     }
     .into())
 }

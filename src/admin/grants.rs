@@ -41,7 +41,7 @@ async fn revoke(directory: &Directory<'_>, id: GrantId) -> Result<Answer, Comman
     }
     let event = directory.event(AuditKind::GrantsEnded).of(grant.subject).with_client(&grant.client);
     directory.record(event.with_grant(id)).await;
-    Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 
 async fn revoke_all(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, CommandError> {
@@ -51,5 +51,5 @@ async fn revoke_all(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, C
     let event = filter.subject.into_iter().fold(event, AuditEvent::of);
     let event = filter.client.iter().fold(event, AuditEvent::with_client);
     directory.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
-    Ok(EndedAnswer { grants_ended: Some(ended), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { grants_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }

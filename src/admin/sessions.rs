@@ -73,7 +73,7 @@ async fn end_of_client(directory: &Directory<'_>, client: ClientId) -> Result<An
     }
     let event = directory.event(AuditKind::SessionsEnded).with_client(&client);
     directory.record(event.with_detail(format!("sessions {ended}"))).await;
-    Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
 /// The sessions of a page of a client's active grants, each once on the page.
@@ -91,7 +91,7 @@ async fn end_all(directory: &Directory<'_>, person: &Person) -> Result<Answer, C
     let sub = users::find(directory, person).await?.sub;
     let ended = directory.store.end_sessions_of_user(sub).await?;
     directory.record(directory.event(AuditKind::SessionsEnded).of(sub).with_detail(format!("sessions {ended}"))).await;
-    Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
 async fn end(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
@@ -101,5 +101,5 @@ async fn end(directory: &Directory<'_>, id: SessionId) -> Result<Answer, Command
     }
     let event = directory.event(AuditKind::SessionsEnded).in_session(id);
     directory.record(subject.into_iter().fold(event, AuditEvent::of)).await;
-    Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }

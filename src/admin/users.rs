@@ -270,7 +270,7 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     let ended = end_everything(directory, sub).await?;
     directory.record(directory.event(AuditKind::PersonRevoked).of(sub).with_detail(ended.to_string())).await;
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
-    Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::default() }.into())
+    Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
 }
 
 async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {

@@ -13,7 +13,7 @@ use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
 use crate::audit::AuditLog;
 use crate::clock::{OsEntropy, SystemClock};
-use crate::config::{Config, StoreEngine};
+use crate::config::{Config, StoreConfig, StoreEngine};
 use crate::domain::audit::Actor;
 use crate::domain::client::Authority;
 use crate::store::Store;
@@ -85,10 +85,7 @@ impl Access {
             return Ok(None);
         }
         refuse_as_root(&settings.path)?;
-        let engine: Arc<dyn Engine> = match settings.engine {
-            StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(CommandFailure::line)?),
-        };
-        Store::open_for_export(engine).await.map(Some).map_err(CommandFailure::line)
+        Store::open_for_export(engine(settings)?).await.map(Some).map_err(CommandFailure::line)
     }
 
     /// Carries a command out that is answered with a page of a list.
@@ -157,10 +154,13 @@ fn refused(error: AskError) -> CommandFailure {
 async fn open_store(config: &Config) -> Result<Store, CommandFailure> {
     let settings = &config.store;
     refuse_as_root(&settings.path)?;
-    let engine: Arc<dyn Engine> = match settings.engine {
-        StoreEngine::Sled => Arc::new(SledEngine::open(settings, Arc::new(())).map_err(CommandFailure::line)?),
-    };
-    Store::open(engine, config.sessions.max_interactions).await.map_err(CommandFailure::line)
+    Store::open(engine(settings)?, config.sessions.max_interactions).await.map_err(CommandFailure::line)
+}
+
+fn engine(settings: &StoreConfig) -> Result<Arc<dyn Engine>, CommandFailure> {
+    match settings.engine {
+        StoreEngine::Sled => Ok(Arc::new(SledEngine::open(settings, Arc::new(())).map_err(CommandFailure::line)?)),
+    }
 }
 
 /// Files that root makes in another user's store cannot be opened by the server afterwards.

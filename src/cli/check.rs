@@ -11,6 +11,7 @@ use super::key;
 use super::output::Output;
 use crate::app::sealing;
 use crate::clock::{Clock, OsEntropy, SystemClock};
+use crate::config::Config;
 
 /// How much is looked at.
 #[derive(Debug, Args)]
@@ -20,8 +21,12 @@ pub(super) struct CheckArguments {
     file_only: bool,
 }
 
-pub(super) fn run(arguments: &CheckArguments, file: &Path, output: &Output) -> Result<(), CommandFailure> {
-    let config = super::load(file)?;
+pub(super) fn run(
+    arguments: &CheckArguments,
+    config: Config,
+    file: &Path,
+    output: &Output,
+) -> Result<(), CommandFailure> {
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
     if !arguments.file_only {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use super::output::printable;
+use super::printable::printable;
 use crate::log;
 
 /// systemd tries again after this one, and not after a refusal.

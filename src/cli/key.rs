@@ -246,7 +246,7 @@ fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
     for key in &found {
-        let mut row = row(key)?;
+        let mut row = json!(key);
         let at = lives.iter().position(|one| one.life.kid == key.kid.as_str());
         let life = match at {
             Some(at) => json!(lives.remove(at)),
@@ -262,8 +262,4 @@ fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
     rows.extend(lives.iter().map(|life| json!(life)));
     let columns = ["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
     output.list_with("keys", &rows, &columns, &rotation)
-}
-
-fn row(key: &KeyReport) -> Result<Value, CommandFailure> {
-    serde_json::to_value(key).map_err(CommandFailure::line)
 }

@@ -13,6 +13,7 @@ mod failure;
 mod key;
 mod output;
 mod password;
+mod printable;
 mod reload;
 mod restored_keys;
 mod serve;
@@ -113,7 +114,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandF
     };
     match cli.noun {
         Noun::Serve => serve::run(load(&file)?, &file),
-        Noun::Check(arguments) => check::run(&arguments, &file, &output),
+        Noun::Check(arguments) => check::run(&arguments, load(&file)?, &file, &output),
         Noun::Explain(arguments) => explain::run(arguments, &mut Access::open(read(&file)?)?, &output),
         Noun::Kept(Command::Reload) => reload::run(&file, &output),
         Noun::Kept(mut command) => {

@@ -6,7 +6,8 @@ use serde_json::json;
 use tokio::runtime::Builder;
 
 use super::failure::CommandFailure;
-use super::output::{Output, printable};
+use super::output::Output;
+use super::printable::printable;
 use crate::admin::command::Command;
 use crate::admin::{self, Answer, AskError};
 use crate::config::{Config, Reach};

@@ -9,7 +9,8 @@ use clap::Args;
 
 use crate::attestation::{self, Audit, CheckOutcome, KeyVerdict};
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::{Output, printable};
+use crate::cli::output::Output;
+use crate::cli::printable::printable;
 use crate::clock::{Clock, SystemClock};
 use crate::config::IssuerUrl;
 use crate::fetch::Web;
@@ -25,7 +26,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// What to examine.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Attestation {
+pub(crate) struct Attestation {
     /// The provider, as it stands in its tokens
     #[arg(long, value_name = "URL", value_parser = IssuerUrl::parse)]
     issuer: IssuerUrl,
@@ -35,7 +36,7 @@ pub(in crate::cli) struct Attestation {
 }
 
 /// Examines the provider. Fails when something is wrong; what is not wrong and not proven either is a failure of its own.
-pub(in crate::cli) fn run(arguments: &Attestation, output: &Output) -> Result<(), CommandFailure> {
+pub(crate) fn run(arguments: &Attestation, output: &Output) -> Result<(), CommandFailure> {
     let mut roots = Vec::new();
     for file in &arguments.root {
         let fault =

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::row;
 use crate::admin::answer::{KeyAnswer, KeysAnswer};
 use crate::cli::access::Access;
 use crate::cli::failure::CommandFailure;
@@ -14,12 +13,12 @@ use crate::domain::key_ring::KeyState;
 use crate::signer::{self, Check, KeyReport};
 
 /// What was found.
-pub(in crate::cli) struct Findings {
+pub(crate) struct Findings {
     check: Check,
     /// What stops a start, or takes a key out of the published ones.
-    pub(in crate::cli) faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
     /// What an operator should know.
-    pub(in crate::cli) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure> {
@@ -31,7 +30,7 @@ pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure
         // Where nobody reads, nobody is told.
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }
-    let keys = check.keys.iter().map(|key| row(&key.report)).collect::<Result<Vec<_>, _>>()?;
+    let keys = check.keys.iter().map(|key| &key.report).collect::<Vec<_>>();
     output.result(&json!({ "ok": true, "keys": keys }), || {
         check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid)).collect::<Vec<_>>().concat()
     })
@@ -41,7 +40,7 @@ pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure
 ///
 /// # Errors
 /// When the token or the store cannot be looked at.
-pub(in crate::cli) fn find(access: &Access) -> Result<Findings, CommandFailure> {
+pub(crate) fn find(access: &Access) -> Result<Findings, CommandFailure> {
     let check = signer::check(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: lives, begun, .. } = access.key_times()?;
     let mut faults = check.faults.clone();
