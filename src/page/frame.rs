@@ -2,8 +2,6 @@
 
 use std::borrow::Borrow;
 
-use crate::config::Language;
-
 use super::language::language_tag;
 use super::words::{Argument, Markup, Words};
 
@@ -33,11 +31,7 @@ pub struct Addresses {
 
 impl Frame<'_> {
     pub(super) fn tag(&self) -> &'static str {
-        language_tag(self.language())
-    }
-
-    pub(super) fn language(&self) -> Language {
-        self.t.language
+        language_tag(self.t.language)
     }
 
     /// What the browser shows on the page's tab: the operator's logo, or the seal.
