@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, request};
+use http::{HeaderMap, HeaderValue, Response, request};
 
 use crate::app::expiry::Expiry;
 use crate::app::lateness;
@@ -17,7 +17,9 @@ use crate::app::state::Sealgate;
 use crate::config::{Config, host_name};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::error::Refusal;
-use crate::edge::{AnsweredBy, ConnectionEvent, Finished, Forward, Front, Health, Standing, Verdict};
+use crate::edge::{
+    AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
+};
 use crate::gateway::{self, GateOutcome, Gateway};
 use crate::provider;
 
@@ -36,6 +38,9 @@ const STEPS_A_COUNT: usize = 64;
 const MOST_PENDING: usize = 16_384;
 /// Records of the audit trail that are trimmed at a time: more than strangers can make between two sweeps.
 const MOST_TRIMMED: usize = 16_384;
+
+/// The route of a form to an application whose person has to sign in first: the gate keeps it.
+struct Form;
 
 /// Provider and gate under one roof, under one configuration. A reload builds another one beside it: see [`Site::with`].
 pub struct Site {
@@ -85,7 +90,7 @@ impl Site {
     async fn gate(&self, head: &request::Parts) -> Verdict {
         match self.gateway.admit(&self.sealgate, head).await {
             GateOutcome::Respond(reply) => Verdict::Answer(reply.response.finish()),
-            GateOutcome::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES },
+            GateOutcome::ReadForm => Verdict::Local { body_limit: gateway::MAX_FORM_BYTES, route: &Form },
             GateOutcome::Forward(permit) => Verdict::Forward(Forward {
                 app: permit.app(),
                 rewrite: permit.rewrite(head),
@@ -212,43 +217,63 @@ impl Site {
 impl Front for Site {
     async fn decide(&self, head: &request::Parts) -> Verdict {
         let host = host(&head.headers);
-        let path = head.uri.path();
         let config = &self.sealgate.config;
         if Gateway::is_asked_by_proxy(config, head) {
             return Verdict::Answer(self.gateway.answer_proxy(&self.sealgate, head).await.finish());
         }
-        if self.is_issuer(host) {
-            if provider::owns(config, path) || self.gateway.app_of(host).is_none() {
-                return Verdict::Local { body_limit: provider::body_limit(config, path) };
-            }
-            return self.gate(head).await;
+        let is_app = self.gateway.app_of(host).is_some();
+        if self.is_issuer(host) && (!is_app || provider::owns(config, head.uri.path())) {
+            let route = provider::route(config, head.uri.path());
+            return Verdict::Local { body_limit: route.body_limit(), route };
         }
-        if self.gateway.app_of(host).is_some() {
+        if is_app {
             return self.gate(head).await;
         }
         // A name that is nobody's: what is public and the same for everybody may be read under it, nothing else happens.
-        if provider::is_public_document(config, path) {
-            return Verdict::Local { body_limit: 0 };
+        let route = provider::route(config, head.uri.path());
+        if route.is_public_document() {
+            return Verdict::Local { body_limit: 0, route };
         }
         Verdict::Answer(provider::misdirected(&self.sealgate, head).finish())
     }
 
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let host = host(request.headers());
-        let provider = self.is_issuer(host) && provider::owns(&self.sealgate.config, request.uri().path());
-        if provider || self.gateway.app_of(host).is_none() {
-            return provider::dispatch(&self.sealgate, request).await;
+    async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>> {
+        let sealgate = &self.sealgate;
+        match occasion {
+            Occasion::Local(route, body) => Some(match route.downcast_ref::<provider::ProviderRoute>() {
+                Some(route) => provider::dispatch(sealgate, route, head, body).await,
+                None => self.gateway.take_form(sealgate, head, body).await.finish(),
+            }),
+            Occasion::NoBody(status) => {
+                let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
+                Some(provider::refuse(sealgate, head, status, refusal).finish())
+            }
+            Occasion::Unanswered(status) => self.gateway.unanswered(sealgate, head, status),
         }
-        let (head, body) = request.into_parts();
-        // Of an application's requests, only a form that is to be kept is read here.
-        self.gateway.take_form(&self.sealgate, &head, body).await.finish()
+    }
+}
+
+impl Policy for Site {
+    fn epoch(&self) -> u64 {
+        // Both only grow, and so does the sum whenever one of them has.
+        self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
     }
 
-    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
-        let refusal = Refusal::invalid_request("The body is too long or came too slowly.");
-        provider::refuse(&self.sealgate, head, status, refusal).finish()
+    fn public_origin(&self, host: &str) -> Option<String> {
+        let (issuer, name) = (&self.sealgate.config.issuer, host_name(host));
+        if issuer.host() == name {
+            return Some(format!("{}://{}", issuer.scheme(), issuer.authority()));
+        }
+        let mut named = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
+        named.next().map(|app| app.origin(issuer))
     }
 
+    fn may_set_cookie(&self, line: &HeaderValue) -> bool {
+        gateway::may_set_cookie(line)
+    }
+}
+
+impl EdgeObserver for Site {
     fn finished(&self, exchange: &Finished<'_>) {
         let app = exchange.app.and_then(|index| self.sealgate.config.apps.get(index));
         let status = exchange.status.map_or(0, |status| status.as_u16());
@@ -275,40 +300,6 @@ impl Front for Site {
             request_bytes = exchange.request_bytes,
             response_bytes = exchange.response_bytes,
         );
-    }
-
-    fn epoch(&self) -> u64 {
-        // Both only grow, and so does the sum whenever one of them has.
-        self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
-    }
-
-    async fn stands(&self, head: &request::Parts, app: &str) -> Standing {
-        match self.gateway.admit(&self.sealgate, head).await {
-            GateOutcome::Forward(permit) => {
-                // Since a reload the host may be another application's.
-                let now = self.sealgate.config.apps.get(permit.app());
-                if now.is_some_and(|now| now.name == app) { Standing::Holds } else { Standing::Ended }
-            }
-            GateOutcome::Respond(reply) if reply.response.status().is_server_error() => Standing::Unknown,
-            GateOutcome::Respond(_) | GateOutcome::ReadForm => Standing::Ended,
-        }
-    }
-
-    fn unanswered(&self, head: &request::Parts, status: StatusCode) -> Option<Response<Bytes>> {
-        self.gateway.unanswered(&self.sealgate, head, status)
-    }
-
-    fn public_origin(&self, host: &str) -> Option<String> {
-        let (issuer, name) = (&self.sealgate.config.issuer, host_name(host));
-        if issuer.host() == name {
-            return Some(format!("{}://{}", issuer.scheme(), issuer.authority()));
-        }
-        let mut named = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
-        named.next().map(|app| app.origin(issuer))
-    }
-
-    fn may_set_cookie(&self, line: &HeaderValue) -> bool {
-        gateway::may_set_cookie(line)
     }
 
     fn certificates(&self, shown: &[(&Path, i64)]) {

@@ -12,13 +12,14 @@ mod refusal;
 mod request_id;
 mod upstream;
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, request};
+use http::{HeaderValue, Method, Response, StatusCode, Version, request};
 
 pub use self::listen::inherited::inherited_sockets;
 pub(crate) use self::listen::listeners::Listener;
@@ -39,54 +40,41 @@ pub use crate::web::origin::{Again, Origin};
 pub use crate::web::rewrite::{AnswerRewrite, Rewrite};
 pub use upstream::{Find, Resolver};
 
-/// What stands behind the edge.
+/// What stands behind the edge: it decides on requests, and answers them. `head.extensions` holds the [`Origin`].
 #[async_trait]
-pub trait Front: Send + Sync + 'static {
-    /// Decides on a request from its head: once a request, before any byte of its body is read. `head.extensions` holds
-    /// the [`Origin`]; `Host` is there exactly once and valid, and `Cookie` at most once, over HTTP/2 too.
+pub trait Front: EdgeObserver + Policy + 'static {
+    /// Decides on a request from its head, before any byte of its body is read. `Host` is there exactly once and valid, and
+    /// `Cookie` at most once, over HTTP/2 too. With [`Again`] in the extensions, the request was let through before and is
+    /// still under way.
     async fn decide(&self, head: &request::Parts) -> Verdict;
 
-    /// Answers a request that [`Verdict::Local`] claimed, its body read within the limit. The extensions hold the
-    /// [`Origin`].
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
+    /// Answers a request that was decided on. `None` leaves it to the edge, which has plain words of its own.
+    async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>>;
+}
 
-    /// Answers in place of a request that [`Verdict::Local`] claimed and whose body did not come: it was too long (413) or
-    /// too slow (408). The connection closes after it. `head.extensions` holds the [`Origin`].
-    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes>;
-
-    /// Told of every exchange when it is over: for metrics and the access log. Runs on the request's path, so it may not
-    /// block.
+/// Is told what becomes of requests, connections, certificates and upstreams: for metrics and the access log. Runs on the
+/// request's path, so nothing here may block.
+pub trait EdgeObserver: Send + Sync {
+    /// Every exchange, when it is over.
     fn finished(&self, exchange: &Finished<'_>);
 
+    /// What becomes of connections.
+    fn connection(&self, _event: ConnectionEvent) {}
+
+    /// Every second: which certificates we show, by their files, and until when each is good, seconds since 1970.
+    fn certificates(&self, _shown: &[(&Path, i64)]) {}
+
+    /// Every few seconds, whether the servers of the applications take connections: application, server, whether it does.
+    fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
+}
+
+/// What the edge asks that is about no single request.
+pub trait Policy {
     /// A number that grows with every change that may take access away. Whoever was let through keeps it until then, or
     /// until the clock ends it.
     fn epoch(&self) -> u64 {
         0
     }
-
-    /// Whether a request that was let through to an application, and is still under way, would be let through now. `head`
-    /// is the one that was decided on, with the [`Origin`] and [`Again`] in its extensions; `app` is the application's name:
-    /// after a reload another one may answer to the same host.
-    async fn stands(&self, _head: &request::Parts, _app: &str) -> Standing {
-        Standing::Holds
-    }
-
-    /// Answers in the place of an application that did not: 502, 503 or 504. `head` is the one that was decided on, with
-    /// the [`Origin`]. The edge has plain words of its own where there is no answer.
-    fn unanswered(&self, _head: &request::Parts, _status: StatusCode) -> Option<Response<Bytes>> {
-        None
-    }
-
-    /// Told what becomes of connections: for metrics. May not block.
-    fn connection(&self, _event: ConnectionEvent) {}
-
-    /// Told every second which certificates we show, by their files, and until when each is good, seconds since 1970. May
-    /// not block.
-    fn certificates(&self, _shown: &[(&Path, i64)]) {}
-
-    /// Told every few seconds whether the servers of the applications take connections: application, server, whether it
-    /// does. May not block.
-    fn upstreams(&self, _states: Vec<(String, String, bool)>) {}
 
     /// Where browsers reach what answers on this host (lower case, perhaps with a port): scheme, host and port. None for a
     /// host that is nobody's.
@@ -105,24 +93,29 @@ pub trait Front: Send + Sync + 'static {
 pub enum Verdict {
     /// This is the answer; the body is not wanted.
     Answer(Response<Bytes>),
-    /// Read the body, at most this many bytes, and call [`Front::answer`]. A longer one is refused with 413.
+    /// Read the body, at most this many bytes, and call [`Front::answer`] with the route. A longer one is refused with 413.
     Local {
         /// The longest body, bytes.
         body_limit: usize,
+        /// What was found for it.
+        route: RouteHandle,
     },
     /// Carry the request to an application.
     Forward(Forward),
 }
 
-/// What became of the access of an exchange that lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It would be let through again.
-    Holds,
-    /// It would not: the exchange is cut off.
-    Ended,
-    /// Nobody can tell right now.
-    Unknown,
+/// What the front has found for a request: of a type that only the front knows.
+pub type RouteHandle = &'static (dyn Any + Send + Sync);
+
+/// What an answer is wanted for.
+#[derive(Debug)]
+pub enum Occasion {
+    /// A request that [`Verdict::Local`] claimed, with its body.
+    Local(RouteHandle, Bytes),
+    /// The same, whose body did not come: it was too long (413) or too slow (408). The connection closes after it.
+    NoBody(StatusCode),
+    /// A request whose application did not answer: 502, 503 or 504.
+    Unanswered(StatusCode),
 }
 
 /// How a request goes to an upstream. Beside the changes, the edge sets `X-Request-Id`, and `Host` where the application

@@ -4,8 +4,7 @@
 //! The rule is found for the path as the application reads it. Whoever else stands in the way, a framework or a server in front
 //! of the application, may read it otherwise, so that each such reading must come to rules that ask for the same.
 
-use crate::gateway::path::Ambiguous;
-use crate::gateway::reading;
+use crate::gateway::reading::{self, Ambiguous};
 
 /// Some of these characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -22,8 +22,9 @@ use crate::gateway::destination;
 use crate::gateway::foreign_token;
 use crate::gateway::outcome::{GateOutcome, GateReply};
 use crate::gateway::own;
-use crate::gateway::path::{Ambiguous, CanonicalPath};
+use crate::gateway::path::CanonicalPath;
 use crate::gateway::policy::{self, AccessRequest, Credential, Refused};
+use crate::gateway::reading::Ambiguous;
 use crate::gateway::refusal::{
     refuse, refuse_method, refuse_path, refuse_repeated, refuse_spelled_method, refuse_token, refuse_unopened,
 };
@@ -199,7 +200,7 @@ impl Gateway {
             Err(refused) => return Err(refuse(ctx, asked, &credential, refused).await),
         };
         if let Body::Read(body) = &ctx.body {
-            let shown = sign_in::saved_form::keep_and_show(ctx, asked.path_and_query, body, &credential).await;
+            let shown = sign_in::form::keep_and_show(ctx, asked.path_and_query, body, &credential).await;
             return Err(GateReply::new("keeping_form", shown.map_err(|error| ctx.failed(&error))?));
         }
         // An exchange that is open already has its assertion: a token device that fails now must not cut it off.
@@ -299,7 +300,7 @@ fn is_form_to_keep(
         Refused::Acr(_) | Refused::TooOld(_) => true,
         _ => false,
     };
-    would_help && !credential.is_by_token() && sign_in::saved_form::is_keepable(ctx)
+    would_help && !credential.is_by_token() && sign_in::form::is_keepable(ctx)
 }
 
 async fn keep_form(
@@ -310,7 +311,7 @@ async fn keep_form(
     body: &Bytes,
 ) -> GateReply {
     let demand = SignInRequest { first: First::Needed, acr: &asked.rule.acr, max_age: asked.rule.max_age };
-    match sign_in::saved_form::keep_and_sign_in(ctx, asked.path_and_query, body, credential, demand).await {
+    match sign_in::form::keep_and_sign_in(ctx, asked.path_and_query, body, credential, demand).await {
         Ok(Some(answer)) => GateReply::new("keeping_form", answer),
         Ok(None) => refuse(ctx, asked, credential, refused).await,
         Err(error) => ctx.failed(&error),

@@ -4,7 +4,8 @@
 use http::HeaderMap;
 use http::header::HeaderName;
 
-use crate::gateway::path::{Ambiguous, CanonicalPath};
+use crate::gateway::path::CanonicalPath;
+use crate::gateway::reading::Ambiguous;
 use crate::gateway::route::{Routes, Rule};
 
 pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination");

@@ -9,9 +9,9 @@ use crate::domain::session::SessionCookie;
 use crate::gateway::path::CanonicalPath;
 use crate::gateway::request::{AppRequest, Sessions};
 use crate::gateway::session;
+use crate::gateway::sign_in::form;
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::gateway::sign_in::saved_form;
 use crate::oauth::params::Params;
 use crate::page::{Problem, language_from_tag, language_tag};
 use crate::store::StoreError;
@@ -47,7 +47,7 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         Own::Callback => login::callback(ctx).await,
         Own::Logout => logout(ctx).await,
         Own::SwitchAccount => login::begin(ctx, &then(ctx), SignInRequest::any(First::Chooser)).await,
-        Own::Form => saved_form::show(ctx).await,
+        Own::Form => form::show(ctx).await,
         Own::Language => Ok(language(ctx)),
         Own::Stylesheet => Ok(asset::stylesheet(&ctx.sealgate.pages)),
         Own::Logo => Ok(asset::logo(&ctx.sealgate.pages).unwrap_or_else(|| Response::empty(StatusCode::NOT_FOUND))),

@@ -9,7 +9,46 @@ use std::borrow::Cow;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-use crate::gateway::path::Ambiguous;
+/// Why a path is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ambiguous {
+    /// It does not start with a slash.
+    NotAbsolute,
+    /// A byte that no path has raw: a control, a space, a backslash, a semicolon, or one outside ASCII.
+    Character,
+    /// A percent sign that is not followed by two hexadecimal digits.
+    Escape,
+    /// An escaped slash, backslash, semicolon or control.
+    Hidden,
+    /// An escape of an escape: it means something else to a server that decodes twice.
+    Twice,
+    /// A byte sequence that a careless UTF-8 decoder takes for an ASCII character (RFC 3629 §10).
+    Overlong,
+    /// Two slashes side by side.
+    EmptySegment,
+    /// A segment `.` or `..`, or one that may be taken for it.
+    DotSegment,
+    /// Some servers read it as a path that another rule is for: one that is blind to the case of letters, or folds them, or
+    /// leaves something out.
+    Spelling,
+}
+
+impl Ambiguous {
+    /// A word for the log.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAbsolute => "not_absolute",
+            Self::Character => "character",
+            Self::Escape => "escape",
+            Self::Hidden => "hidden_separator",
+            Self::Twice => "double_encoding",
+            Self::Overlong => "overlong_utf8",
+            Self::EmptySegment => "empty_segment",
+            Self::DotSegment => "dot_segment",
+            Self::Spelling => "spelling",
+        }
+    }
+}
 
 /// Whether a path has any reading but the plain one, letter case aside.
 pub(super) fn is_odd(path: &[u8]) -> bool {

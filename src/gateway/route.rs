@@ -6,8 +6,8 @@ use http::Method;
 
 use crate::config::{Access, App, PathCharacters};
 use crate::gateway::characters::Characters;
-use crate::gateway::path::{Ambiguous, CanonicalPath};
-use crate::gateway::reading;
+use crate::gateway::path::CanonicalPath;
+use crate::gateway::reading::{self, Ambiguous};
 
 pub(super) use crate::config::Route as Rule;
 

@@ -16,7 +16,7 @@ use crate::metrics::TokenKind;
 use crate::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
 use crate::oauth::next_step::{Interaction, NextStep, Progress, next_step};
 use crate::page::Problem;
-use crate::provider::interaction::{self, Waiting};
+use crate::provider::interaction::{self, RESUME, Waiting};
 use crate::store::{Committed, StoreError};
 use crate::tokens::clients::OWN_CLIENT;
 use crate::web::context::RequestContext;
@@ -24,9 +24,6 @@ use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
 use crate::web::response::Response;
 use crate::web::way_back;
-
-/// Where the pages come back to.
-pub(super) const RESUME: &str = "resume";
 
 /// What a request is counted as.
 pub(super) fn bucket(ctx: &RequestContext<'_>) -> Bucket {

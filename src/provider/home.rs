@@ -2,7 +2,6 @@
 
 use http::StatusCode;
 
-use crate::config::Config;
 use crate::page::{Asset, HomeApp, HomePage, html};
 use crate::provider::visitor::Visitor;
 use crate::web::context::RequestContext;
@@ -10,12 +9,6 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 
 const PAGE: &str = "/";
-
-/// Whether there is such a page: where an application shares the issuer's host, its root is the application's.
-pub(super) fn is_shown(config: &Config) -> bool {
-    let authority = config.issuer.authority();
-    !config.apps.iter().any(|app| app.answers_to(&authority))
-}
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;

@@ -7,12 +7,14 @@ use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::Problem;
-use crate::provider::authorize::RESUME;
 use crate::store::Loaded;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
+
+/// Where the pages come back to.
+pub(super) const RESUME: &str = "resume";
 
 /// The parameter that names the waiting request and, behind a dot, its client: where the request is gone, the page still
 /// knows which application it was about. It opens nothing without the browser's cookie.

@@ -48,6 +48,7 @@ use crate::web::response::Response;
 /// What the provider answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
+    Nothing,
     Discovery,
     Jwks,
     Keys,
@@ -75,7 +76,7 @@ enum Endpoint {
 }
 
 /// A row of the table.
-struct Route {
+pub struct ProviderRoute {
     /// Below the issuer's own path; a trailing `*` stands for one more segment.
     path: &'static str,
     endpoint: Endpoint,
@@ -100,7 +101,7 @@ const FORM: usize = 64 * 1024;
 const METADATA: usize = 8 * 1024;
 
 #[rustfmt::skip]
-const ROUTES: &[Route] = &[
+const ROUTES: &[ProviderRoute] = &[
     json("/.well-known/openid-configuration",       Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
@@ -151,13 +152,18 @@ const fn json(
     name: &'static str,
     methods: &'static [Method],
     charged: Option<Bucket>,
-) -> Route {
-    Route { path, endpoint, name, methods, recipient: Recipient::Programs, cors: true, charged, body: FORM }
+) -> ProviderRoute {
+    ProviderRoute { path, endpoint, name, methods, recipient: Recipient::Programs, cors: true, charged, body: FORM }
 }
 
 /// What takes a client's metadata, of which each is kept.
-const fn metadata(path: &'static str, endpoint: Endpoint, name: &'static str, methods: &'static [Method]) -> Route {
-    Route { body: METADATA, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
+const fn metadata(
+    path: &'static str,
+    endpoint: Endpoint,
+    name: &'static str,
+    methods: &'static [Method],
+) -> ProviderRoute {
+    ProviderRoute { body: METADATA, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
 }
 
 const fn page(
@@ -166,8 +172,8 @@ const fn page(
     name: &'static str,
     methods: &'static [Method],
     bucket: Bucket,
-) -> Route {
-    Route {
+) -> ProviderRoute {
+    ProviderRoute {
         path,
         endpoint,
         name,
@@ -179,7 +185,18 @@ const fn page(
     }
 }
 
-impl Route {
+impl ProviderRoute {
+    /// The largest body that a request may have, bytes.
+    pub(crate) fn body_limit(&self) -> usize {
+        self.body
+    }
+
+    /// Whether it is a document that is public and the same for everybody: discovery and keys, which name the configured
+    /// issuer whatever the request's Host says, and what the page for a host that is nobody's looks like.
+    pub(crate) fn is_public_document(&self) -> bool {
+        [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo].contains(&self.endpoint)
+    }
+
     /// The row for a path below the issuer's own. Byte for byte: another spelling of a path is another path, so no
     /// second way in exists that other rules might overlook.
     fn find(config: &Config, path: &str) -> Option<&'static Self> {
@@ -192,7 +209,7 @@ impl Route {
             .iter()
             .find(fits)
             .filter(|route| config.console.enabled || !matches!(route.endpoint, Endpoint::Console(_)))
-            .filter(|route| route.endpoint != Endpoint::Home || home::is_shown(config))
+            .filter(|route| route.endpoint != Endpoint::Home || visitor::has_home(config))
     }
 }
 
@@ -205,31 +222,31 @@ fn below_issuer<'a>(config: &Config, path: &'a str) -> Option<&'a str> {
     })
 }
 
-fn route_of(config: &Config, path: &str) -> Option<&'static Route> {
-    below_issuer(config, path).and_then(|path| Route::find(config, path))
+/// Of a path that is nobody's. It takes a body too: its sender shall hear that nothing is there, not that the body is too
+/// long.
+static NOTHING: ProviderRoute = ProviderRoute {
+    path: "",
+    endpoint: Endpoint::Nothing,
+    name: "other",
+    methods: &[],
+    recipient: Recipient::Programs,
+    cors: false,
+    charged: None,
+    body: FORM,
+};
+
+/// The row of a path.
+pub fn route(config: &Config, path: &str) -> &'static ProviderRoute {
+    below_issuer(config, path).and_then(|path| ProviderRoute::find(config, path)).unwrap_or(&NOTHING)
 }
 
 /// Whether a path on the issuer's host is the provider's own; everything else belongs to an application that shares the
 /// host, where there is one.
 pub fn owns(config: &Config, path: &str) -> bool {
     below_issuer(config, path).is_some_and(|path| {
-        Route::find(config, path).is_some()
+        ProviderRoute::find(config, path).is_some()
             || ["/oauth/", "/.well-known/sealgate/"].iter().any(|prefix| path.starts_with(prefix))
     })
-}
-
-/// The largest body that a request for this path may have, bytes. A path that is nobody's takes one too: its sender shall
-/// hear that nothing is there, not that the body is too long.
-pub fn body_limit(config: &Config, path: &str) -> usize {
-    route_of(config, path).map_or(FORM, |route| route.body)
-}
-
-/// Whether a path is a document that is public and the same for everybody: discovery and keys, which name the configured
-/// issuer whatever the request's Host says, and what the page for a host that is nobody's looks like.
-pub fn is_public_document(config: &Config, path: &str) -> bool {
-    let route = route_of(config, path);
-    let public = [Endpoint::Discovery, Endpoint::Jwks, Endpoint::Stylesheet, Endpoint::Logo];
-    route.is_some_and(|route| public.contains(&route.endpoint))
 }
 
 /// The answer to a request whose body is too long (413) or came too slowly.
@@ -260,19 +277,16 @@ fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: R
     ctx
 }
 
-/// Answers a request for the provider.
-pub async fn dispatch(sealgate: &Sealgate, request: http::Request<Bytes>) -> http::Response<Bytes> {
+/// Answers a request for the provider, on the route that was found for its path.
+pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, body: Bytes) -> http::Response<Bytes> {
     let started = Instant::now();
-    let (head, body) = request.into_parts();
-    let route = route_of(&sealgate.config, head.uri.path());
-    let recipient = route.map_or(Recipient::Programs, |route| route.recipient);
-    let mut ctx = context(sealgate, &head, Body::Read(body), recipient);
+    let mut ctx = context(sealgate, head, Body::Read(body), route.recipient);
     // Where there is nothing: to a person who mistyped an address as a page, to programs as everywhere else.
-    if route.is_none() && ctx.is_opened_by_person() {
+    if route.endpoint == Endpoint::Nothing && ctx.is_opened_by_person() {
         ctx.recipient = Recipient::People;
     }
     let mut response = answer(&ctx, route).await.unwrap_or_else(|failure| failure.into_response(&ctx));
-    if route.is_some_and(|route| route.cors) {
+    if route.cors {
         response = response.for_every_origin();
     }
     if ctx.recipient == Recipient::People
@@ -280,20 +294,19 @@ pub async fn dispatch(sealgate: &Sealgate, request: http::Request<Bytes>) -> htt
     {
         response = response.with_cookie(choice);
     }
-    let name = route.map_or("other", |route| route.name);
-    sealgate.metrics.answered(name, response.status().as_u16(), started.elapsed().as_secs_f64());
+    sealgate.metrics.answered(route.name, response.status().as_u16(), started.elapsed().as_secs_f64());
     response.with_reading(ctx.reading().as_ref()).finish()
 }
 
-async fn answer(ctx: &RequestContext<'_>, route: Option<&Route>) -> Result<Response, Failure> {
-    let Some(route) = route else {
+async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
+    if route.endpoint == Endpoint::Nothing {
         ctx.charge_address(Bucket::Pages)?;
         return Err(if ctx.speaks_to_people() {
             NO_PAGE
         } else {
             Failure::json(StatusCode::NOT_FOUND, Refusal::new(ErrorCode::NotFound, "There is nothing here."))
         });
-    };
+    }
     if route.cors && ctx.head.method == Method::OPTIONS {
         ctx.charge_address(Bucket::Pages)?;
         return Ok(Response::preflight(route.methods));
@@ -313,6 +326,7 @@ async fn answer(ctx: &RequestContext<'_>, route: Option<&Route>) -> Result<Respo
         ctx.charge_address(bucket)?;
     }
     match route.endpoint {
+        Endpoint::Nothing => Err(NO_PAGE),
         Endpoint::Discovery => discovery::answer(ctx),
         Endpoint::Jwks => jwks::answer(ctx),
         Endpoint::Keys => keys::answer(ctx).await,

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use crate::config::App;
+use crate::config::{App, Config};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::domain::user::{Role, Subject, User};
 use crate::oauth::params::Params;
 use crate::page::{ConsoleRole, Done, Inside, Problem};
-use crate::provider::home;
 use crate::store::Loaded;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
@@ -125,7 +124,7 @@ impl Visitor {
             prefix: config.issuer.path_prefix(),
             account: self.user.email.as_str(),
             console: self.console_role(ctx),
-            home: home::is_shown(config),
+            home: has_home(config),
             app_passwords: config.apps.iter().any(App::takes_app_passwords),
             done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         }
@@ -156,4 +155,10 @@ pub(super) async fn live_sessions(ctx: &RequestContext<'_>, subject: Subject) ->
 /// The address of a page that tells what has been done.
 pub(super) fn done(ctx: &RequestContext<'_>, page: &str, done: Done) -> String {
     ctx.path(&format!("{page}?done={}", done.as_str()))
+}
+
+/// Whether there is a page of applications: where an application shares the issuer's host, its root is the application's.
+pub(super) fn has_home(config: &Config) -> bool {
+    let authority = config.issuer.authority();
+    !config.apps.iter().any(|app| app.answers_to(&authority))
 }

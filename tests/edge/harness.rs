@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, COOKIE, HOST};
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request};
+use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate::config::{App, ServerConfig, Upstream, UpstreamTls};
 use sealgate::edge::{
-    Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, Finished, Forward, Front, Health, Origin, Resolver,
-    Rewrite, Standing, Verdict,
+    Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
+    Occasion, Origin, Policy, Resolver, Rewrite, Verdict,
 };
 use tokio::sync::oneshot;
 
@@ -69,6 +69,17 @@ pub(crate) struct TestFront {
 impl Front for TestFront {
     async fn decide(&self, head: &request::Parts) -> Verdict {
         assert!(head.extensions.get::<Origin>().is_some() && head.headers.get_all(HOST).iter().count() == 1);
+        let again = head.extensions.get::<Again>().is_some();
+        if again {
+            let path = head.uri.path().to_owned();
+            let has_ended = self.ended.lock().unwrap().contains(&path);
+            self.asked.lock().unwrap().push(path);
+            if has_ended {
+                let mut response = Response::new(Bytes::new());
+                *response.status_mut() = StatusCode::UNAUTHORIZED;
+                return Verdict::Answer(response);
+            }
+        }
         match head.uri.path() {
             "/answer" => {
                 let mut response = Response::new(Bytes::from_static(br#"{"error":"unauthorized"}"#));
@@ -77,9 +88,10 @@ impl Front for TestFront {
                 Verdict::Answer(response)
             }
             "/panic" => panic!("asked to"),
-            path if path.starts_with("/local/") => Verdict::Local { body_limit: BODY_LIMIT },
+            path if path.starts_with("/local/") => Verdict::Local { body_limit: BODY_LIMIT, route: &"local" },
             path => {
-                let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).unwrap_or(0);
+                // All of them have one name, and after a reload there may be one only.
+                let app = path.chars().nth(1).and_then(|digit| digit.to_digit(10)).filter(|_| !again).unwrap_or(0);
                 Verdict::Forward(Forward {
                     app: app as usize,
                     rewrite: Rewrite {
@@ -94,34 +106,59 @@ impl Front for TestFront {
         }
     }
 
-    fn body_refused(&self, head: &request::Parts, status: StatusCode) -> Response<Bytes> {
-        assert!(head.extensions.get::<Origin>().is_some());
-        let mut response = Response::new(Bytes::from_static(br#"{"error":"the body did not come"}"#));
-        *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response
-    }
-
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        if request.uri().path() == "/local/slow" {
-            self.slow.fetch_add(1, Ordering::SeqCst);
-            tokio::time::sleep(SLOW).await;
+    async fn answer(&self, head: &request::Parts, occasion: Occasion) -> Option<Response<Bytes>> {
+        let origin = head.extensions.get::<Origin>().unwrap();
+        match occasion {
+            Occasion::NoBody(status) => {
+                let mut response = Response::new(Bytes::from_static(br#"{"error":"the body did not come"}"#));
+                *response.status_mut() = status;
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                Some(response)
+            }
+            Occasion::Unanswered(status) => {
+                let page = b"<p lang=\"tr\">Uygulamaya ula\xc5\x9f\xc4\xb1lam\xc4\xb1yor.</p>";
+                let mut response = Response::new(Bytes::from_static(page));
+                *response.status_mut() = status;
+                (head.uri.path() == "/page").then_some(response)
+            }
+            Occasion::Local(route, body) => {
+                assert_eq!(route.downcast_ref::<&str>(), Some(&"local"), "the route that was found comes back");
+                if head.uri.path() == "/local/slow" {
+                    self.slow.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(SLOW).await;
+                }
+                let cookies = head.headers.get_all(COOKIE).iter().map(|cookie| cookie.to_str().unwrap());
+                let body = serde_json::json!({
+                    "method": head.method.as_str(),
+                    "path": head.uri.path(),
+                    "host": head.headers[HOST].to_str().unwrap(),
+                    "address": origin.address.to_string(),
+                    "secure": origin.secure,
+                    "request_id": origin.request_id,
+                    "cookies": cookies.collect::<Vec<_>>(),
+                    "body": body.len(),
+                });
+                Some(Response::new(Bytes::from(body.to_string())))
+            }
         }
-        let origin = request.extensions().get::<Origin>().unwrap();
-        let cookies: Vec<_> = request.headers().get_all(COOKIE).iter().map(|cookie| cookie.to_str().unwrap()).collect();
-        let body = serde_json::json!({
-            "method": request.method().as_str(),
-            "path": request.uri().path(),
-            "host": request.headers()[HOST].to_str().unwrap(),
-            "address": origin.address.to_string(),
-            "secure": origin.secure,
-            "request_id": origin.request_id,
-            "cookies": cookies,
-            "body": request.body().len(),
-        });
-        Response::new(Bytes::from(body.to_string()))
+    }
+}
+
+impl Policy for TestFront {
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
     }
 
+    fn public_origin(&self, host: &str) -> Option<String> {
+        match host.split(':').next()? {
+            "wiki.example" => Some("https://wiki.example:8443".to_owned()),
+            "plain.example" => Some("http://plain.example".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl EdgeObserver for TestFront {
     fn finished(&self, exchange: &Finished<'_>) {
         self.told.lock().unwrap().push(Told {
             path: exchange.path.to_owned(),
@@ -131,35 +168,6 @@ impl Front for TestFront {
             request_bytes: exchange.request_bytes,
             response_bytes: exchange.response_bytes,
         });
-    }
-
-    fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::SeqCst)
-    }
-
-    async fn stands(&self, head: &request::Parts, app: &str) -> Standing {
-        assert_eq!(app, "wiki");
-        assert!(head.extensions.get::<Again>().is_some() && head.extensions.get::<Origin>().is_some());
-        let path = head.uri.path().to_owned();
-        let standing = if self.ended.lock().unwrap().contains(&path) { Standing::Ended } else { Standing::Holds };
-        self.asked.lock().unwrap().push(path);
-        standing
-    }
-
-    fn unanswered(&self, head: &request::Parts, status: StatusCode) -> Option<Response<Bytes>> {
-        assert!(head.extensions.get::<Origin>().is_some());
-        let mut response =
-            Response::new(Bytes::from_static(b"<p lang=\"tr\">Uygulamaya ula\xc5\x9f\xc4\xb1lam\xc4\xb1yor.</p>"));
-        *response.status_mut() = status;
-        (head.uri.path() == "/page").then_some(response)
-    }
-
-    fn public_origin(&self, host: &str) -> Option<String> {
-        match host.split(':').next()? {
-            "wiki.example" => Some("https://wiki.example:8443".to_owned()),
-            "plain.example" => Some("http://plain.example".to_owned()),
-            _ => None,
-        }
     }
 
     fn connection(&self, event: ConnectionEvent) {

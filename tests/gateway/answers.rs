@@ -14,7 +14,7 @@ use sealgate::clock::Clock;
 use sealgate::config::{Logo, Picture};
 use sealgate::domain::client::{AuthMethod, Client, ClientSecret, ClientType, ConsentRule};
 use sealgate::domain::secret::Secret;
-use sealgate::edge::{Front, Verdict};
+use sealgate::edge::{Front, Occasion, Verdict};
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::{Changes, Engine};
 use sealgate::web::origin::Origin;
@@ -93,10 +93,10 @@ impl Answers {
         head.extensions.insert(Origin { address: peer, peer, secure: true, request_id: "request-1".into() });
         match self.site.decide(&head).await {
             Verdict::Answer(response) => Some(response),
-            Verdict::Local { body_limit } if body.len() > body_limit => {
-                Some(self.site.body_refused(&head, StatusCode::PAYLOAD_TOO_LARGE))
+            Verdict::Local { body_limit, .. } if body.len() > body_limit => {
+                self.site.answer(&head, Occasion::NoBody(StatusCode::PAYLOAD_TOO_LARGE)).await
             }
-            Verdict::Local { .. } => Some(self.site.answer(Request::from_parts(head, body)).await),
+            Verdict::Local { route, .. } => self.site.answer(&head, Occasion::Local(route, body)).await,
             Verdict::Forward(_) => None,
         }
     }
@@ -221,7 +221,7 @@ async fn every_kind_of_answer_has_its_status_and_its_headers() {
     of_the_gate(&mut answers, &world).await;
     of_our_paths_at_the_gate(&mut answers, &world).await;
     to_other_proxies(&mut answers, &world).await;
-    in_place_of_an_application(&mut answers);
+    in_place_of_an_application(&mut answers).await;
     when_the_store_fails(&mut answers, &world).await;
     if answers.table != TABLE {
         let new = Path::new(env!("CARGO_TARGET_TMPDIR")).join("answers.txt");
@@ -273,8 +273,8 @@ async fn of_the_documents(answers: &mut Answers) {
     let body = "a".repeat(64 * 1024 + 1);
     answers.add("body too long", "POST", &id("/oauth/token"), &[FORM], &body).await;
     let head = request("POST", &id("/oauth/login"), &PERSON, "").into_parts().0;
-    let slow = answers.site.body_refused(&head, StatusCode::REQUEST_TIMEOUT);
-    answers.take_down("body too slow", Some(slow));
+    let slow = answers.site.answer(&head, Occasion::NoBody(StatusCode::REQUEST_TIMEOUT)).await;
+    answers.take_down("body too slow", slow);
 }
 
 async fn of_the_token_endpoints(answers: &mut Answers, world: &World) {
@@ -535,12 +535,13 @@ async fn to_other_proxies(answers: &mut Answers, world: &World) {
     }
 }
 
-fn in_place_of_an_application(answers: &mut Answers) {
+async fn in_place_of_an_application(answers: &mut Answers) {
     for (status, method, fields) in
         [(502, "GET", &PERSON[..]), (503, "POST", &PERSON), (500, "GET", &PERSON), (504, "GET", &[])]
     {
         let head = request(method, "https://wiki.test/a?b=c", fields, "").into_parts().0;
-        let answer = answers.site.unanswered(&head, StatusCode::from_u16(status).unwrap());
+        let occasion = Occasion::Unanswered(StatusCode::from_u16(status).unwrap());
+        let answer = answers.site.answer(&head, occasion).await;
         answers.take_down(&format!("unanswered: {status} to {method}, {} fields", fields.len()), answer);
     }
 }

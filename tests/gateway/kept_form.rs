@@ -1,8 +1,8 @@
 //! Forms that were sent when the sign-in had ended: kept, and sent again by their sender's own hand.
 
 use bytes::Bytes;
-use http::{Request, header};
-use sealgate::edge::{Front, Verdict};
+use http::header;
+use sealgate::edge::{Front, Occasion, Verdict};
 use sealgate::web::origin::Origin;
 
 use crate::browser::{Browser, attribute, is_login};
@@ -320,11 +320,18 @@ async fn a_form_that_was_read_when_its_sender_had_just_signed_in_is_shown_to_the
     let jar = browser.jar("wiki.test");
     let mut fields = page_fields("3");
     fields.push(("cookie", &jar));
-    let (mut head, _) = request("POST", "https://wiki.test/a", &fields, "").into_parts();
-    let address = "192.0.2.1".parse().unwrap();
-    head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
+    let head_with = |fields: &[(&str, &str)]| {
+        let (mut head, _) = request("POST", "https://wiki.test/a", fields, "").into_parts();
+        let address = "192.0.2.1".parse().unwrap();
+        head.extensions.insert(Origin { address, secure: true, request_id: "request-1".into(), ..Origin::unknown() });
+        head
+    };
+    let Verdict::Local { route, .. } = world.site.decide(&head_with(&page_fields("3"))).await else {
+        panic!("the form of a stranger is read");
+    };
+    let head = head_with(&fields);
     assert!(matches!(world.site.decide(&head).await, Verdict::Forward(_)));
-    let response = world.site.answer(Request::from_parts(head, Bytes::from("a=b"))).await;
+    let response = world.site.answer(&head, Occasion::Local(route, Bytes::from("a=b"))).await.unwrap();
     assert_eq!(response.status(), 303);
     let location = response.headers()[header::LOCATION].to_str().unwrap();
     let shown = browser.visit(&format!("https://wiki.test{location}")).await;

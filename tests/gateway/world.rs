@@ -19,7 +19,7 @@ use sealgate::domain::client::{ClientSecret, ConsentRule};
 use sealgate::domain::secret::Secret;
 use sealgate::domain::time::UnixTime;
 use sealgate::domain::user::User;
-use sealgate::edge::{Front, Verdict};
+use sealgate::edge::{Front, Occasion, Verdict};
 use sealgate::metrics::Metrics;
 use sealgate::store::AddOutcome;
 use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Key, Outcome, Value};
@@ -229,7 +229,9 @@ impl World {
         });
         match self.site.decide(&head).await {
             Verdict::Answer(response) => Reply::answered(response),
-            Verdict::Local { .. } => Reply::answered(self.site.answer(Request::from_parts(head, body)).await),
+            Verdict::Local { route, .. } => {
+                Reply::answered(self.site.answer(&head, Occasion::Local(route, body)).await.unwrap())
+            }
             Verdict::Forward(forward) => {
                 let rewrite = forward.rewrite;
                 let mut headers = head.headers;

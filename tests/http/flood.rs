@@ -70,7 +70,9 @@ async fn many_at_once_find_no_more_places_than_there_are() {
                 secure: true,
                 ..sealgate::web::origin::Origin::unknown()
             });
-            sealgate::provider::dispatch(&sealgate, request).await.status().as_u16()
+            let (head, body) = request.into_parts();
+            let route = sealgate::provider::route(&sealgate.config, head.uri.path());
+            sealgate::provider::dispatch(&sealgate, route, &head, body).await.status().as_u16()
         });
     }
     assert!(tasks.join_all().await.iter().all(|status| *status == 303));

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use super::long_lived::{Admitted, LONG_BODY, LongLived, PATIENCE, Switch, Ticket};
 use super::shown_path::shown_path;
-use super::snapshot::{Snapshot, Snapshots};
+use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::edge::upstream::{Handle, Turn, UpstreamServer};
-use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Standing};
+use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
 /// See the module's page.
 #[expect(
@@ -123,26 +123,26 @@ impl Exchange {
 
     /// Whether the request would be let through now, by the front that is set now. It is asked when something has changed
     /// since it was asked last, or when that is `long` ago: some things end by the clock alone.
-    pub(in crate::edge) async fn stands(
+    pub(in crate::edge) async fn validity(
         &mut self,
         session: &Session,
         snapshots: &Snapshots,
         long: Duration,
-    ) -> Standing {
+    ) -> Validity {
         let snapshot = snapshots.current();
         // Before it is asked: what changes meanwhile moves the epoch past this.
         let epoch = snapshot.front.epoch();
         let same = Arc::ptr_eq(self.judged.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
         if same && self.judged.epoch == epoch && self.judged.at.elapsed() <= long {
-            return Standing::Holds;
+            return Validity::Valid;
         }
         let head = self.head_again(session);
-        let asked = snapshot.front.stands(&head, self.app().unwrap_or_default());
-        let standing = timeout(PATIENCE, asked).await.unwrap_or(Standing::Unknown);
-        if standing == Standing::Holds {
+        let asked = snapshot.validity(&head, self.app().unwrap_or_default());
+        let validity = timeout(PATIENCE, asked).await.unwrap_or(Validity::Unknown);
+        if validity == Validity::Valid {
             self.judged = Judged { snapshot: Some(snapshot), epoch, at: Instant::now() };
         }
-        standing
+        validity
     }
 
     /// Whether it is taken down among those that last.

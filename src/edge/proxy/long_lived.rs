@@ -27,10 +27,10 @@ use tokio::time::{sleep, timeout};
 
 use super::client_address::peer;
 use super::fields::head_length;
-use super::snapshot::{Snapshot, Snapshots};
+use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::config::Upstream;
 use crate::edge::listen::quota::Quota;
-use crate::edge::{ConnectionEvent, Standing, Watch};
+use crate::edge::{ConnectionEvent, Watch};
 
 /// From this age on an exchange lasts, whatever its head promised.
 pub(in crate::edge) const LONG: Duration = Duration::from_secs(1);
@@ -240,10 +240,10 @@ pub(crate) async fn watch_long_lived(
                 lasting.cut(id);
                 continue;
             }
-            match timeout(PATIENCE, snapshot.front.stands(&admitted.head, &admitted.app)).await {
-                Ok(Standing::Ended) => lasting.cut(id),
+            match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
+                Ok(Validity::Ended) => lasting.cut(id),
                 // Nobody knows: it is asked again in its turn.
-                Ok(Standing::Holds | Standing::Unknown) | Err(_) => {}
+                Ok(Validity::Valid | Validity::Unknown) | Err(_) => {}
             }
         }
         (known, known_epoch) = (snapshot, epoch);

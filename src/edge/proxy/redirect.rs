@@ -6,11 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HOST, LOCATION};
-use http::{HeaderValue, Request, Response, StatusCode, request};
+use http::{HeaderValue, Response, StatusCode, request};
 
 use super::snapshot::Snapshots;
 use crate::edge::refusal::refusal;
-use crate::edge::{ConnectionEvent, Finished, Front, Origin, Verdict};
+use crate::edge::{ConnectionEvent, EdgeObserver, Finished, Front, Occasion, Origin, Policy, Verdict};
 
 /// Redirects to what the front that is set has behind https, and tells it of what it did.
 pub(crate) struct Redirect(pub(crate) Arc<Snapshots>);
@@ -46,15 +46,15 @@ impl Front for Redirect {
         Verdict::Answer(self.redirected(head).unwrap_or_else(|| Self::refused(head)))
     }
 
-    /// Never asked: no body is wanted.
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        Self::refused(&request.into_parts().0)
+    /// Never asked: no body is wanted, and nothing goes to an application.
+    async fn answer(&self, _head: &request::Parts, _occasion: Occasion) -> Option<Response<Bytes>> {
+        None
     }
+}
 
-    fn body_refused(&self, head: &request::Parts, _status: StatusCode) -> Response<Bytes> {
-        Self::refused(head)
-    }
+impl Policy for Redirect {}
 
+impl EdgeObserver for Redirect {
     fn finished(&self, exchange: &Finished<'_>) {
         self.0.current().front.finished(exchange);
     }

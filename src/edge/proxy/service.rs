@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY, UPGRADE};
-use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use ipnet::IpNet;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -27,14 +27,14 @@ use super::fields::{check_head, join_cookies, refused, settle_host};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::long_lived::{LONG, LongLived, Switch};
 use super::shown_path::shown_path;
-use super::snapshot::Snapshots;
+use super::snapshot::{Snapshots, Validity};
 use super::transport_security::TransportSecurity;
 use super::websocket::is_handshake;
 use crate::edge::listen::{client_certificate, head};
 use crate::edge::refusal::{refusal, status_of, why};
 use crate::edge::request_id::{REQUEST_ID, RequestIds, is_request_id};
 use crate::edge::upstream::{Handle, UPGRADED_SILENCE};
-use crate::edge::{AnsweredBy, Origin, Standing, Verdict};
+use crate::edge::{AnsweredBy, Occasion, Origin, RouteHandle, Verdict};
 
 /// How long the rest of an unwanted body is read before its connection is given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -76,7 +76,13 @@ impl Proxy {
         self.trusted_proxies.iter().any(|net| net.contains(&peer.to_canonical()))
     }
 
-    async fn local(&self, session: &mut Session, limit: usize, exchange: &mut Exchange) -> Result<()> {
+    async fn local(
+        &self,
+        session: &mut Session,
+        limit: usize,
+        route: RouteHandle,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
         let body = match read_body(session, limit, self.body_timeout).await {
             Ok(body) => body,
             Err(BodyFault::TooLarge) => {
@@ -91,9 +97,8 @@ impl Proxy {
                 return Err(error);
             }
         };
-        let mut request = Request::from_parts(session.req_header().as_owned_parts(), body);
-        request.extensions_mut().insert(exchange.origin.clone());
-        let response = exchange.snapshot.front.answer(request).await;
+        let response = answer_of_front(session, exchange, Occasion::Local(route, body)).await;
+        let response = response.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         self.answer(session, response, exchange).await
     }
 
@@ -104,10 +109,10 @@ impl Proxy {
         if session.was_upgraded() {
             return Ok(());
         }
-        match exchange.stands(session, &self.snapshots, LONG).await {
-            Standing::Holds => Ok(()),
-            Standing::Ended => Err(refused(401, ACCESS_ENDED)),
-            Standing::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
+        match exchange.validity(session, &self.snapshots, LONG).await {
+            Validity::Valid => Ok(()),
+            Validity::Ended => Err(refused(401, ACCESS_ENDED)),
+            Validity::Unknown => Err(Error::new_in(ErrorType::HTTPStatus(503))),
         }
     }
 
@@ -144,21 +149,25 @@ impl Proxy {
     /// The front's own words for a body that did not come; what is left of it must not be read as the next request.
     async fn body_refused(&self, session: &mut Session, status: StatusCode, exchange: &Exchange) -> Result<()> {
         session.set_keepalive(None);
-        let mut head = session.req_header().as_owned_parts();
-        head.extensions.insert(exchange.origin.clone());
-        let response = exchange.snapshot.front.body_refused(&head, status);
+        let response = answer_of_front(session, exchange, Occasion::NoBody(status)).await;
+        let response = response.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(status.as_u16())))?;
         self.answer(session, response, exchange).await
     }
 }
 
+/// The front's answer to the request.
+async fn answer_of_front(session: &Session, exchange: &Exchange, occasion: Occasion) -> Option<http::Response<Bytes>> {
+    let mut head = session.req_header().as_owned_parts();
+    head.extensions.insert(exchange.origin.clone());
+    exchange.snapshot.front.answer(&head, occasion).await
+}
+
 /// The front's words for an application that did not answer.
-fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
+async fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
     if exchange.forward.is_none() || !status.is_server_error() {
         return None;
     }
-    let mut head = session.req_header().as_owned_parts();
-    head.extensions.insert(exchange.origin.clone());
-    exchange.snapshot.front.unanswered(&head, status)
+    answer_of_front(session, exchange, Occasion::Unanswered(status)).await
 }
 
 #[async_trait]
@@ -218,7 +227,7 @@ impl ProxyHttp for Proxy {
                 discard_short_body(session).await;
                 self.answer(session, response, exchange).await?;
             }
-            Verdict::Local { body_limit } => self.local(session, body_limit, exchange).await?,
+            Verdict::Local { body_limit, route } => self.local(session, body_limit, route, exchange).await?,
             Verdict::Forward(forward) => {
                 let method = &session.req_header().method;
                 let needs_none = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
@@ -359,7 +368,7 @@ impl ProxyHttp for Proxy {
             return Err(Error::explain(ErrorType::HTTPStatus(502), "a 101 that was not asked for").into_up());
         }
         // An answer that was long in coming, to a question that may not be asked any more.
-        if exchange.stands(session, &self.snapshots, LONG).await == Standing::Ended {
+        if exchange.validity(session, &self.snapshots, LONG).await == Validity::Ended {
             return Err(refused(401, ACCESS_ENDED));
         }
         if may_last(session, response) {
@@ -430,7 +439,7 @@ impl ProxyHttp for Proxy {
         {
             exchange.answered_by = AnsweredBy::Edge;
             session.set_keepalive(None);
-            let mut response = unanswered(session, status, exchange).unwrap_or_else(|| {
+            let mut response = unanswered(session, status, exchange).await.unwrap_or_else(|| {
                 refusal(status, why(error), &session.req_header().headers, &exchange.origin.request_id)
             });
             // A page of another origin can read why only where the answer says that it may.

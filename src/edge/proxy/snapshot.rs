@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::request;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::config::{App, ServerConfig};
-use crate::edge::Front;
 use crate::edge::listen::tls::{Spoken, Tls};
 use crate::edge::upstream::{Resolver, Upstreams};
+use crate::edge::{Front, Verdict};
 
 /// Between a watch that failed and the next.
 const WATCH_AGAIN: Duration = Duration::from_secs(1);
@@ -24,7 +25,30 @@ pub(crate) struct Snapshot {
     pub(crate) upstreams: Arc<[Arc<Upstreams>]>,
 }
 
+/// What became of the access of an exchange that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::edge) enum Validity {
+    /// It would be let through again.
+    Valid,
+    /// It would not: the exchange is cut off.
+    Ended,
+    /// Nobody can tell right now.
+    Unknown,
+}
+
 impl Snapshot {
+    /// Whether a request that was let through to the application of this name would be let through now. `head` is the one
+    /// that was decided on, with [`crate::edge::Again`] in its extensions. After a reload another application may answer to the same host.
+    pub(in crate::edge) async fn validity(&self, head: &request::Parts, app: &str) -> Validity {
+        match self.front.decide(head).await {
+            Verdict::Forward(forward) if self.upstreams.get(forward.app).is_some_and(|now| now.app() == app) => {
+                Validity::Valid
+            }
+            Verdict::Answer(response) if response.status().is_server_error() => Validity::Unknown,
+            _ => Validity::Ended,
+        }
+    }
+
     /// The snapshot for these applications. The upstreams of one that has not changed since the snapshot `before` go on; others
     /// begin with what is known there of the same names and addresses. Reads certificates, looks nothing up.
     ///

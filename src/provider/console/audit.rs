@@ -6,7 +6,7 @@ use chrono::{NaiveDate, NaiveTime};
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
-use super::ConsoleUser;
+use super::console_user::ConsoleUser;
 use crate::admin::answer::EventAnswer;
 use crate::admin::audit_file;
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};

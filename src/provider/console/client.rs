@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Method, StatusCode};
 
+use super::console_user::{ConsoleUser, last_segment};
 use super::form::{self, own_redirect_uri};
-use super::{ConsoleUser, last_segment};
 use crate::admin::answer::ShownSecret;
 use crate::admin::command::{ClientCommand, Command};
 use crate::admin::{self, Answer, CommandError, Directory};

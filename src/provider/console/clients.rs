@@ -2,8 +2,8 @@
 
 use http::{Method, StatusCode};
 
-use super::ConsoleUser;
 use super::client::{self, Said};
+use super::console_user::ConsoleUser;
 use super::form::{self, Sound};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::ConsoleUser;
+use super::console_user::ConsoleUser;
 use crate::config::Upstream;
 use crate::domain::rate_limit::RateLimit;
 use crate::page::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};

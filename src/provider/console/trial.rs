@@ -8,8 +8,8 @@
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use super::console_user::{ConsoleUser, last_segment};
 use super::form::own_redirect_uri;
-use super::{ConsoleUser, last_segment};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::code::Code;

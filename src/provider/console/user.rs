@@ -3,8 +3,8 @@
 use http::{Method, StatusCode};
 
 use super::client::execute;
+use super::console_user::{ConsoleUser, last_segment};
 use super::users::{groups, new_password, roles, username};
-use super::{ConsoleUser, last_segment};
 use crate::admin::Person;
 use crate::admin::command::{Command, SessionCommand, UserCommand};
 use crate::domain::audit::AuditKind;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 
 use super::client::execute;
-use super::{ConsoleUser, user};
+use super::console_user::ConsoleUser;
+use super::user;
 use crate::admin::command::{Command, UserCommand};
 use crate::admin::user_settings::NewUser;
 use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_seen};

@@ -178,7 +178,8 @@ impl Provider {
             request_id: "request-1".into(),
             ..Origin::unknown()
         });
-        Reply::new(provider::dispatch(&self.sealgate, Request::from_parts(head, body)).await)
+        let route = provider::route(&self.sealgate.config, head.uri.path());
+        Reply::new(provider::dispatch(&self.sealgate, route, &head, body).await)
     }
 
     /// Sends a request.

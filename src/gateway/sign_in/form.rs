@@ -1,0 +1,182 @@
+//! Forms that a person sent when their sign-in had ended. The form is kept, sealed, while they sign in; then a page shows
+//! them what waits and for whom, and a button of it sends the form to where it was meant to go, as a request like any
+//! other. Nothing is sent without that button: the sign-in may have been somebody else's, or a minute too late.
+
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, StatusCode};
+
+use crate::domain::secret::SecretHash;
+use crate::domain::session::SessionCookie;
+use crate::domain::user::Subject;
+use crate::gateway::policy::Credential;
+use crate::gateway::request::{AppRequest, Sessions};
+use crate::gateway::session;
+use crate::gateway::sign_in::login::{self, Purpose, SignInRequest};
+use crate::gateway::sign_in::replay::Replay;
+use crate::gateway::sign_in::return_path::ReturnPath;
+use crate::gateway::sign_in::saved_form;
+use crate::page::{Problem, SendAgainPage, html};
+use crate::store::{Form, MAX_FORM_BYTES, StoreError};
+use crate::web::context::Body;
+use crate::web::cookie::Left;
+use crate::web::navigation;
+use crate::web::response::Response;
+
+/// Whether this is a form that could be kept, as far as its head tells: one that a page of this very host sends by
+/// navigation, so that what comes back is a page, and short.
+pub(in crate::gateway) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
+    let head = ctx.head;
+    let own = ctx.app.origin(&ctx.sealgate.config.issuer);
+    !matches!(ctx.body, Body::Away)
+        && ctx.sealgate.store.keeps_forms()
+        && is_urlencoded(head)
+        && navigation::is_own_form(head, &own)
+}
+
+fn is_urlencoded(head: &Parts) -> bool {
+    let one = |name| {
+        let mut values = head.headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
+    };
+    let kind = one(CONTENT_TYPE).and_then(|kind| kind.split(|byte| *byte == b';').next()).unwrap_or_default();
+    let length = one(CONTENT_LENGTH).and_then(|length| str::from_utf8(length).ok()?.parse::<usize>().ok());
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+        && length.is_some_and(|length| length <= MAX_FORM_BYTES)
+        && !head.headers.contains_key(CONTENT_ENCODING)
+        && !head.headers.contains_key(TRANSFER_ENCODING)
+}
+
+/// Keeps the form and sends its person to sign in; `None` when it cannot be kept.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn keep_and_sign_in(
+    ctx: &AppRequest<'_>,
+    target: &PathAndQuery,
+    body: &[u8],
+    credential: &Credential,
+    demand: SignInRequest<'_>,
+) -> Result<Option<Response>, StoreError> {
+    let whose = match credential.user() {
+        Some(user) => Some(user.sub),
+        None => match whose(ctx).await? {
+            Whose::Of(subject) => Some(subject),
+            Whose::Nobodys => None,
+            Whose::Unknown => return Ok(None),
+        },
+    };
+    match form(ctx, target, body, whose) {
+        Some(form) => login::begin_for(ctx, Purpose::NewForm(form), demand).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// For somebody who has signed in elsewhere in this browser while the form was on its way: its body was read, and can only
+/// be sent again.
+///
+/// # Errors
+/// When the store fails.
+pub(in crate::gateway) async fn keep_and_show(
+    ctx: &AppRequest<'_>,
+    target: &PathAndQuery,
+    body: &[u8],
+    credential: &Credential,
+) -> Result<Response, StoreError> {
+    let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
+    let form = form(ctx, target, body, credential.user().map(|user| user.sub));
+    let kept = match form {
+        Some(form) => saved_form::keep(ctx, &browser, &form).await?,
+        None => None,
+    };
+    let Some(id) = kept else { return Ok(ctx.problem(StatusCode::CONFLICT, Problem::FormNotKept)) };
+    let answer = Response::redirect(StatusCode::SEE_OTHER, &saved_form::address(id.expose()));
+    Ok(match new_cookie {
+        Some(cookie) => answer.with_cookie(cookie),
+        None => answer,
+    })
+}
+
+/// Shows what waits, once.
+///
+/// # Errors
+/// When the store fails, or too many sign-ins are open.
+pub(in crate::gateway) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
+    let query = ctx.query().unwrap_or_default();
+    let gone = || ctx.problem(StatusCode::GONE, Problem::FormNotKept);
+    let (Some(id), Some(browser)) = (query.one("id").ok().flatten(), ctx.cookie(ctx.cookies.browser)) else {
+        return Ok(gone());
+    };
+    let Some(signed_in) = session::find(ctx).await? else {
+        return login::begin_for(ctx, Purpose::KeptForm(id), SignInRequest::any(login::First::Needed)).await;
+    };
+    let (browser, id) = (SecretHash::of(browser.as_bytes()), SecretHash::of(id.as_bytes()));
+    let taken = match ctx.sealgate.store.take_form(&browser, &id, ctx.now).await {
+        Err(StoreError::Sealed(error)) => {
+            tracing::warn!(request_id = ctx.origin.request_id, %error, "a kept form cannot be opened");
+            None
+        }
+        taken => taken?,
+    };
+    let Some(form) = taken.filter(|form| form.app == ctx.app.name) else { return Ok(gone()) };
+    if form.person.is_some_and(|person| person != signed_in.user.sub) {
+        return Ok(ctx.problem(StatusCode::FORBIDDEN, Problem::FormOfAnother));
+    }
+    let Some(replay) = Replay::of(&form.body) else { return Ok(gone()) };
+    let home = ReturnPath::home();
+    let page = SendAgainPage {
+        frame: ctx.frame(),
+        app: &form.app,
+        account: signed_in.user.email.as_str(),
+        target: &form.target,
+        charset: replay.charset,
+        fields: &replay.fields,
+        instead: home.as_str(),
+    };
+    Ok(AppRequest::page_with_form(html(&page)))
+}
+
+/// The form, if a browser will send the very same one again.
+fn form(ctx: &AppRequest<'_>, target: &PathAndQuery, body: &[u8], person: Option<Subject>) -> Option<Form> {
+    let wanted = ReturnPath::parse(target.as_str())?;
+    // A page's link to it must mean the same bytes.
+    let base = url::Url::parse("https://application.invalid/").ok()?;
+    let read = base.join(wanted.as_str()).ok()?;
+    let exact = &read[url::Position::BeforePath..] == wanted.as_str();
+    Replay::of(body).filter(|_| exact && body.len() <= MAX_FORM_BYTES)?;
+    Some(Form { person, app: ctx.app.name.clone(), target: wanted.as_str().to_owned(), body: body.to_vec() })
+}
+
+/// Whose sign-in it was that has ended.
+enum Whose {
+    Of(Subject),
+    /// There was none.
+    Nobodys,
+    /// Somebody's, and nobody knows whose any more.
+    Unknown,
+}
+
+async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
+    let Some(cookie) = ctx.cookie(ctx.cookies.session) else {
+        // A page that was left open at a sign-out is still that person's.
+        return Ok(match ctx.cookies.left(&ctx.head.headers) {
+            Left::Nobody => Whose::Nobodys,
+            Left::By(subject) => Whose::Of(subject),
+            Left::Somebody => Whose::Unknown,
+        });
+    };
+    let Some(cookie) = SessionCookie::parse(cookie) else { return Ok(Whose::Unknown) };
+    let store = &ctx.sealgate.store;
+    let subject = match ctx.sessions {
+        Sessions::OfApp => {
+            let own = store.app_session(cookie.id).await?.map(|found| found.value);
+            own.filter(|own| own.cookie == cookie.hash() && own.app == ctx.app.name).map(|own| own.subject)
+        }
+        Sessions::OfProvider => {
+            let session = store.session(cookie.id).await?.map(|found| found.value);
+            session.and_then(|session| session.subject_of(&cookie, ctx.now))
+        }
+    };
+    Ok(subject.map_or(Whose::Unknown, Whose::Of))
+}

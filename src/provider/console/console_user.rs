@@ -1,0 +1,83 @@
+//! Who works in the console, and what is theirs there.
+
+use http::StatusCode;
+
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::client::{Authority, Client, ClientId};
+use crate::oauth::params::Params;
+use crate::page::{ConsoleRole, Inside, Problem};
+use crate::provider::visitor::Visitor;
+use crate::tokens::clients::OWN_PAGES;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+
+/// Somebody who works in the console, on a page that their role opens.
+pub(super) struct ConsoleUser {
+    pub(super) visitor: Visitor,
+    role: ConsoleRole,
+}
+
+impl ConsoleUser {
+    /// Whoever looks at a page of the console that needs at least this role.
+    pub(super) async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
+        let visitor = Visitor::recent(ctx, way_back(ctx), ctx.sealgate.config.console.sign_in).await?;
+        match visitor.console_role(ctx) {
+            Some(role) if role >= least => Ok(Self { visitor, role }),
+            _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
+        }
+    }
+
+    /// The client that the path names, if it is theirs to see. One answer for "none" and "not yours": it tells nobody
+    /// which clients exist.
+    pub(super) async fn client(&self, ctx: &RequestContext<'_>, id: Option<ClientId>) -> Result<Client, Failure> {
+        let client = match id {
+            Some(id) => ctx.sealgate.store.client(&id).await?,
+            None => None,
+        };
+        let theirs = |client: &Client| {
+            self.is_administrator() || client.owner.is_some_and(|owner| owner == self.visitor.user.sub)
+        };
+        client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+    }
+
+    pub(super) fn is_administrator(&self) -> bool {
+        self.role == ConsoleRole::Administrator
+    }
+
+    /// The right by which they decide.
+    pub(super) fn authority(&self) -> Authority {
+        let subject = self.visitor.user.sub;
+        if self.is_administrator() { Authority::Administrator(subject) } else { Authority::Owner(subject) }
+    }
+
+    /// An event of the audit trail by them, to be told more of.
+    pub(super) fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
+        ctx.event(kind, Actor::Administrator(self.visitor.user.sub))
+    }
+
+    pub(super) fn csrf(&self, ctx: &RequestContext<'_>) -> String {
+        self.visitor.csrf(ctx, ctx.head.uri.path())
+    }
+
+    pub(super) fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
+        self.visitor.form(ctx, ctx.head.uri.path())
+    }
+
+    pub(super) fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
+        self.visitor.inside(ctx)
+    }
+}
+
+/// The page that a sign-in comes back to: this one, or the list that it hangs on.
+fn way_back(ctx: &RequestContext<'_>) -> &'static str {
+    let path = ctx.head.uri.path();
+    let path = path.strip_prefix(ctx.sealgate.config.issuer.path_prefix()).unwrap_or(path);
+    let known = OWN_PAGES.iter().copied().filter(|page| path == *page);
+    let above = OWN_PAGES.iter().copied().filter(|page| path.starts_with(&format!("{page}/")));
+    known.chain(above).max_by_key(|page| page.len()).unwrap_or("/console")
+}
+
+/// The last segment of the path.
+pub(super) fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
+    ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
+}
