@@ -8,9 +8,9 @@ use http::HeaderName;
 use serde::Serialize;
 use url::Url;
 
-use super::TlsConfig;
+use super::appearance::Logo;
 use super::issuer::{IssuerUrl, authority};
-use super::look::Logo;
+use super::tls::TlsConfig;
 use crate::domain::client::ClientId;
 use crate::domain::user::{Email, Subject, User};
 use crate::oauth::trusted_token::Foreign;
@@ -30,16 +30,16 @@ pub struct App {
     pub host: String,
     /// Where browsers reach it, when that does not follow from the issuer: scheme, host and port, nothing else. See
     /// [`App::origin`].
-    #[serde(serialize_with = "super::difference::debug")]
+    #[serde(serialize_with = "super::serialize::as_debug")]
     pub url: Option<Url>,
     /// Where requests go.
-    #[serde(serialize_with = "super::difference::debug")]
+    #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstreams: Vec<Upstream>,
     /// TLS to those of them that speak it.
-    #[serde(serialize_with = "super::difference::debug")]
+    #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstream_tls: UpstreamTls,
     /// Its rules, the longest path first.
-    #[serde(rename = "route", serialize_with = "super::difference::debug")]
+    #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,
     /// The audience that a bearer token must name; the issuer unless configured.
     pub audience: Option<String>,
@@ -154,10 +154,10 @@ pub struct UpstreamTls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Identity {
     /// The headers that say it, each with what it says. No client can write one of them.
-    #[serde(rename = "identity_headers", serialize_with = "super::difference::debug")]
+    #[serde(rename = "identity_headers", serialize_with = "super::serialize::as_debug")]
     pub headers: Vec<(HeaderName, IdentityValue)>,
     /// Headers that pass as the client sent them, although some application would be told by them who somebody is.
-    #[serde(rename = "pass_headers", serialize_with = "super::difference::debug")]
+    #[serde(rename = "pass_headers", serialize_with = "super::serialize::as_debug")]
     pub pass: Vec<HeaderName>,
     /// Whether it gets a signed assertion.
     pub assertion: bool,

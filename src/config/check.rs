@@ -5,6 +5,7 @@
 mod address;
 mod apps;
 mod identity;
+mod spans;
 mod tls;
 mod trusted_issuers;
 
@@ -17,10 +18,11 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+use self::spans::{DAY, HOUR, MINUTE};
+use super::appearance;
 use super::disk::Files;
 use super::fault::ConfigFault;
 use super::file::{ConfigReader, Section};
-use super::look;
 use super::{
     Accent, AdminConfig, AuditConfig, Config, Console, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
     LoginConfig, Mechanism, PagesConfig, RateLimits, Reach, Registration, RegistrationMode, ServerConfig,
@@ -31,10 +33,6 @@ use crate::domain::key_ring::KeyTimes;
 use crate::domain::profile::is_group;
 use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
 use tls::Certificate;
-
-const MINUTE: u64 = 60;
-const HOUR: u64 = 60 * MINUTE;
-const DAY: u64 = 24 * HOUR;
 
 /// How far the clocks of this machine and of whoever verifies tokens may be apart, seconds.
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
@@ -351,8 +349,8 @@ fn pages(mut section: Section<'_, '_>, files: &Files) -> PagesConfig {
     let operator = section.text("operator", "write the name that people know you by", address::name);
     let default_language = section.choice("default_language", &languages);
     let logo = section.text("logo", "write the file of a PNG or SVG picture", |text| files.logo(text));
-    let light = section.text("accent", "write a colour such as \"#0a5c53\"", look::light);
-    let dark = section.text("accent_dark", "write a colour such as \"#7fd6c6\"", look::dark);
+    let light = section.text("accent", "write a colour such as \"#0a5c53\"", appearance::light);
+    let dark = section.text("accent_dark", "write a colour such as \"#7fd6c6\"", appearance::dark);
     if section.has("accent_dark") && !section.has("accent") {
         section.fault("accent_dark", "stands alone; write accent too, the colour for light pages");
     }

@@ -1,12 +1,11 @@
 //! What differs between two configurations, key by key, and what of it a running server can take over. Both are serialised
 //! and compared; only names of keys are told. A test fails on a key that nobody has given a place here.
 
-use std::fmt::Debug;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::{App, Config};
+use super::app::App;
+use super::settings::Config;
 
 /// What a new configuration changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -141,14 +140,9 @@ fn field(key: &str) -> &str {
     seconds.or_else(|| key.strip_suffix("_days")).unwrap_or(key)
 }
 
-/// Cannot fail: no map has keys but texts, and paths go by [`debug`].
+/// Cannot fail: no map has keys but texts, and paths go by [`super::serialize`].
 fn serialised(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
-}
-
-/// Serialises all that a value holds. For what has no form in JSON, paths that are not UTF-8 among them.
-pub(super) fn debug<T: Debug, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{value:?}"))
 }
 
 #[cfg(test)]

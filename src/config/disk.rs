@@ -14,7 +14,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use zeroize::Zeroizing;
 
-use super::look::{LARGEST_LOGO, Logo};
+use super::appearance::{LARGEST_LOGO, Logo};
 use crate::oauth::jwk_set;
 
 /// Stands for the directory in which systemd puts a unit's credentials; each unit has another one.

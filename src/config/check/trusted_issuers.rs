@@ -2,7 +2,8 @@
 
 use url::Url;
 
-use super::{DAY, HOUR, MINUTE, address};
+use super::address;
+use super::spans::{DAY, HOUR, MINUTE};
 use crate::config::disk::Files;
 use crate::config::file::Section;
 use crate::config::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};

@@ -131,7 +131,7 @@ pub struct Logo {
     /// Of which kind.
     pub picture: Picture,
     /// The file's bytes.
-    #[serde(serialize_with = "super::difference::debug")]
+    #[serde(serialize_with = "super::serialize::as_debug")]
     pub bytes: Bytes,
 }
 
