@@ -10,6 +10,7 @@ use crate::domain::grant::Grant;
 use crate::domain::session::{AppSession, Session};
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Counter, Expect, Key, Value};
+use crate::store::record;
 use crate::store::table::{self, Table};
 
 /// The counter of what concerns a person.
@@ -149,7 +150,7 @@ fn owner<T: DeserializeOwned>(key: &Key, before: Option<&Value>, subject: impl F
 }
 
 fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
-    table::decode(key, bytes.clone()).ok().map(|loaded| loaded.value)
+    record::decode(key, bytes.clone()).ok().map(|loaded| loaded.value)
 }
 
 #[cfg(test)]
@@ -215,7 +216,7 @@ mod tests {
             last_used_at,
             ..AppPassword::new("wiki", "git", &[number; 20], UnixTime::from_seconds(1)).0
         };
-        let record = |passwords: Vec<AppPassword>| table::encode(&AppPasswords { subject, passwords }).unwrap();
+        let record = |passwords: Vec<AppPassword>| record::encode(&AppPasswords { subject, passwords }).unwrap();
         let step = |before: Vec<AppPassword>, after: Vec<AppPassword>| Changes {
             expect: vec![Expect::Value(key.clone(), record(before))],
             put: vec![(key.clone(), record(after))],

@@ -4,6 +4,7 @@ use crate::domain::app_password::{AppPassword, AppPasswords};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::Changes;
+use crate::store::record;
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
@@ -44,10 +45,10 @@ impl Store {
                     return Ok(AppPasswordAdded::Full);
                 }
                 next.passwords.push(password.clone());
-                table::replace(&loaded, &next)?
+                record::replace(&loaded, &next)?
             } else {
                 let first = AppPasswords { subject, passwords: vec![password.clone()] };
-                table::create(key.clone(), &first)?
+                record::create(key.clone(), &first)?
             };
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(AppPasswordAdded::Yes);
@@ -66,7 +67,7 @@ impl Store {
             let mut next = loaded.value.clone();
             let Some(at) = next.passwords.iter().position(|password| password.id() == id) else { return Ok(None) };
             let gone = next.passwords.remove(at);
-            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(Some(gone));
             }
         }
@@ -100,7 +101,7 @@ impl Store {
             let meant = |password: &&mut AppPassword| password.hash.as_bytes() == hash;
             let Some(used) = next.passwords.iter_mut().find(meant) else { return Ok(()) };
             used.last_used_at = Some(now);
-            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(());
             }
         }

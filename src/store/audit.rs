@@ -3,7 +3,7 @@
 //! Beside each record stand entries in the index: by person, by client, and by age. Those that anybody can cause have an
 //! index of age of their own, so that a flood of them pushes out nothing but others of the same kind.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use crate::domain::audit::{AuditEvent, AuditFilter, AuditId, AuditKind};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
+use crate::store::record;
 use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
@@ -26,15 +27,6 @@ const MOST_FOR_SIGN_IN: usize = 64;
 
 /// Of all records that are kept, the part that those may take which anybody can cause.
 const ANYBODYS_SHARE: usize = 10;
-
-/// What the store knows of its trail without looking.
-#[derive(Debug, Default)]
-pub(super) struct AuditCounts {
-    number: AtomicU64,
-    /// Records kept: by age index, once they were counted.
-    kept: [AtomicUsize; 2],
-    counted: AtomicBool,
-}
 
 /// A kept event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +66,7 @@ impl Store {
                 let id = AuditId::new(event.at, self.trail.number.fetch_add(1, Ordering::Relaxed));
                 let key = table::audit(id);
                 changes.expect.push(Expect::Absent(key.clone()));
-                changes.put.push((key, table::encode(event)?));
+                changes.put.push((key, record::encode(event)?));
                 changes.put.extend(entries(id, event).map(|entry| (entry, Vec::new())));
             }
             // A conflict means that a process before this one had used the number in this very second: take the next.

@@ -5,6 +5,7 @@ use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::Changes;
+use crate::store::record;
 use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
@@ -34,11 +35,11 @@ impl Store {
             let changes = if let Some(loaded) = self.load::<KnownBrowsers>(key.clone()).await? {
                 let mut next = loaded.value.clone();
                 next.learn(mark, replaced, now);
-                table::replace(&loaded, &next)?
+                record::replace(&loaded, &next)?
             } else {
                 let mut first = KnownBrowsers::none(subject);
                 first.learn(mark, None, now);
-                let mut changes = table::create(key.clone(), &first)?;
+                let mut changes = record::create(key.clone(), &first)?;
                 changes.put.push((table::expiry(first.expires_at, &key), Vec::new()));
                 changes
             };
@@ -79,7 +80,7 @@ impl Store {
             let Some(loaded) = self.load::<KnownBrowsers>(table::known_browsers(subject)).await? else { return Ok(()) };
             let mut next = loaded.value.clone();
             change(&mut next);
-            if next == loaded.value || self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+            if next == loaded.value || self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(());
             }
         }

@@ -12,9 +12,10 @@ use crate::domain::secret::{SecretHash, base64url, from_base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Key};
+use crate::store::record::{self, Loaded};
 use crate::store::sealer::{NONCE_BYTES, Sealed, Sealer};
-use crate::store::table::{self, Loaded, Table};
-use crate::store::{Committed, Store, StoreError};
+use crate::store::table::{self, Table};
+use crate::store::{Committed, Sealing, Store, StoreError};
 
 /// The largest form that is kept, bytes of its body.
 pub const MAX_FORM_BYTES: usize = 64 * 1024;
@@ -54,13 +55,6 @@ impl Drop for Form {
         self.target.zeroize();
         self.body.zeroize();
     }
-}
-
-/// What seals, and how many forms may lie here.
-#[derive(Debug)]
-pub(super) struct Sealing {
-    pub(super) sealer: Sealer,
-    pub(super) most_forms: usize,
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -126,7 +120,7 @@ impl Store {
             return Err(error);
         }
         let written = async {
-            let mut changes = table::create(key.clone(), &FormRecord { expires_at, form: sealed })?;
+            let mut changes = record::create(key.clone(), &FormRecord { expires_at, form: sealed })?;
             changes.put.extend(entries(expires_at, &key).map(|entry| (entry, Vec::new())));
             self.write(changes).await
         };
@@ -242,7 +236,7 @@ impl Store {
     /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
     pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
         let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
-        self.write(table::create(table::data_key(wrapping_id), &record)?).await
+        self.write(record::create(table::data_key(wrapping_id), &record)?).await
     }
 }
 

@@ -11,7 +11,8 @@ use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
-use crate::store::table::{self, Indexed, Loaded, Table};
+use crate::store::record::{self, Loaded};
+use crate::store::table::{self, Indexed, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
 /// Which grants are meant: all that is given must fit.
@@ -69,10 +70,10 @@ impl Store {
         consent: Option<&Consent>,
     ) -> Result<(), StoreError> {
         let key = table::code(hash);
-        let mut changes = table::create(key.clone(), code)?;
+        let mut changes = record::create(key.clone(), code)?;
         changes.put.push((table::expiry(code.expires_at, &key), Vec::new()));
         if let Some(consent) = consent {
-            changes.put.push((table::consent(consent.subject, &consent.client), table::encode(consent)?));
+            changes.put.push((table::consent(consent.subject, &consent.client), record::encode(consent)?));
         }
         self.write(changes).await
     }
@@ -92,11 +93,11 @@ impl Store {
     /// When the store fails.
     pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
         let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
-        let mut changes = table::replace(code, &used)?;
+        let mut changes = record::replace(code, &used)?;
         let key = table::grant(grant.id);
         changes.expect.push(Expect::Absent(key.clone()));
         changes.put.push((table::expiry(grant.expires_at, &key), Vec::new()));
-        changes.put.push((key, table::encode(grant)?));
+        changes.put.push((key, record::encode(grant)?));
         changes.put.extend(entries(grant).map(|entry| (entry, Vec::new())));
         self.commit(changes).await
     }
@@ -124,7 +125,7 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
-        self.commit(table::replace(loaded, next)?).await
+        self.commit(record::replace(loaded, next)?).await
     }
 
     /// Ends a grant, whatever races with it. Yields whether it was active.
@@ -262,7 +263,7 @@ impl Store {
     /// When the store fails.
     pub async fn revoke_token(&self, jti: &str, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::revoked_token(jti);
-        let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, table::encode(&expires_at)?)];
+        let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, record::encode(&expires_at)?)];
         self.write(Changes { put, ..Changes::default() }).await
     }
 

@@ -22,6 +22,7 @@ use crate::domain::user::{Subject, User};
 use crate::oauth::next_step::Interaction;
 use crate::store::engine::{Key, Value};
 use crate::store::interactions::kept_until;
+use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::versions;
 use crate::store::{Record, SignInAttempt, StoreError, audit, grants, registry, sessions};
@@ -181,7 +182,7 @@ impl Read {
     }
 
     /// The record under its own key, if that is the one that it came with.
-    fn under(&self, own: Key, record: &impl table::Record) -> Result<Entry, &'static str> {
+    fn under(&self, own: Key, record: &impl record::Record) -> Result<Entry, &'static str> {
         if own != self.key {
             return Err(ANOTHERS_KEY);
         }
@@ -189,7 +190,7 @@ impl Read {
     }
 
     /// The record under the key that it came with, which begins like this and ends in a hash.
-    fn hashed(&self, prefix: &[u8], record: &impl table::Record) -> Result<Entry, &'static str> {
+    fn hashed(&self, prefix: &[u8], record: &impl record::Record) -> Result<Entry, &'static str> {
         if self.key.len() != HASHED || !self.key.starts_with(prefix) {
             return Err(ANOTHERS_KEY);
         }
@@ -210,8 +211,8 @@ impl Entry {
     }
 }
 
-fn encoded(record: &impl table::Record) -> Result<Value, &'static str> {
-    table::encode(record).map_err(|_| "it cannot be written")
+fn encoded(record: &impl record::Record) -> Result<Value, &'static str> {
+    record::encode(record).map_err(|_| "it cannot be written")
 }
 
 /// Whether everything that was given is kept. What holds nothing need not be.

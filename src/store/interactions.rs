@@ -11,7 +11,8 @@ use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::store::engine::{Changes, Key};
-use crate::store::table::{self, Loaded, Table};
+use crate::store::record::{self, Loaded};
+use crate::store::table::{self, Table};
 use crate::store::{Committed, Store, StoreError};
 
 /// Sign-ins that one browser may have open, one a tab; the oldest gives way. A request at the provider and an attempt at
@@ -99,7 +100,7 @@ impl Store {
     async fn begin_waiting(
         &self,
         key: Key,
-        record: &impl table::Record,
+        record: &impl record::Record,
         expires_at: UnixTime,
     ) -> Result<(), StoreError> {
         let choice = key.last().copied().unwrap_or_default();
@@ -110,7 +111,7 @@ impl Store {
             return Err(error);
         }
         let written = async {
-            let mut changes = table::create(key.clone(), record)?;
+            let mut changes = record::create(key.clone(), record)?;
             changes.put.push((table::expiry(kept_until(expires_at), &key), Vec::new()));
             self.write(changes).await
         };
@@ -189,7 +190,7 @@ impl Store {
         loaded: &Loaded<Interaction>,
         next: &Interaction,
     ) -> Result<Committed, StoreError> {
-        self.commit(table::replace(loaded, next)?).await
+        self.commit(record::replace(loaded, next)?).await
     }
 
     /// Forgets a request that was answered. Only one of two racing answers wins.

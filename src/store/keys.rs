@@ -1,7 +1,8 @@
 //! The times of the signing keys: one record, so that a rotation, which touches two keys, is one step.
 
 use crate::domain::key_ring::{KeyFault, KeyRing};
-use crate::store::table::{self, Loaded};
+use crate::store::record::{self, Loaded};
+use crate::store::table;
 use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
@@ -29,8 +30,8 @@ impl Store {
             }
             let changes = match &loaded {
                 Some(loaded) if loaded.value == next => return Ok(Ok(next)),
-                Some(loaded) => table::replace(loaded, &next)?,
-                None => table::create(table::key_ring(), &next)?,
+                Some(loaded) => record::replace(loaded, &next)?,
+                None => record::create(table::key_ring(), &next)?,
             };
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(Ok(next));

@@ -10,12 +10,15 @@ mod audit;
 pub mod barrier;
 mod browsers;
 pub mod engine;
+mod error;
+mod format;
 mod forms;
 mod grants;
 mod intake;
 mod interactions;
 mod keys;
 pub mod memory;
+mod record;
 mod registrations;
 mod registry;
 mod restored;
@@ -29,25 +32,27 @@ mod versions;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use serde::de::DeserializeOwned;
 
 use crate::domain::user::Subject;
-use crate::store::engine::{Changes, Engine, EngineError, Key, Outcome};
-use crate::store::sealer::SealError;
+use crate::store::engine::{Changes, Engine, Key, Outcome};
+use crate::store::sealer::Sealer;
 
 pub use app_passwords::AppPasswordAdded;
 pub use audit::{AuditPage, AuditRecord};
+pub use error::{Committed, StoreError};
 pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
 pub use interactions::SignInAttempt;
+pub use record::Loaded;
 pub use registrations::Registered;
 pub use registry::{AddOutcome, RenameOutcome, UsersFound};
 pub use restored::Restored;
 pub use sessions::SessionPage;
 pub use sweep::Swept;
-pub use table::{Loaded, Table};
+pub use table::Table;
 pub use transfer::{EXPORT_FORMAT, Position, Record};
 
 /// How many conflicts in a row a change may meet before it gives up: each means that somebody else got through.
@@ -55,47 +60,6 @@ const MOST_CONFLICTS: usize = 64;
 
 /// How many records an operation on many looks at in one step.
 const PAGE: usize = 256;
-
-/// Why the store could not do what was asked. A stranger sees 503 and none of it.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum StoreError {
-    /// The engine failed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// A record cannot be read or written: damage, or a bug.
-    #[error("the store is damaged: {0}")]
-    Broken(String),
-    /// Too many people have started to sign in and not finished.
-    #[error("too many sign-ins are open")]
-    TooManyInteractions,
-    /// As many forms are kept as may be, and none could give way.
-    #[error("too many forms are kept")]
-    TooManyForms,
-    /// A sealed record does not open.
-    #[error(transparent)]
-    Sealed(#[from] SealError),
-    /// The store was written by a newer program.
-    #[error("the store has format {found}, this program knows {known}: use the program that wrote it, or a newer one")]
-    Newer {
-        /// The format found.
-        found: u32,
-        /// The newest format that is known here.
-        known: u32,
-    },
-    /// Others changed the same record again and again.
-    #[error("the record is contended")]
-    Contended,
-}
-
-/// How a change that decided on loaded records ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Committed {
-    /// Done and durable.
-    Yes,
-    /// A record had changed: load and decide again.
-    Conflict,
-}
 
 /// Everybody's standing at one moment: see [`Store::standings`].
 #[derive(Debug)]
@@ -108,6 +72,22 @@ impl Standings {
     }
 }
 
+/// What seals, and how many forms may lie here.
+#[derive(Debug)]
+struct Sealing {
+    sealer: Sealer,
+    most_forms: usize,
+}
+
+/// What the store knows of its trail without looking.
+#[derive(Debug, Default)]
+struct AuditCounts {
+    number: AtomicU64,
+    /// Records kept: by age index, once they were counted.
+    kept: [AtomicUsize; 2],
+    counted: AtomicBool,
+}
+
 /// The store.
 pub struct Store {
     engine: Arc<dyn Engine>,
@@ -116,10 +96,10 @@ pub struct Store {
     most_interactions: usize,
     /// Forms that are kept.
     forms: AtomicUsize,
-    sealing: Option<forms::Sealing>,
+    sealing: Option<Sealing>,
     /// Clients that registered themselves.
     registrations: AtomicUsize,
-    trail: audit::AuditCounts,
+    trail: AuditCounts,
 }
 
 impl Store {
@@ -157,7 +137,7 @@ impl Store {
             forms: AtomicUsize::new(0),
             sealing: None,
             registrations: AtomicUsize::new(0),
-            trail: audit::AuditCounts::default(),
+            trail: AuditCounts::default(),
         }
     }
 
@@ -197,7 +177,7 @@ impl Store {
 
     async fn load<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Loaded<T>>, StoreError> {
         let bytes = self.engine.get(&key).await?;
-        bytes.map(|bytes| table::decode(&key, bytes)).transpose()
+        bytes.map(|bytes| record::decode(&key, bytes)).transpose()
     }
 
     /// The one way of a change to the engine: see [`access`].
@@ -225,7 +205,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Loaded<T>>, StoreError> {
         let rows = self.engine.scan(prefix, after, limit).await?;
-        rows.into_iter().map(|(key, bytes)| table::decode(&key, bytes)).collect()
+        rows.into_iter().map(|(key, bytes)| record::decode(&key, bytes)).collect()
     }
 
     async fn count(&self, prefix: Key) -> Result<usize, StoreError> {

@@ -9,7 +9,8 @@ use crate::domain::client::{Client, ClientId, SelfRegistration};
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, Expect, Key};
-use crate::store::table::{self, Loaded, Table};
+use crate::store::record::{self, Loaded};
+use crate::store::table::{self, Table};
 use crate::store::{AddOutcome, Committed, Store, StoreError};
 
 /// Clients that are looked at in one step: see the sled engine on the size of a batch.
@@ -34,7 +35,7 @@ impl Store {
     /// When the store fails.
     pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::once(hash);
-        let mut changes = table::create(key.clone(), &expires_at)?;
+        let mut changes = record::create(key.clone(), &expires_at)?;
         changes.put.push((table::expiry(expires_at, &key), Vec::new()));
         self.write(changes).await
     }
@@ -80,7 +81,7 @@ impl Store {
         initial_token: Option<&SecretHash>,
     ) -> Result<AddOutcome, StoreError> {
         let key = table::client(&client.id);
-        let mut changes = table::create(key.clone(), client)?;
+        let mut changes = record::create(key.clone(), client)?;
         let until = client.registration.as_ref().and_then(|own| own.unused_until);
         changes.put.extend(until.map(|until| (table::expiry(until, &key), Vec::new())));
         if let Some(hash) = initial_token {
@@ -123,7 +124,7 @@ impl Store {
             after = Some(last.clone());
             let mut changes = Changes::default();
             for (key, bytes) in rows {
-                let loaded: Loaded<Client> = match table::decode(&key, bytes) {
+                let loaded: Loaded<Client> = match record::decode(&key, bytes) {
                     Ok(loaded) => loaded,
                     Err(error) => {
                         // It keeps nobody else out.
@@ -139,7 +140,7 @@ impl Store {
                 let until = own.unused_until.unwrap_or_else(|| now.plus(unused));
                 if own.unused_until.is_none() {
                     let own = SelfRegistration { unused_until: Some(until), ..own.clone() };
-                    let next = table::replace(&loaded, &Client { registration: Some(own), ..loaded.value.clone() })?;
+                    let next = record::replace(&loaded, &Client { registration: Some(own), ..loaded.value.clone() })?;
                     changes.expect.extend(next.expect);
                     changes.put.extend(next.put);
                 }

@@ -6,7 +6,8 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject, User};
 use crate::domain::username::Username;
 use crate::store::engine::{Changes, Expect, Key};
-use crate::store::table::{self, Loaded, Table};
+use crate::store::record::{self, Loaded};
+use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
 /// How a change of what somebody is found by ended.
@@ -59,7 +60,7 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn add_client(&self, client: &Client) -> Result<AddOutcome, StoreError> {
-        Ok(match self.commit(table::create(table::client(&client.id), client)?).await? {
+        Ok(match self.commit(record::create(table::client(&client.id), client)?).await? {
             Committed::Yes => AddOutcome::Added,
             Committed::Conflict => AddOutcome::Exists,
         })
@@ -78,7 +79,7 @@ impl Store {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(None) };
             let mut next = loaded.value.clone();
             change(&mut next);
-            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(Some(next));
             }
         }
@@ -167,10 +168,10 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
-        let mut changes = table::create(table::user(user.sub), user)?;
+        let mut changes = record::create(table::user(user.sub), user)?;
         for name in names(user) {
             changes.expect.push(Expect::Absent(name.clone()));
-            changes.put.push((name, table::encode(&user.sub)?));
+            changes.put.push((name, record::encode(&user.sub)?));
         }
         Ok(match self.commit(changes).await? {
             Committed::Yes => AddOutcome::Added,
@@ -194,7 +195,7 @@ impl Store {
             next.sub = loaded.value.sub;
             next.email = loaded.value.email.clone();
             next.username.clone_from(&loaded.value.username);
-            if self.commit(table::replace(&loaded, &next)?).await? == Committed::Yes {
+            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(Some(next));
             }
         }
@@ -216,7 +217,7 @@ impl Store {
             let mut next = loaded.value.clone();
             change(&mut next);
             next.sub = subject;
-            let mut changes = table::replace(&loaded, &next)?;
+            let mut changes = record::replace(&loaded, &next)?;
             let (before, after) = (names(&loaded.value), names(&next));
             for name in after.iter().filter(|name| !before.contains(name)) {
                 if self.load::<Subject>(name.clone()).await?.is_some() {
@@ -224,7 +225,7 @@ impl Store {
                     return Ok(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken });
                 }
                 changes.expect.push(Expect::Absent(name.clone()));
-                changes.put.push((name.clone(), table::encode(&subject)?));
+                changes.put.push((name.clone(), record::encode(&subject)?));
             }
             changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
             if self.commit(changes).await? == Committed::Yes {

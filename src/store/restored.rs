@@ -9,6 +9,7 @@ use crate::domain::grant::{EndReason, Grant};
 use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, Key};
+use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Store, StoreError, sessions};
 
@@ -55,7 +56,7 @@ impl Store {
             let mut delete = Vec::new();
             for (key, bytes) in rows {
                 if table == Table::Session {
-                    delete.extend(sessions::entries(&table::decode::<Session>(&key, bytes)?.value));
+                    delete.extend(sessions::entries(&record::decode::<Session>(&key, bytes)?.value));
                 }
                 delete.push(key);
             }
@@ -82,7 +83,7 @@ impl Store {
             after = Some(last.key().clone());
             let mut changes = Changes::default();
             for grant in grants.iter().filter(|grant| grant.value.is_active()) {
-                let next = table::replace(grant, &grant.value.ended(now, EndReason::Restored))?;
+                let next = record::replace(grant, &grant.value.ended(now, EndReason::Restored))?;
                 changes.expect.extend(next.expect);
                 changes.put.extend(next.put);
             }

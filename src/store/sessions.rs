@@ -6,7 +6,8 @@ use crate::domain::session::{AppSession, Session, SessionId};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Key};
-use crate::store::table::{self, Indexed, Loaded};
+use crate::store::record::{self, Loaded};
+use crate::store::table::{self, Indexed};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
 /// How exactly it is known when a session was last used.
@@ -36,7 +37,7 @@ impl Store {
     /// When the store fails.
     pub async fn begin_session(&self, session: &Session) -> Result<(), StoreError> {
         let key = table::session(session.id);
-        let mut changes = table::create(key.clone(), session)?;
+        let mut changes = record::create(key.clone(), session)?;
         changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
         changes.put.extend(entries(session).map(|entry| (entry, Vec::new())));
         self.write(changes).await
@@ -47,7 +48,7 @@ impl Store {
     /// # Errors
     /// When the store fails.
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
-        let mut changes = table::replace(loaded, next)?;
+        let mut changes = record::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
         self.commit(changes).await
     }
@@ -67,7 +68,7 @@ impl Store {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
             let Some(session) = next(&loaded.value) else { return Ok(false) };
             let key = table::session(session.id);
-            let mut changes = table::create(key.clone(), &session)?;
+            let mut changes = record::create(key.clone(), &session)?;
             changes.expect.push(loaded.unchanged());
             changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
             changes.put.extend(entries(&session).map(|entry| (entry, Vec::new())));
@@ -87,7 +88,7 @@ impl Store {
             return;
         }
         let next = Session { last_seen_at: now, ..loaded.value.clone() };
-        let touched = match table::replace(loaded, &next) {
+        let touched = match record::replace(loaded, &next) {
             Ok(changes) => self.commit(changes).await,
             Err(error) => Err(error),
         };
@@ -181,7 +182,7 @@ impl Store {
     /// When the store fails.
     pub async fn begin_app_session(&self, session: &AppSession) -> Result<(), StoreError> {
         let key = table::app_session(session.id);
-        let mut changes = table::create(key.clone(), session)?;
+        let mut changes = record::create(key.clone(), session)?;
         changes.put.push((table::expiry(session.expires_at, &key), Vec::new()));
         self.write(changes).await
     }

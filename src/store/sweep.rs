@@ -12,6 +12,7 @@ use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
 use crate::store::interactions::kept_until;
+use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
@@ -157,7 +158,7 @@ impl Store {
         now: UnixTime,
     ) -> Result<Option<ClientId>, StoreError> {
         let found = self.engine.get(record).await.map_err(StoreError::from);
-        match found.and_then(|bytes| bytes.map(|bytes| table::decode::<Client>(record, bytes)).transpose()) {
+        match found.and_then(|bytes| bytes.map(|bytes| record::decode::<Client>(record, bytes)).transpose()) {
             Ok(Some(client)) => self.sweep_client(entry, &client, now).await,
             Ok(None) => {
                 self.write(Changes { delete: vec![entry.to_owned()], ..Changes::default() }).await?;
@@ -208,15 +209,15 @@ fn expiry_and_entries(record: &[u8], bytes: Value) -> Result<(UnixTime, Vec<Key>
     let table = record.first().copied().unwrap_or_default();
     let is = |wanted: Table| table == wanted as u8;
     Ok(if is(Table::Grant) {
-        let grant = table::decode::<Grant>(record, bytes)?.value;
+        let grant = record::decode::<Grant>(record, bytes)?.value;
         (grant.expires_at, grants::entries(&grant).collect())
     } else if is(Table::Session) {
-        let session = table::decode::<Session>(record, bytes)?.value;
+        let session = record::decode::<Session>(record, bytes)?.value;
         (session.expires_at, sessions::entries(&session).collect())
     } else if is(Table::RevokedToken) || is(Table::Once) {
-        (table::decode::<UnixTime>(record, bytes)?.value, Vec::new())
+        (record::decode::<UnixTime>(record, bytes)?.value, Vec::new())
     } else {
-        let expires_at = table::decode::<Expires>(record, bytes)?.value.expires_at;
+        let expires_at = record::decode::<Expires>(record, bytes)?.value.expires_at;
         let waits = is(Table::Interaction) || is(Table::SignInAttempt);
         let expires_at = if waits { kept_until(expires_at) } else { expires_at };
         (expires_at, if is(Table::Form) { vec![table::form_age(expires_at, record)] } else { Vec::new() })

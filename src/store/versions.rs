@@ -9,9 +9,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::store::engine::{Changes, Expect};
-use crate::store::table::{self, Loaded, Table};
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::store::table::Table;
 
 /// Changes a record of the version before, or says in a few words why it cannot. Pure. The words go to the log, so nothing
 /// of the record may stand in them.
@@ -48,9 +46,6 @@ const STEPS: &[VersionStep] = &[
 pub(super) const VERSION: u8 = STEPS.len() as u8 + 1;
 const _: () = assert!(STEPS.len() < u8::MAX as usize, "a record's version is one byte");
 
-/// What the store says of its format has this version for ever: an older program must be able to read that it is too old.
-const VERSION_OF_FORMAT: u8 = 1;
-
 /// What a record of this table and version has to go through to be one of [`VERSION`]; nothing where it is one.
 ///
 /// # Errors
@@ -69,47 +64,4 @@ pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'
 
 fn members(record: &mut Json) -> Result<&mut Map<String, Json>, &'static str> {
     record.as_object_mut().ok_or("it is not an object")
-}
-
-impl Store {
-    /// The store's format.
-    ///
-    /// # Errors
-    /// [`StoreError::Newer`]; when the store fails.
-    pub(super) async fn format(&self) -> Result<Option<Loaded<u32>>, StoreError> {
-        let known = u32::from(VERSION);
-        match self.load::<u32>(table::format()).await? {
-            Some(Loaded { value: found, .. }) if found > known => Err(StoreError::Newer { found, known }),
-            format => Ok(format),
-        }
-    }
-
-    /// Says in the store that its records may have today's version, so that no older program takes it from here on.
-    ///
-    /// # Errors
-    /// [`StoreError::Newer`], and nothing has changed; when the store fails.
-    pub(super) async fn raise_format(&self) -> Result<(), StoreError> {
-        for _ in 0..MOST_CONFLICTS {
-            let format = self.format().await?;
-            let expect = match &format {
-                Some(format) if format.value == u32::from(VERSION) => return Ok(()),
-                Some(format) => format.unchanged(),
-                None if self.engine.scan(b"", None, 1).await?.is_empty() => Expect::Absent(table::format()),
-                None => return Err(StoreError::Broken("it has records and does not say its version".to_owned())),
-            };
-            let value = [&[VERSION_OF_FORMAT], VERSION.to_string().as_bytes()].concat();
-            let changes = Changes { expect: vec![expect], put: vec![(table::format(), value)], ..Changes::default() };
-            if self.commit(changes).await? == Committed::Yes {
-                if let Some(Loaded { value: from, .. }) = format {
-                    tracing::info!(
-                        from,
-                        to = VERSION,
-                        "the store has a newer format now, and older programs refuse it"
-                    );
-                }
-                return Ok(());
-            }
-        }
-        Err(StoreError::Contended)
-    }
 }

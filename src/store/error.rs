@@ -1,0 +1,45 @@
+//! How a call to the store ends.
+
+use crate::store::engine::EngineError;
+use crate::store::sealer::SealError;
+
+/// Why the store could not do what was asked. A stranger sees 503 and none of it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A record cannot be read or written: damage, or a bug.
+    #[error("the store is damaged: {0}")]
+    Broken(String),
+    /// Too many people have started to sign in and not finished.
+    #[error("too many sign-ins are open")]
+    TooManyInteractions,
+    /// As many forms are kept as may be, and none could give way.
+    #[error("too many forms are kept")]
+    TooManyForms,
+    /// A sealed record does not open.
+    #[error(transparent)]
+    Sealed(#[from] SealError),
+    /// The store was written by a newer program.
+    #[error("the store has format {found}, this program knows {known}: use the program that wrote it, or a newer one")]
+    Newer {
+        /// The format found.
+        found: u32,
+        /// The newest format that is known here.
+        known: u32,
+    },
+    /// Others changed the same record again and again.
+    #[error("the record is contended")]
+    Contended,
+}
+
+/// How a change that decided on loaded records ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Committed {
+    /// Done and durable.
+    Yes,
+    /// A record had changed: load and decide again.
+    Conflict,
+}
