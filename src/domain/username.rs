@@ -4,9 +4,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::domain::secret::SecretHash;
-use crate::domain::user::Subject;
 
 /// The longest username, characters.
 const LONGEST: usize = 64;
@@ -26,7 +26,7 @@ impl Username {
             && text.bytes().all(allowed)
             && first.is_ascii_lowercase()
             && last.is_ascii_alphanumeric()
-            && Subject::parse(text).is_none();
+            && Uuid::try_parse(text).is_err();
         sound.then(|| Self(text.to_owned()))
     }
 

@@ -4,32 +4,31 @@
 mod lanes;
 mod lookup;
 mod server;
+mod source;
 mod spent;
 mod trust;
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::Duration;
 
-use http::HeaderValue;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use url::Host;
 
 use lanes::Lanes;
 pub(super) use lanes::Turn;
 use lookup::Answer;
 pub use lookup::{Find, Resolver};
-use server::Address;
 pub(super) use server::{UPGRADED_SILENCE, UpstreamServer};
+use source::{Address, Place, Source};
 pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
 
 use super::listen::certificate::Stamp;
-use crate::config::{App, Upstream, authority};
+use crate::config::{App, Upstream};
 
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// How soon a name that could not be looked up is looked up again.
@@ -50,36 +49,6 @@ pub(crate) struct Upstreams {
     trust: Mutex<(Vec<Stamp>, UpstreamTrust)>,
 }
 
-/// What the configuration calls an upstream.
-struct Source {
-    configured: Arc<Upstream>,
-    place: Place,
-    /// The name on its certificate, where it speaks TLS.
-    tls: Option<String>,
-    /// Its own `Host`.
-    host: HeaderValue,
-}
-
-enum Place {
-    At(Address),
-    Named { host: String, port: u16, found: RwLock<Found> },
-}
-
-/// What is known of a name.
-#[derive(Default)]
-struct Found {
-    /// From the last lookup that succeeded.
-    addresses: Vec<SocketAddr>,
-    /// Whether the last lookup failed, and was told of.
-    failing: bool,
-}
-
-impl Found {
-    fn is_good(&self) -> bool {
-        !self.failing && !self.addresses.is_empty()
-    }
-}
-
 impl Upstreams {
     /// The servers of the application, without those that are known by name only: see [`Upstreams::find_names`]. Reads the
     /// certificates.
@@ -92,7 +61,7 @@ impl Upstreams {
             return Err(fault("it has no upstream".to_owned()));
         }
         let sources =
-            app.upstreams.iter().map(|upstream| source(app, upstream)).collect::<Result<_, _>>().map_err(fault)?;
+            app.upstreams.iter().map(|upstream| Source::new(app, upstream)).collect::<Result<_, _>>().map_err(fault)?;
         let stamps = stamps(&app.upstream_tls);
         let trust = UpstreamTrust::read(&app.upstream_tls).map_err(fault)?;
         let upstreams = Self {
@@ -354,33 +323,6 @@ impl Upstreams {
         *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers.into();
         Ok(())
     }
-}
-
-fn source(app: &App, upstream: &Upstream) -> Result<Source, String> {
-    let configured = Arc::new(upstream.clone());
-    let url = match upstream {
-        Upstream::Url(url) => url,
-        Upstream::Socket(path) => {
-            // What HTTP over a socket has for a Host: curl and others say so too.
-            let host = HeaderValue::from_static("localhost");
-            return Ok(Source { configured, place: Place::At(Address::Socket(path.clone())), tls: None, host });
-        }
-    };
-    let fault = |why: &str| format!("cannot use upstream {url}: {why}");
-    let port = url.port_or_known_default().ok_or_else(|| fault("it has no port"))?;
-    let at = |address: IpAddr| Place::At(Address::Ip((address, port).into()));
-    let (place, name) = match url.host() {
-        Some(Host::Domain(name)) => {
-            let found = RwLock::default();
-            (Place::Named { host: name.to_owned(), port, found }, name.to_owned())
-        }
-        Some(Host::Ipv4(address)) => (at(address.into()), address.to_string()),
-        Some(Host::Ipv6(address)) => (at(address.into()), address.to_string()),
-        None => return Err(fault("it names no host")),
-    };
-    let host = HeaderValue::from_str(&authority(url)).map_err(|_| fault("its host is not valid"))?;
-    let name = app.upstream_tls.server_name.clone().unwrap_or(name);
-    Ok(Source { configured, place, tls: (url.scheme() == "https").then_some(name), host })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! understand is refused, a record lies under the key that it gives itself, and the indexes follow from the records and
 //! from nothing that the file says of them.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::domain::app_password::AppPasswords;
@@ -25,7 +25,23 @@ use crate::store::interactions::kept_until;
 use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::versions;
-use crate::store::{Record, SignInAttempt, StoreError, audit, grants, registry, sessions};
+use crate::store::{SignInAttempt, StoreError, audit, grants, registry, sessions};
+
+/// A record, as an export writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The table's name.
+    pub table: String,
+    /// The key in the table, base64url.
+    pub key: String,
+    /// The record's version; none for the entries of an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u8>,
+    /// What the record holds; none for the entries of an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Json>,
+}
 
 /// The longest name of a client or a person, characters.
 const LONGEST_NAME: usize = 200;

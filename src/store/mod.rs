@@ -45,6 +45,7 @@ pub use audit::{AuditPage, AuditRecord};
 pub use error::{Committed, StoreError};
 pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
+pub use intake::Record;
 pub use interactions::SignInAttempt;
 pub use record::Loaded;
 pub use registrations::Registered;
@@ -53,7 +54,7 @@ pub use restored::Restored;
 pub use sessions::SessionPage;
 pub use sweep::Swept;
 pub use table::Table;
-pub use transfer::{EXPORT_FORMAT, Position, Record};
+pub use transfer::{EXPORT_FORMAT, Position};
 
 /// How many conflicts in a row a change may meet before it gives up: each means that somebody else got through.
 const MOST_CONFLICTS: usize = 64;

@@ -8,6 +8,7 @@
 mod copying;
 mod disk;
 mod opening;
+mod options;
 mod placing;
 mod records;
 mod watermark;
@@ -24,9 +25,9 @@ use async_channel::{Sender, TrySendError};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-pub use self::copying::CopyVerifier;
 use self::disk::Disk;
 pub use self::opening::{Loss, OpenError};
+pub use self::options::{CopyVerifier, Options};
 pub use self::placing::NewStore;
 use self::records::Records;
 use self::writer::{Commit, Copy, Job, Turn, Writer};
@@ -42,33 +43,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const WAITS: u32 = 3;
 /// How long the copying of the files may take, the wait for its turn included.
 const COPY_TIMEOUT: Duration = Duration::from_secs(90);
-
-/// What an operator may not normally choose.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// Opens on file systems that forget or that live elsewhere (tmpfs, NFS). For tests.
-    pub allow_volatile: bool,
-    /// The longest that a commit waits for its turn, and [`WAITS`] times as long for the disk once it has had it.
-    pub commit_timeout: Duration,
-    /// Takes up a store that has lost saved changes, as it now is.
-    pub accept_loss: bool,
-    /// The store is only being built: a failure of the disk removes it.
-    pub discard: bool,
-    /// Which process looks through a copy.
-    pub verifier: CopyVerifier,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            allow_volatile: false,
-            commit_timeout: Duration::from_secs(10),
-            accept_loss: false,
-            discard: false,
-            verifier: CopyVerifier::Here,
-        }
-    }
-}
 
 /// Keeps records in a sled database on a local disk.
 pub struct SledEngine {

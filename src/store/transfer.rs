@@ -2,34 +2,15 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use crate::domain::secret::base64url;
 use crate::store::engine::{Changes, Expect, Key};
-use crate::store::intake;
+use crate::store::intake::{self, Record};
 use crate::store::table::{self, Table};
 use crate::store::versions::VERSION;
 use crate::store::{PAGE, Store, StoreError};
 
 /// Records in one step: see the sled engine on the size of a batch.
 const STEP: usize = 64;
-
-/// A record, as an export writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Record {
-    /// The table's name.
-    pub table: String,
-    /// The key in the table, base64url.
-    pub key: String,
-    /// The record's version; none for the entries of an index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u8>,
-    /// What the record holds; none for the entries of an index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<Value>,
-}
 
 /// The format that [`Store::import`] takes, and every older one.
 pub const EXPORT_FORMAT: u32 = VERSION as u32;

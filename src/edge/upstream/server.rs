@@ -1,8 +1,5 @@
 //! One server of an application: its address, how to connect to it, and whether it lives.
 
-use std::fmt;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,7 +10,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::super::proxy::upgrade::UpgradeConnector;
-use super::Source;
+use super::source::{Address, Source};
 use super::trust::UpstreamTrust;
 use crate::config::{App, Upstream};
 
@@ -35,22 +32,6 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// One lost packet is no failure.
 const FAILURES: u32 = 2;
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
-    Ip(SocketAddr),
-    Socket(PathBuf),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ip(address) => address.fmt(f),
-            Self::Socket(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// One address of an upstream.
 pub(in crate::edge) struct UpstreamServer {

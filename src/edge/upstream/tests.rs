@@ -1,5 +1,5 @@
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 use super::*;
 use crate::config::{Config, UpstreamTls};

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::fstatvfs;
 
-use super::Options;
-use super::disk;
-use super::opening::{self, sync};
+use super::disk::{self, sync};
+use super::opening;
+use super::options::{CopyVerifier, Options};
 use super::records::Records;
 use crate::config::{StoreConfig, StoreEngine};
 use crate::store::engine::EngineError;
@@ -25,15 +25,6 @@ const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The command that does so: [`look_through`] and a line of output.
 pub(super) const VERIFY_COPY: &str = "verify-copy";
-
-/// Which process looks through a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyVerifier {
-    /// This one.
-    Here,
-    /// One of its own, of this program.
-    Apart,
-}
 
 /// Copies the files of the store in `from`, which nobody may be writing, to `to`, which must not exist. `reserve` bytes
 /// stay free there: it may be the store's own disk. The copy is durable when this returns.

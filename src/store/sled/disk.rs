@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, StatVfs, StatVfsMountFlags, fstatfs, fstatvfs, openat};
 use rustix::io::Errno;
@@ -105,6 +106,11 @@ impl Disk {
         }
         Ok(())
     }
+}
+
+/// Makes a file or the names in a directory durable.
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 #[cfg(test)]

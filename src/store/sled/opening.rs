@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 
 use sled::Db;
 
-use super::Options;
-use super::disk::{self, Keeping};
+use super::disk::{self, Keeping, sync};
+use super::options::Options;
 use super::records::{Records, own_key};
-use super::watermark::{Digest, Mark, State, Watermark};
-use super::writer::WriterProgress;
+use super::watermark::{Digest, Mark, State, Watermark, WriterProgress};
 use crate::config;
 use crate::store::barrier;
 
@@ -221,10 +220,6 @@ pub(super) fn create_directory(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-pub(super) fn sync(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 fn check_file_system(path: &Path, directory: &File, options: Options) -> Result<(), OpenError> {

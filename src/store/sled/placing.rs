@@ -6,7 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::copying;
-use super::opening::{self, OpenError, sync};
+use super::disk::sync;
+use super::opening::{self, OpenError};
 use crate::config;
 
 /// A store in the making. Dropped before [`NewStore::finish`], it is removed again.

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::opening::sync;
+use super::disk::sync;
 
 /// The file's name, in the store's directory.
 const FILE: &str = "watermark";
@@ -209,6 +209,15 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let sequence = text.strip_prefix(TITLE)?.strip_prefix("\nsequence ")?.split('\n').next()?.parse().ok()?;
     (line(sequence) == bytes).then_some(sequence)
+}
+
+/// Where the store stands, and what says so.
+pub(super) struct WriterProgress {
+    /// Of the newest batch.
+    pub(super) sequence: u64,
+    /// Of all entries.
+    pub(super) digest: Digest,
+    pub(super) watermark: Watermark,
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::copying;
 use super::disk::Disk;
 use super::records::Records;
-use super::watermark::{Digest, State, Watermark};
+use super::watermark::{State, WriterProgress};
 use crate::log;
 use crate::store::engine::{Changes, CommitObserver, Counter, Counters, EngineError, Expect, Key, Outcome, Value};
 
@@ -82,15 +82,6 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     /// Whether a failure removes the files: of a store that is only being built.
     pub(super) discard: bool,
-}
-
-/// Where the store stands, and what says so.
-pub(super) struct WriterProgress {
-    /// Of the newest batch.
-    pub(super) sequence: u64,
-    /// Of all entries.
-    pub(super) digest: Digest,
-    pub(super) watermark: Watermark,
 }
 
 impl Writer {

@@ -1,0 +1,86 @@
+//! An upstream as the configuration names it: an address, a socket, or a name that is looked up.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+
+use http::HeaderValue;
+use url::Host;
+
+use crate::config::{App, Upstream, authority};
+
+/// What the configuration calls an upstream.
+pub(super) struct Source {
+    pub(super) configured: Arc<Upstream>,
+    pub(super) place: Place,
+    /// The name on its certificate, where it speaks TLS.
+    pub(super) tls: Option<String>,
+    /// Its own `Host`.
+    pub(super) host: HeaderValue,
+}
+
+pub(super) enum Place {
+    At(Address),
+    Named { host: String, port: u16, found: RwLock<Found> },
+}
+
+/// What is known of a name.
+#[derive(Default)]
+pub(super) struct Found {
+    /// From the last lookup that succeeded.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// Whether the last lookup failed, and was told of.
+    pub(super) failing: bool,
+}
+
+impl Found {
+    pub(super) fn is_good(&self) -> bool {
+        !self.failing && !self.addresses.is_empty()
+    }
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    Ip(SocketAddr),
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn new(app: &App, upstream: &Upstream) -> Result<Self, String> {
+        let configured = Arc::new(upstream.clone());
+        let url = match upstream {
+            Upstream::Url(url) => url,
+            Upstream::Socket(path) => {
+                // What HTTP over a socket has for a Host: curl and others say so too.
+                let host = HeaderValue::from_static("localhost");
+                return Ok(Self { configured, place: Place::At(Address::Socket(path.clone())), tls: None, host });
+            }
+        };
+        let fault = |why: &str| format!("cannot use upstream {url}: {why}");
+        let port = url.port_or_known_default().ok_or_else(|| fault("it has no port"))?;
+        let at = |address: IpAddr| Place::At(Address::Ip((address, port).into()));
+        let (place, name) = match url.host() {
+            Some(Host::Domain(name)) => {
+                let found = RwLock::default();
+                (Place::Named { host: name.to_owned(), port, found }, name.to_owned())
+            }
+            Some(Host::Ipv4(address)) => (at(address.into()), address.to_string()),
+            Some(Host::Ipv6(address)) => (at(address.into()), address.to_string()),
+            None => return Err(fault("it names no host")),
+        };
+        let host = HeaderValue::from_str(&authority(url)).map_err(|_| fault("its host is not valid"))?;
+        let name = app.upstream_tls.server_name.clone().unwrap_or(name);
+        Ok(Self { configured, place, tls: (url.scheme() == "https").then_some(name), host })
+    }
+}
