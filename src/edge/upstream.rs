@@ -23,7 +23,7 @@ pub(super) use lanes::Turn;
 use lookup::Answer;
 pub use lookup::{Find, Resolver};
 pub(super) use server::{UPGRADED_SILENCE, UpstreamServer};
-use source::{Address, Place, Source};
+use source::{Address, Place, UpstreamSource};
 pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
 
@@ -40,7 +40,7 @@ const FIRST_LOOKUP: Duration = Duration::from_secs(3);
 pub(crate) struct Upstreams {
     app: App,
     resolver: Resolver,
-    sources: Vec<Source>,
+    sources: Vec<UpstreamSource>,
     /// Those of all sources, as they are now.
     servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
@@ -60,8 +60,12 @@ impl Upstreams {
         if app.upstreams.is_empty() {
             return Err(fault("it has no upstream".to_owned()));
         }
-        let sources =
-            app.upstreams.iter().map(|upstream| Source::new(app, upstream)).collect::<Result<_, _>>().map_err(fault)?;
+        let sources = app
+            .upstreams
+            .iter()
+            .map(|upstream| UpstreamSource::new(app, upstream))
+            .collect::<Result<_, _>>()
+            .map_err(fault)?;
         let stamps = stamps(&app.upstream_tls);
         let trust = UpstreamTrust::read(&app.upstream_tls).map_err(fault)?;
         let upstreams = Self {
@@ -241,7 +245,9 @@ impl Upstreams {
 
     /// Takes in what was found out about a source's name. The last good addresses outlive any failure.
     fn learn(&self, index: usize, answer: Answer) {
-        let Some(Source { place: Place::Named { host, found, .. }, .. }) = self.sources.get(index) else { return };
+        let Some(UpstreamSource { place: Place::Named { host, found, .. }, .. }) = self.sources.get(index) else {
+            return;
+        };
         let app = &self.app.name;
         let mut known = found.write().unwrap_or_else(PoisonError::into_inner);
         match answer {

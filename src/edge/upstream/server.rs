@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::super::proxy::upgrade::UpgradeConnector;
-use super::source::{Address, Source};
+use super::source::{Address, UpstreamSource};
 use super::trust::UpstreamTrust;
 use crate::config::{App, Upstream};
 
@@ -53,7 +53,12 @@ impl UpstreamServer {
     ///
     /// # Errors
     /// Why there cannot be such a server.
-    pub(super) fn new(app: &App, address: Address, source: &Source, trust: &UpstreamTrust) -> Result<Self, String> {
+    pub(super) fn new(
+        app: &App,
+        address: Address,
+        source: &UpstreamSource,
+        trust: &UpstreamTrust,
+    ) -> Result<Self, String> {
         let tls = source.tls.as_deref();
         let name = tls.unwrap_or_default().to_owned();
         if tls.is_some() && name.is_empty() {

@@ -11,7 +11,7 @@ use url::Host;
 use crate::config::{App, Upstream, authority};
 
 /// What the configuration calls an upstream.
-pub(super) struct Source {
+pub(super) struct UpstreamSource {
     pub(super) configured: Arc<Upstream>,
     pub(super) place: Place,
     /// The name on its certificate, where it speaks TLS.
@@ -56,7 +56,7 @@ impl fmt::Display for Address {
     }
 }
 
-impl Source {
+impl UpstreamSource {
     pub(super) fn new(app: &App, upstream: &Upstream) -> Result<Self, String> {
         let configured = Arc::new(upstream.clone());
         let url = match upstream {
