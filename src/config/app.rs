@@ -24,7 +24,6 @@ pub struct App {
     pub title: Option<String>,
     /// What it is for, in a line.
     pub description: Option<String>,
-    /// Its picture.
     pub icon: Option<Logo>,
     /// The host that it answers on, lower case: see [`App::answers_to`].
     pub host: String,
@@ -32,7 +31,6 @@ pub struct App {
     /// [`App::origin`].
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url: Option<Url>,
-    /// Where requests go.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstreams: Vec<Upstream>,
     /// TLS to those of them that speak it.
@@ -75,7 +73,6 @@ impl App {
         authority == self.host || split_port(authority).0 == self.host
     }
 
-    /// What people call it.
     pub fn called(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
@@ -159,13 +156,11 @@ pub struct Identity {
     /// Headers that pass as the client sent them, although some application would be told by them who somebody is.
     #[serde(rename = "pass_headers", serialize_with = "super::serialize::as_debug")]
     pub pass: Vec<HeaderName>,
-    /// Whether it gets a signed assertion.
     pub assertion: bool,
     /// What becomes of `Authorization`.
     pub authorization: Authorization,
     /// How names, addresses and groups are written.
     pub names: Names,
-    /// What stands between two groups.
     pub groups_delimiter: GroupsDelimiter,
 }
 
@@ -194,13 +189,10 @@ pub enum IdentityValue {
     /// Their `sub`, which never changes and is never given to somebody else; of somebody whom another issuer knows, our name
     /// for that issuer, a colon and their name there.
     Sub,
-    /// Their address.
     Email,
     /// Their username; without one, their address, or the `sub` where there is no address either.
     Username,
-    /// Their full name.
     Name,
-    /// Their groups.
     Groups,
 }
 
@@ -222,7 +214,6 @@ impl IdentityValue {
 pub enum Authorization {
     /// It passes, unless it is an access token of ours.
     Pass,
-    /// It goes.
     Strip,
     /// It goes, and the signed assertion comes in its place as a bearer token.
     Replace,
@@ -250,12 +241,10 @@ pub enum GroupsDelimiter {
     Semicolon,
     /// `|`
     Bar,
-    /// One space.
     Space,
 }
 
 impl GroupsDelimiter {
-    /// The character.
     pub const fn as_char(self) -> char {
         match self {
             Self::Comma => ',',
@@ -273,7 +262,6 @@ pub struct Route {
     pub path: String,
     /// The methods that the rule is for; when empty, all for which no other rule of this path is.
     pub methods: Vec<String>,
-    /// Who is let through.
     pub access: Access,
     /// The audience that a bearer token must name, in place of the application's.
     pub audience: Option<String>,
@@ -321,10 +309,8 @@ impl PathCharacters {
 /// What caches between us and browsers are told of an application's answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Caching {
-    /// That they are one person's.
     #[default]
     Private,
-    /// What the application says.
     Application,
 }
 
@@ -430,12 +416,9 @@ impl Person {
     }
 }
 
-/// Who is let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody.
     Public,
-    /// A bearer token.
     Bearer,
     /// A browser session, or a bearer token.
     SignedIn,

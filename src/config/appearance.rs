@@ -15,7 +15,6 @@ const AA: f64 = 4.5;
 const LIGHT: [Colour; 4] = [Colour(255, 255, 255), Colour(237, 241, 240), Colour(238, 244, 242), Colour(255, 255, 255)];
 const DARK: [Colour; 4] = [Colour(23, 32, 30), Colour(14, 21, 20), Colour(31, 43, 40), Colour(6, 35, 30)];
 
-/// A colour, sRGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Colour(u8, u8, u8);
 
@@ -71,9 +70,7 @@ const WHITE: Colour = Colour(255, 255, 255);
 /// The colour of links and buttons in both schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Accent {
-    /// On light pages.
     pub light: Colour,
-    /// On dark pages.
     pub dark: Colour,
 }
 
@@ -125,10 +122,8 @@ pub enum Picture {
     Svg,
 }
 
-/// The operator's logo.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Logo {
-    /// Of which kind.
     pub picture: Picture,
     /// The file's bytes.
     #[serde(serialize_with = "super::serialize::as_debug")]

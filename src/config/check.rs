@@ -62,7 +62,6 @@ pub(super) fn reach(path: &Path) -> Option<Reach> {
     Some(Reach { socket: admin.socket, store: store.path })
 }
 
-/// Checks a file's text.
 pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>> {
     let reading = ConfigReader::new(text);
     let config = reading.root().and_then(|root| config(root, files));

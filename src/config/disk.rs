@@ -81,7 +81,6 @@ impl Files {
         Ok(path)
     }
 
-    /// A shared library.
     pub(super) fn module(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
@@ -209,7 +208,6 @@ impl Files {
 
 /// A certificate chain, empty when it was not looked at.
 pub(super) struct Chain {
-    /// Its file.
     pub(super) path: PathBuf,
     certificates: Vec<CertificateDer<'static>>,
 }
@@ -241,16 +239,13 @@ pub fn not_after(certificate: &[u8]) -> Option<i64> {
 
 /// A private key, unless it was not looked at.
 pub(super) struct Key {
-    /// Its file.
     pub(super) path: PathBuf,
     key: Option<PrivateKeyDer<'static>>,
 }
 
 /// Which of the two files is wrong, and how.
 pub(super) enum Mismatch {
-    /// The certificate.
     Certificate(String),
-    /// The key.
     Key(String),
 }
 

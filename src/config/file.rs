@@ -83,7 +83,6 @@ impl<'t> ConfigReader<'t> {
 enum Shape {
     /// Nothing; the file as a whole is one of these.
     Absent,
-    /// A table, from this line on.
     Table(usize),
     /// Something else, which has been reported; what the table lacks is no further news.
     Wrong,

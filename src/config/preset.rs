@@ -8,7 +8,6 @@ use IdentityValue::{Email, Groups, Name, Username};
 
 /// What one of them wants.
 pub(super) struct Preset {
-    /// Its name in the file.
     pub(super) name: &'static str,
     headers: &'static [(&'static str, IdentityValue)],
     names: Names,
@@ -30,7 +29,6 @@ const fn plain(name: &'static str, headers: &'static [(&'static str, IdentityVal
 const REMOTE: &[(&str, IdentityValue)] =
     &[("remote-user", Username), ("remote-email", Email), ("remote-name", Name), ("remote-groups", Groups)];
 
-/// All of them.
 pub(super) const PRESETS: &[Preset] = &[
     plain("dokuwiki", REMOTE),
     Preset {

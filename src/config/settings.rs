@@ -31,23 +31,16 @@ pub struct Config {
     pub hsm: Hsm,
     /// Where state is kept.
     pub store: StoreConfig,
-    /// Lifetimes of what the provider issues.
     pub tokens: TokensConfig,
-    /// How signing keys follow one another.
     pub keys: KeysConfig,
-    /// Lifetimes of sign-ins.
     pub sessions: SessionsConfig,
     /// Requests a minute, by endpoint.
     pub rate_limits: RateLimits,
     /// Guesses of passwords.
     pub login: LoginConfig,
-    /// Dynamic client registration.
     pub registration: Registration,
-    /// What people see on the pages.
     pub pages: PagesConfig,
-    /// The developer console.
     pub console: Console,
-    /// How the program logs.
     pub log: Log,
     /// What is kept of the audit trail.
     pub audit: AuditConfig,
@@ -151,9 +144,7 @@ pub struct AdminConfig {
 /// How the command line finds a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
-    /// Its socket.
     pub socket: PathBuf,
-    /// The directory of its store.
     pub store: PathBuf,
 }
 
@@ -163,7 +154,6 @@ pub struct Hsm {
     /// The vendor's PKCS#11 module, a shared library.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub module: PathBuf,
-    /// The token's label.
     pub token_label: String,
     /// A file that holds the user PIN; others may not be able to read it.
     #[serde(serialize_with = "super::serialize::as_debug")]
@@ -201,7 +191,6 @@ pub enum Mechanism {
 pub struct StoreConfig {
     /// What keeps the bytes.
     pub engine: StoreEngine,
-    /// The database's directory.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub path: PathBuf,
     /// The engine's page cache, bytes.
@@ -212,10 +201,8 @@ pub struct StoreConfig {
     pub queue: usize,
 }
 
-/// The kinds of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StoreEngine {
-    /// Embedded, for one machine.
     Sled,
 }
 
@@ -224,7 +211,6 @@ pub enum StoreEngine {
 pub struct TokensConfig {
     /// Of an access token and an ID token.
     pub access_token: Duration,
-    /// Of an authorization code.
     pub authorization_code: Duration,
     /// Of a refresh token, from its issue; each rotation starts it anew.
     pub refresh_token: Duration,
@@ -252,7 +238,6 @@ pub struct KeysConfig {
 pub struct SessionsConfig {
     /// Without any request.
     pub idle: Duration,
-    /// From the sign-in.
     pub absolute: Duration,
     /// How long a started sign-in may take.
     pub interaction: Duration,
@@ -305,7 +290,6 @@ pub struct LoginConfig {
 /// `[registration]`: who may register a client over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Registration {
-    /// The rule.
     pub mode: RegistrationMode,
     /// Clients registered over HTTP that may exist at once.
     pub max_clients: usize,
@@ -316,11 +300,9 @@ pub struct Registration {
 /// Who may register a client over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum RegistrationMode {
-    /// Nobody.
     Off,
     /// Who holds an initial access token (RFC 7591 §3).
     Token,
-    /// Anybody.
     Open,
 }
 
@@ -340,7 +322,6 @@ pub struct PagesConfig {
 /// `[console]`: the developer console.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Console {
-    /// Whether there is one.
     pub enabled: bool,
     /// People in this group are developers, beside those who have the role.
     pub developers: Option<String>,
@@ -353,9 +334,7 @@ pub struct Console {
 /// The languages of the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Language {
-    /// Turkish.
     Turkish,
-    /// English.
     English,
 }
 
@@ -379,19 +358,15 @@ pub struct ForwardAuth {
 /// `[form_post]`: clients that may have the answers of their sign-ins in forms (`response_mode=form_post`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FormPost {
-    /// Whether all may.
     pub enabled: bool,
-    /// Those that may in any case.
     pub clients: Vec<ClientId>,
 }
 
 impl FormPost {
-    /// Whether this client may.
     pub fn is_for(&self, client: &ClientId) -> bool {
         self.enabled || self.clients.contains(client)
     }
 
-    /// Whether any may.
     pub fn is_for_some(&self) -> bool {
         self.enabled || !self.clients.is_empty()
     }
@@ -400,7 +375,6 @@ impl FormPost {
 /// `[log]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Log {
-    /// The lines' shape.
     pub format: LogFormat,
     /// A `tracing` filter, such as `info` or `sealgate=debug`.
     pub filter: String,
@@ -409,7 +383,6 @@ pub struct Log {
 /// The shape of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum LogFormat {
-    /// For people.
     Text,
     /// One JSON object a line.
     Json,

@@ -9,11 +9,9 @@ use serde::Serialize;
 pub struct TlsConfig {
     /// The chain, leaf first.
     pub certificate: PathBuf,
-    /// The leaf's private key.
     pub key: PathBuf,
 }
 
-/// Certificates that clients show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClientCertificates {
     /// The authorities that may have signed them, a PEM file.

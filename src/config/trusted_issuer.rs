@@ -12,7 +12,6 @@ use crate::oauth::trusted_token::Terms;
 pub struct TrustedIssuer {
     /// What its tokens must be like, and our name for it.
     pub terms: Terms,
-    /// Where its keys are.
     pub keys: KeySource,
     /// The longest time between two readings of its keys.
     pub refresh: Duration,
@@ -27,7 +26,6 @@ pub struct TrustedIssuer {
 pub enum KeySource {
     /// At the address that its metadata names (OpenID Connect Discovery §4, RFC 8414 §3).
     Discovered,
-    /// At this address.
     At(Url),
     /// In a file, which is read again when it changes.
     File(PathBuf),

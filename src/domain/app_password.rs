@@ -13,16 +13,12 @@ pub const MOST_APP_PASSWORDS: usize = 50;
 /// The longest name of one, characters.
 pub const LONGEST_APP_PASSWORD_NAME: usize = 60;
 
-/// An application password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPassword {
-    /// The application that it opens.
     pub app: String,
-    /// What its owner calls it.
     pub name: String,
     /// Its hash.
     pub hash: SecretHash,
-    /// When it was made.
     pub created_at: UnixTime,
     /// When it was last used, about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +46,6 @@ impl AppPassword {
     }
 }
 
-/// Those of one person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppPasswords {
     /// Whose.

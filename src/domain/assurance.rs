@@ -18,9 +18,7 @@ pub const ACR_VALUES: [&str; 4] = ["1", "2", "3", "phr"];
 /// How surely. The order is that of the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AssuranceLevel {
-    /// One factor.
     One,
-    /// Two factors.
     Two,
     /// Two factors, and no false page can pass them on.
     PhishingResistant,
@@ -92,11 +90,9 @@ impl FactorId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthenticationMethod {
-    /// Typed the right password.
     Password,
     /// Typed the code of an authenticator app.
     Totp,
-    /// Typed a recovery code.
     RecoveryCode,
     /// Touched a security key, or used a passkey that did not verify them.
     SecurityKey,
@@ -116,12 +112,9 @@ impl AuthenticationMethod {
     }
 }
 
-/// What somebody did, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthenticationStep {
-    /// What.
     pub method: AuthenticationMethod,
-    /// When.
     pub at: UnixTime,
     /// With which app or key, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +127,6 @@ pub struct AuthenticationStep {
 pub struct AuthenticationSteps(Vec<AuthenticationStep>);
 
 impl AuthenticationSteps {
-    /// One step.
     pub fn of(step: AuthenticationStep) -> Self {
         Self(vec![step])
     }

@@ -19,7 +19,6 @@ use crate::domain::user::Subject;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditKind {
-    /// A person proved who they are.
     SignedIn,
     /// Somebody did not prove who they are.
     SignInFailed,
@@ -27,45 +26,28 @@ pub enum AuditKind {
     AppSignedIn,
     /// A session ended because its person wanted it to.
     SignedOut,
-    /// A person allowed a client something.
     ConsentGiven,
-    /// A person's consent was taken back.
     ConsentWithdrawn,
-    /// A code was redeemed for tokens.
     TokensIssued,
-    /// A refresh token gave new tokens.
     TokensRefreshed,
     /// A used code or a rotated refresh token was presented; its grant ended.
     ReuseDetected,
-    /// A client revoked a token.
     TokenRevoked,
-    /// Grants were ended from outside.
     GrantsEnded,
-    /// Sessions were ended from outside.
     SessionsEnded,
     /// All of a person's sessions and grants were ended.
     PersonRevoked,
-    /// A client came to be.
     ClientRegistered,
-    /// A client's record changed.
     ClientChanged,
-    /// A client is gone.
     ClientDeleted,
-    /// A person came to be.
     UserCreated,
-    /// A person's record changed.
     UserChanged,
     /// A person may not come in any more.
     UserDisabled,
-    /// A person may come in again.
     UserEnabled,
-    /// A person is gone.
     UserDeleted,
-    /// A person has another password.
     PasswordChanged,
-    /// A person made an application password.
     AppPasswordCreated,
-    /// An application password was taken back.
     AppPasswordRevoked,
     /// The times of the signing keys changed.
     KeysChanged,
@@ -74,7 +56,6 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    /// All of them.
     pub const ALL: [Self; 26] = [
         Self::SignedIn,
         Self::SignInFailed,
@@ -104,7 +85,6 @@ impl AuditKind {
         Self::ConfigurationReloaded,
     ];
 
-    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SignedIn => "signed_in",
@@ -136,23 +116,18 @@ impl AuditKind {
         }
     }
 
-    /// Reads a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// Who did it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Actor {
-    /// Somebody who has proven nothing.
     Stranger,
-    /// The person whom it is about.
     Person,
     /// A person with a role, about somebody or something else.
     Administrator(Subject),
-    /// The client itself.
     Client,
     /// Whoever may give commands on the machine.
     Operator,
@@ -178,32 +153,23 @@ impl fmt::Display for Actor {
 pub struct AuditEvent {
     /// When; of several alike the first.
     pub at: UnixTime,
-    /// What.
     pub kind: AuditKind,
-    /// By whom.
     pub actor: Actor,
-    /// Whom it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
     /// With which client, or which client it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientId>,
-    /// In which protected application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// In which session of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// Which grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantId>,
-    /// From where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
-    /// In which request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// More, in words of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// How many events alike this one stands for.
@@ -297,7 +263,6 @@ impl AuditId {
         (!u128::from_be_bytes(*self.as_bytes())).to_be_bytes()
     }
 
-    /// When the event was.
     pub fn at(self) -> UnixTime {
         let seconds = (!u128::from_be_bytes(*self.as_bytes())) >> 64;
         UnixTime::from_seconds(u64::try_from(seconds).unwrap_or(u64::MAX))
@@ -308,16 +273,13 @@ impl AuditId {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditFilter {
-    /// About this person.
     #[serde(default)]
     pub subject: Option<Subject>,
-    /// With or about this client.
     #[serde(default)]
     pub client: Option<ClientId>,
     /// Of one of these kinds; of any when empty.
     #[serde(default)]
     pub kinds: Vec<AuditKind>,
-    /// At this instant or later.
     #[serde(default)]
     pub since: Option<UnixTime>,
     /// Before this instant.

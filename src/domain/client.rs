@@ -59,7 +59,6 @@ impl fmt::Display for ClientId {
 pub enum ClientType {
     /// It cannot: a mobile or single-page application. PKCE is its only proof.
     Public,
-    /// It can.
     Confidential,
 }
 
@@ -72,7 +71,6 @@ pub enum AuthMethod {
     None,
     /// HTTP Basic.
     ClientSecretBasic,
-    /// In the form body.
     ClientSecretPost,
 }
 
@@ -101,7 +99,6 @@ pub enum GrantType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConsentRule {
-    /// They are.
     Ask,
     /// The operator has decided for them: the applications behind the gate.
     Implied,
@@ -111,7 +108,6 @@ pub enum ConsentRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientState {
-    /// It may.
     Enabled,
     /// It is refused everywhere, and its tokens with it.
     Disabled,
@@ -123,7 +119,6 @@ pub enum ClientState {
 pub enum Authority {
     /// The developer whose client it is.
     Owner(Subject),
-    /// An administrator, in the console.
     Administrator(Subject),
     /// Whoever may give commands on the machine.
     Operator,
@@ -141,7 +136,6 @@ impl Authority {
 pub struct ClientDecision {
     /// By whose authority.
     pub by: Authority,
-    /// When.
     pub at: UnixTime,
 }
 
@@ -150,7 +144,6 @@ pub struct ClientDecision {
 pub struct ClientSecret {
     /// SHA-256 of the secret.
     pub hash: SecretHash,
-    /// When it was made.
     pub created_at: UnixTime,
     /// When it stops working: set on the old one when a new one is made.
     pub expires_at: Option<UnixTime>,
@@ -163,7 +156,6 @@ pub struct ClientDetails {
     /// What the client is, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its home page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_uri: Option<String>,
     /// Where a sign-in can be started from outside (OpenID Connect Core §4).
@@ -187,39 +179,29 @@ pub struct SelfRegistration {
     pub unused_until: Option<UnixTime>,
 }
 
-/// A registered client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
-    /// Its identifier.
     pub id: ClientId,
-    /// Its name, for people.
     pub name: String,
     /// Whether it can keep a secret.
     pub client_type: ClientType,
-    /// How it says that it authenticates.
     pub auth_method: AuthMethod,
     /// Its secrets; more than one while a rotation overlaps.
     #[serde(default)]
     pub secrets: Vec<ClientSecret>,
-    /// Where codes may be sent.
     pub redirect_uris: Vec<RedirectUri>,
     /// Where browsers may be sent after a logout.
     #[serde(default)]
     pub post_logout_redirect_uris: Vec<RedirectUri>,
     /// The scopes that it may ask for.
     pub scope: Scope,
-    /// The grants that it may use.
     pub grant_types: Vec<GrantType>,
-    /// Whether people are asked.
     pub consent: ConsentRule,
-    /// Whether it may be used.
     pub state: ClientState,
-    /// When it was registered.
     pub created_at: UnixTime,
     /// Tells it from an earlier client of the same id, by chance; 0 in a record from before there was such a number.
     #[serde(default)]
     pub incarnation: u32,
-    /// Optional metadata.
     #[serde(default)]
     pub details: ClientDetails,
     /// The developer whose client it is, in the console; administrators see all.

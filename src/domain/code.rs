@@ -14,11 +14,9 @@ use crate::domain::time::UnixTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum CodeState {
-    /// It may be redeemed.
     Issued,
     /// It was redeemed, and gave this grant. Kept until it would have expired, so that a replay ends the grant.
     Redeemed {
-        /// What it gave.
         grant: GrantId,
     },
 }
@@ -26,28 +24,21 @@ pub enum CodeState {
 /// A code, as kept under its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
-    /// To whom it was issued.
     pub client: ClientId,
     /// The redirect URI of the authorization request, exactly as it stood there.
     pub redirect_uri: String,
-    /// The challenge of the authorization request.
     #[serde(default)]
     pub challenge: Option<CodeChallenge>,
-    /// What was granted.
     pub scope: Scope,
     /// The `nonce` of the authorization request.
     #[serde(default)]
     pub nonce: Option<String>,
-    /// Who signed in, when and how.
     pub sign_in: SignIn,
     /// Whether the password was typed for this very request.
     #[serde(default)]
     pub typed: bool,
-    /// In which session.
     pub session: SessionId,
-    /// When it stops working.
     pub expires_at: UnixTime,
-    /// What became of it.
     pub state: CodeState,
 }
 

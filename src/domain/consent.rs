@@ -12,9 +12,7 @@ use crate::domain::user::Subject;
 pub struct Consent {
     /// Whose.
     pub subject: Subject,
-    /// For whom.
     pub client: ClientId,
-    /// To what.
     pub scope: Scope,
     /// When it was last given.
     pub at: UnixTime,

@@ -24,7 +24,6 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// The failures of one factor since its last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FactorFailures {
-    /// How many, in a row.
     count: u32,
     /// When the last one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +34,6 @@ pub struct FactorFailures {
 /// counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryVerdict {
-    /// It may.
     Free,
     /// Not before this instant.
     Wait(UnixTime),
@@ -46,7 +44,6 @@ pub enum TryVerdict {
 /// What a failure leads to besides its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureNotice {
-    /// Nothing.
     None,
     /// The owner is told that somebody tries.
     TellOwner,

@@ -126,20 +126,15 @@ impl fmt::Debug for Salt {
 /// The parent of the refresh token in force, of a client that may ask for its child again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
-    /// Of the parent.
     pub hash: SecretHash,
-    /// What its child is made of.
     pub salt: Salt,
-    /// When it was rotated.
     pub rotated_at: UnixTime,
 }
 
 /// The refresh token in force of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
-    /// How often it was rotated.
     pub generation: u32,
-    /// Of the token in force.
     pub current: SecretHash,
     /// When the token in force stops working.
     pub expires_at: UnixTime,
@@ -148,7 +143,6 @@ pub struct Refresh {
     pub parent: Option<Parent>,
 }
 
-/// Why a grant ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
@@ -158,11 +152,8 @@ pub enum EndReason {
     CodeReplayed,
     /// A rotated refresh token was presented again (RFC 9700 §4.14.2).
     RefreshReplayed,
-    /// The person withdrew consent.
     ConsentWithdrawn,
-    /// An operator ended it.
     Administrator,
-    /// The person changed their password.
     PasswordChanged,
     /// A backup was restored that does not know what became of it since.
     Restored,
@@ -172,13 +163,10 @@ pub enum EndReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum GrantState {
-    /// They do.
     Active,
     /// They do not any more.
     Ended {
-        /// Since when.
         at: UnixTime,
-        /// Why.
         why: EndReason,
     },
 }
@@ -186,27 +174,19 @@ pub enum GrantState {
 /// What a redeemed code gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Its identifier.
     pub id: GrantId,
-    /// To whom.
     pub client: ClientId,
-    /// About whom.
     pub subject: Subject,
     /// The provider session in which it was given.
     pub session: SessionId,
     /// The scope that was granted: the most that a refresh may ask for (RFC 6749 §6).
     pub scope: Scope,
-    /// When the person had signed in.
     pub auth_time: UnixTime,
-    /// The context class reached.
     pub acr: String,
-    /// The methods used.
     pub amr: Vec<String>,
-    /// When the code was redeemed.
     pub created_at: UnixTime,
     /// When the last of its tokens expires.
     pub expires_at: UnixTime,
-    /// Whether its tokens work.
     pub state: GrantState,
     /// Set when `offline_access` was granted.
     #[serde(default)]
@@ -216,14 +196,12 @@ pub struct Grant {
 /// What presenting a refresh token means (specification, "States and transitions").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedToken {
-    /// It is the one in force.
     Current,
     /// It is the parent of the one in force, which nobody has used, and the retry window is open: the child is made of
     /// this salt.
     Again(Salt),
     /// It was revoked, or its grant ended otherwise.
     Ended,
-    /// It expired.
     Expired,
     /// It was rotated away: somebody else has the newer one. The grant ends.
     Replayed,
@@ -232,7 +210,6 @@ pub enum PresentedToken {
 }
 
 impl Grant {
-    /// Whether its tokens work.
     pub fn is_active(&self) -> bool {
         self.state == GrantState::Active
     }

@@ -28,7 +28,6 @@ const KID_LENGTH: usize = 43;
 pub enum KeyState {
     /// Published, so that verifiers know it before it signs.
     PrePublished,
-    /// Signs.
     Active,
     /// Published, so that what it signed still verifies.
     Retired,
@@ -41,9 +40,7 @@ pub enum KeyState {
 pub struct KeyLife {
     /// Its RFC 7638 thumbprint.
     pub kid: String,
-    /// When the ring learnt of it.
     pub created_at: UnixTime,
-    /// Since when it is published.
     pub published_at: UnixTime,
     /// From when on it signs; nobody has said so while absent.
     pub activate_at: Option<UnixTime>,

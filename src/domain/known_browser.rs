@@ -55,9 +55,7 @@ impl Marks {
 /// A browser, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownBrowser {
-    /// Of its mark.
     pub mark: SecretHash,
-    /// When the mark was made.
     pub at: UnixTime,
 }
 

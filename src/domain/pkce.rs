@@ -10,7 +10,6 @@ use crate::domain::secret::{Secret, base64url, constant_time_eq, from_base64url}
 pub enum ChallengeMethod {
     /// base64url of the verifier's SHA-256.
     S256,
-    /// The verifier itself.
     #[serde(rename = "plain")]
     Plain,
 }

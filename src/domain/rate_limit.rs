@@ -13,7 +13,6 @@ pub const MOST_PER_MINUTE: u32 = 1_000_000;
 pub enum RateLimit {
     /// So many a minute, 1 to [`MOST_PER_MINUTE`].
     PerMinute(u32),
-    /// As many as come.
     Unlimited,
 }
 

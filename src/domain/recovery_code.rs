@@ -23,7 +23,6 @@ pub const RECOVERY_CODE_BYTES: usize = 10;
 /// How many are left when new ones are offered.
 const FEW: usize = 3;
 
-/// The characters of one.
 const LENGTH: usize = 16;
 
 /// Crockford's base32: no I, L, O, U.
@@ -118,7 +117,6 @@ impl fmt::Debug for RecoveryHash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryCodes {
     hashes: Vec<RecoveryHash>,
-    /// When they were made.
     pub created_at: UnixTime,
 }
 
@@ -154,7 +152,6 @@ impl RecoveryCodes {
         Some(left)
     }
 
-    /// How many are left.
     pub fn left(&self) -> usize {
         self.hashes.len()
     }

@@ -66,7 +66,6 @@ impl RedirectUri {
         Self(callback.to_owned())
     }
 
-    /// The URI as registered.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -140,7 +139,6 @@ pub enum RedirectUriFault {
     /// Over 2000 bytes.
     #[error("a redirect URI has at most 2000 characters")]
     TooLong,
-    /// Spaces, control characters, non-ASCII, quotes, backslashes.
     #[error("a redirect URI has no spaces, quotes, backslashes or non-ASCII characters")]
     Characters,
     /// Relative or not a URI.
@@ -152,7 +150,6 @@ pub enum RedirectUriFault {
     /// Holds `#`.
     #[error("a redirect URI has no fragment")]
     Fragment,
-    /// Holds a user name or password.
     #[error("a redirect URI has no user name")]
     UserName,
     /// A host with other characters than a name or an address has.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A scope value that the provider knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeValue {
-    /// Activates OpenID Connect.
     OpenId,
     /// `name`, `picture`, `updated_at`.
     Profile,
@@ -16,7 +15,6 @@ pub enum ScopeValue {
     Email,
     /// `phone_number`.
     Phone,
-    /// A refresh token may be issued.
     OfflineAccess,
     /// `groups`.
     Groups,
@@ -81,13 +79,11 @@ impl Scope {
         self.0 & !other.0 == 0
     }
 
-    /// What both sets have.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What either set has.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -19,13 +19,11 @@ pub const MOST_SIGN_INS: usize = 5;
 /// How long the cookie from before a renewed sign-in is still good at the gate, for requests in flight.
 const OVERLAP: Duration = Duration::from_secs(30);
 
-/// A session's identifier.
 pub type SessionId = Id<'s'>;
 
 /// What a session cookie says: 54 characters.
 #[derive(Debug, Clone)]
 pub struct SessionCookie {
-    /// Which session.
     pub id: SessionId,
     secret: Secret,
 }
@@ -60,18 +58,15 @@ impl SessionCookie {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Typed the right password.
     Password,
 }
 
 /// A person signed in to a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
-    /// Who.
     pub subject: Subject,
     /// When: the claim `auth_time`.
     pub at: UnixTime,
-    /// By what.
     pub steps: Vec<Step>,
 }
 
@@ -100,14 +95,12 @@ pub struct Previous {
     pub cookie: SecretHash,
     /// Until when it is still good.
     pub until: UnixTime,
-    /// The sign-in that it stands for.
     pub sign_in: SignIn,
 }
 
 /// A browser's session at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its identifier.
     pub id: SessionId,
     /// Of the cookie in force.
     pub cookie: SecretHash,
@@ -116,15 +109,12 @@ pub struct Session {
     pub previous: Option<Previous>,
     /// Who is signed in, the one in use first. Never empty.
     pub sign_ins: Vec<SignIn>,
-    /// When it began.
     pub created_at: UnixTime,
     /// When it was last used, to the minute.
     pub last_seen_at: UnixTime,
-    /// When it ends at the latest.
     pub expires_at: UnixTime,
     /// How long it lasts unused, seconds.
     pub idle_seconds: u64,
-    /// The address at sign-in.
     pub address: IpAddr,
     /// The browser at sign-in, as it called itself, cut to 200 characters.
     #[serde(default)]
@@ -160,7 +150,6 @@ impl Session {
         sign_in.map(|sign_in| sign_in.subject)
     }
 
-    /// The person in use.
     pub fn current(&self) -> Option<&SignIn> {
         self.sign_ins.first()
     }
@@ -193,21 +182,16 @@ impl Session {
 /// A browser's session at a protected application on a host of its own; it lives only while the provider's does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppSession {
-    /// Its identifier.
     pub id: SessionId,
     /// Of its cookie.
     pub cookie: SecretHash,
-    /// The application's name in the configuration.
     pub app: String,
     /// The provider session that it came from.
     pub parent: SessionId,
-    /// Who.
     pub subject: Subject,
     /// How and when they had signed in.
     pub sign_in: SignIn,
-    /// When it began.
     pub created_at: UnixTime,
-    /// When it ends at the latest.
     pub expires_at: UnixTime,
 }
 

@@ -55,7 +55,6 @@ impl Email {
         sound.then(|| Self(text.to_owned()))
     }
 
-    /// The address as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -85,9 +84,7 @@ impl From<Email> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Registers clients.
     Developer,
-    /// Everything.
     Admin,
 }
 
@@ -97,12 +94,10 @@ pub enum Role {
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a PHC string.
     pub fn new(phc: String) -> Self {
         Self(phc)
     }
 
-    /// The PHC string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -118,25 +113,20 @@ impl fmt::Debug for PasswordHash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserState {
-    /// They may.
     Enabled,
     /// They may not, and what they were given does not work.
     Disabled,
 }
 
-/// A person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Their stable identifier.
     pub sub: Subject,
     /// Their address, with which they sign in.
     pub email: Email,
     /// What they may sign in with as well, and what applications call them. Only an operator or an administrator gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<Username>,
-    /// Whether the address was verified.
     pub email_verified: bool,
-    /// Full name.
     pub name: String,
     /// International format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,15 +137,12 @@ pub struct User {
     /// What they may do in the provider.
     #[serde(default)]
     pub roles: BTreeSet<Role>,
-    /// The groups that applications see.
     #[serde(default)]
     pub groups: BTreeSet<String>,
     /// None until one was set: then nobody can sign in as them.
     #[serde(default)]
     pub password: Option<PasswordHash>,
-    /// Whether they may come in.
     pub state: UserState,
-    /// When they were added.
     pub created_at: UnixTime,
     /// When the profile last changed; the claim `updated_at`.
     pub updated_at: UnixTime,

@@ -36,7 +36,6 @@ impl Username {
         Self::parse(&text.to_ascii_lowercase())
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

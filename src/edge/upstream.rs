@@ -81,7 +81,6 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// The application's name.
     pub(super) fn app(&self) -> &str {
         &self.app.name
     }

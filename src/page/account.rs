@@ -20,22 +20,17 @@ use super::words::{Markup, Words, escaped};
 #[derive(Template)]
 #[template(path = "account/home.html")]
 pub struct HomePage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
     /// In the operator's order.
     pub apps: &'a [HomeApp<'a>],
 }
 
-/// An application.
 #[derive(Debug, Clone)]
 pub struct HomeApp<'a> {
-    /// Where it is.
     pub address: String,
-    /// What people call it.
     pub title: &'a str,
     /// What it is for, in a line.
     pub description: Option<&'a str>,
-    /// Address of its picture.
     pub icon: Option<String>,
 }
 
@@ -50,13 +45,9 @@ impl HomeApp<'_> {
 #[derive(Template)]
 #[template(path = "account/profile.html")]
 pub struct ProfilePage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// The person, as saved.
     pub user: &'a User,
-    /// Full name, as typed.
     pub name: &'a str,
     /// International format, or empty; as typed.
     pub phone_number: &'a str,
@@ -64,18 +55,14 @@ pub struct ProfilePage<'a> {
     pub picture: &'a str,
     /// The picture that is saved, and shown.
     pub shown_picture: Option<&'a str>,
-    /// What of it was refused.
     pub faults: &'a [ProfileField],
 }
 
 /// A field of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileField {
-    /// The name.
     Name,
-    /// The phone number.
     PhoneNumber,
-    /// The picture.
     Picture,
 }
 
@@ -94,13 +81,9 @@ impl ProfilePage<'_> {
 #[derive(Template)]
 #[template(path = "account/password.html")]
 pub struct PasswordPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// The account, for password managers.
     pub email: &'a str,
-    /// Why the form is shown again.
     pub problem: Option<PasswordProblem>,
 }
 
@@ -115,7 +98,6 @@ pub enum PasswordProblem {
     Unchanged,
     /// The new one was not typed twice alike.
     Different,
-    /// Too many wrong ones.
     Throttled {
         /// Until the next attempt is allowed.
         seconds: u64,
@@ -165,17 +147,13 @@ impl PasswordPage<'_> {
 #[derive(Template)]
 #[template(path = "account/sessions.html")]
 pub struct SessionsPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The forms' token against cross-site requests.
     pub csrf: &'a str,
     /// Whose they are.
     pub subject: Subject,
-    /// The one that asks.
     pub own: SessionId,
     /// All of them, this one first.
     pub sessions: &'a [Session],
-    /// Address that offers another account.
     pub switch_account: &'a str,
 }
 
@@ -200,11 +178,8 @@ impl Words {
 #[derive(Template)]
 #[template(path = "account/applications.html")]
 pub struct ApplicationsPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The forms' token against cross-site requests.
     pub csrf: &'a str,
-    /// By name.
     pub applications: &'a [Application],
 }
 
@@ -213,11 +188,8 @@ pub struct ApplicationsPage<'a> {
 pub struct Application {
     /// The client, sent back as `client`.
     pub client: ClientId,
-    /// Its name.
     pub name: String,
-    /// What it may see.
     pub scope: Scope,
-    /// Since when.
     pub since: UnixTime,
 }
 
@@ -225,9 +197,7 @@ pub struct Application {
 #[derive(Template)]
 #[template(path = "account/app_passwords.html")]
 pub struct AppPasswordsPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The forms' token against cross-site requests.
     pub csrf: &'a str,
     /// The applications that take some: their names, sent back as `app`, and what people call them.
     pub apps: &'a [(&'a str, &'a str)],
@@ -237,7 +207,6 @@ pub struct AppPasswordsPage<'a> {
     pub passwords: &'a [(&'a AppPassword, &'a str)],
     /// What is typed as the name of a new one.
     pub name: &'a str,
-    /// What of it was refused.
     pub fault: Option<AppPasswordFault>,
     /// The one that was just made, shown this once.
     pub made: Option<NewAppPassword<'a>>,
@@ -246,18 +215,14 @@ pub struct AppPasswordsPage<'a> {
 /// An application password that was just made.
 #[derive(Clone, Copy)]
 pub struct NewAppPassword<'a> {
-    /// The password.
     pub password: &'a str,
-    /// The name that goes with it.
     pub user: &'a str,
-    /// The application that it opens.
     pub app: &'a str,
 }
 
 /// Why none was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppPasswordFault {
-    /// The name.
     Name,
     /// There are as many as there may be.
     Full,

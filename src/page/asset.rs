@@ -20,7 +20,6 @@ pub const SCRIPT: &str = include_str!("sealgate.js");
 pub struct Asset {
     /// Its bytes.
     pub bytes: Bytes,
-    /// Its media type.
     pub media_type: &'static str,
     /// Changes with its bytes: 16 hexadecimal digits.
     pub version: String,

@@ -11,7 +11,6 @@ use super::words::{Markup, Words};
 /// An event of the trail, with what people call those whom it is about.
 #[derive(Debug, Clone)]
 pub struct EventLine {
-    /// The event.
     pub event: AuditEvent,
     /// Who did it, where it was somebody who works in the console.
     pub administrator: Option<Named>,
@@ -24,7 +23,6 @@ pub struct EventLine {
 /// An id, and what people call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The id.
     pub id: String,
     /// The name; nothing where it is not known any more.
     pub name: Option<String>,
@@ -39,11 +37,9 @@ impl Named {
     }
 }
 
-/// A person's own events.
 #[derive(Template)]
 #[template(path = "account/activity.html")]
 pub struct ActivityPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
     /// The newest first.
     pub events: &'a [EventLine],
@@ -55,7 +51,6 @@ pub struct ActivityPage<'a> {
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
     /// The events, the newest first.
     pub events: &'a [EventLine],
@@ -81,14 +76,12 @@ pub struct AuditLogPage<'a> {
     pub to: &'a str,
     /// How many minutes the reader's clock is behind UTC; a script fills it in.
     pub zone: i64,
-    /// What cannot be meant.
     pub faults: &'a [AuditField],
 }
 
 /// A field of the audit trail's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditField {
-    /// Nobody is called like that.
     Person,
     /// The first day is none.
     From,

@@ -5,7 +5,6 @@ use std::borrow::Borrow;
 use super::language::language_tag;
 use super::words::{Argument, Markup, Words};
 
-/// What surrounds a page.
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
     pub(super) t: Words,
@@ -25,7 +24,6 @@ pub struct Addresses {
     pub logo: Option<String>,
     /// The page in Turkish; the choice is remembered.
     pub turkish: String,
-    /// The page in English, likewise.
     pub english: String,
 }
 

@@ -6,7 +6,6 @@ use super::words::{Markup, Words};
 /// What surrounds a page of the account or the console.
 #[derive(Debug, Clone)]
 pub struct Inside<'a> {
-    /// What surrounds every page.
     pub frame: Frame<'a>,
     /// The path in front of the provider's own paths; empty at the root.
     pub prefix: &'a str,
@@ -16,7 +15,6 @@ pub struct Inside<'a> {
     pub console: Option<ConsoleRole>,
     /// What the form before this page has done.
     pub done: Option<Done>,
-    /// Whether some application takes application passwords.
     pub app_passwords: bool,
     /// Whether there is a page of applications.
     pub home: bool,
@@ -25,34 +23,23 @@ pub struct Inside<'a> {
 /// What a person may do in the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConsoleRole {
-    /// Registers clients, and sees their own.
     Developer,
-    /// Sees and changes everything.
     Administrator,
 }
 
 /// What a form has done, told on the page that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// The profile was saved.
     Profile,
     /// The password was changed; other sessions have ended.
     Password,
-    /// A session was ended.
     Session,
-    /// Every other session was ended.
     OtherSessions,
-    /// An application's access was withdrawn.
     Withdrawn,
-    /// An application password was taken back.
     AppPassword,
-    /// A client was saved.
     Client,
-    /// A client was deleted.
     ClientDeleted,
-    /// A client's state was changed.
     ClientState,
-    /// A person was saved.
     User,
     /// A person's sessions and tokens were ended.
     UserRevoked,
@@ -73,12 +60,10 @@ impl Done {
         (Self::UserRevoked, "user-revoked"),
     ];
 
-    /// The word in addresses.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(known, _)| *known == self).map_or("", |(_, word)| word)
     }
 
-    /// Reads the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == word).map(|(done, _)| *done)
     }

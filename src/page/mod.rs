@@ -82,7 +82,6 @@ impl Pages {
         &self.script
     }
 
-    /// The operator's logo.
     pub fn logo(&self) -> Option<&Asset> {
         self.logo.as_ref()
     }
@@ -105,7 +104,6 @@ impl Pages {
     }
 }
 
-/// A page as HTML.
 pub fn html(page: &impl Template) -> String {
     // The templates write text and numbers into a String; neither can fail.
     page.render().unwrap_or_default()

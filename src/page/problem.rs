@@ -10,22 +10,16 @@ use super::words::{Markup, Words};
 #[derive(Template)]
 #[template(path = "error.html")]
 pub struct ErrorPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// What went wrong.
     pub problem: Problem,
-    /// The request's id in the log.
     pub request_id: &'a str,
-    /// The way on.
     pub way: Way<'a>,
 }
 
 /// Where somebody can go from a page that is the end of something.
 #[derive(Debug, Clone, Copy)]
 pub struct Way<'a> {
-    /// The address.
     pub address: &'a str,
-    /// What is there.
     pub to: WayTo<'a>,
 }
 
@@ -34,13 +28,10 @@ pub struct Way<'a> {
 pub enum WayTo<'a> {
     /// The same page once more.
     Again,
-    /// The application of this name.
     Application(&'a str),
     /// The first page of the application on this host.
     Start,
-    /// The person's account.
     Account,
-    /// A sign-in with another account.
     AnotherAccount,
 }
 
@@ -71,14 +62,12 @@ pub enum Problem {
     UnknownHost,
     /// An address that only programs use.
     ForPrograms,
-    /// A rate limit.
     TooManyRequests {
         /// Until the next request is allowed.
         seconds: u64,
     },
     /// The browser came back to the sign-in again and again.
     SignInLoop,
-    /// The protected application cannot be reached.
     Upstream,
     /// A part that the answer needs is overloaded or away: the token, the store, a queue.
     Unavailable,
@@ -88,7 +77,6 @@ pub enum Problem {
     FormOfAnother,
     /// A form that was to be kept is not there, or not any more.
     FormNotKept,
-    /// A fault of the program.
     Internal,
 }
 
@@ -145,13 +133,10 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
 #[derive(Template)]
 #[template(path = "send_again.html")]
 pub struct SendAgainPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Name of the application.
     pub app: &'a str,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: &'a str,
-    /// Where the form goes.
     pub target: &'a str,
     /// The encoding in which the browser writes it.
     pub charset: &'a str,
@@ -165,9 +150,7 @@ pub struct SendAgainPage<'a> {
 #[derive(Template)]
 #[template(path = "forbidden.html")]
 pub struct ForbiddenPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Name of the application.
     pub app: &'a str,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: &'a str,

@@ -13,17 +13,13 @@ use super::words::{Markup, Words};
 #[derive(Template)]
 #[template(path = "login.html")]
 pub struct LoginPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
     /// Name of the application that asked for the sign-in.
     pub client: Option<&'a str>,
     /// What the email field holds at first: a `login_hint`, or what was typed before. May be empty.
     pub email: &'a str,
-    /// Why the page is shown again.
     pub problem: Option<LoginProblem>,
 }
 
@@ -59,7 +55,6 @@ impl LoginPage<'_> {
         })
     }
 
-    /// What describes the fields.
     fn described(&self) -> &'static str {
         if self.problem.is_some() { "login-problem" } else { "" }
     }
@@ -84,17 +79,12 @@ impl Words {
 #[derive(Template)]
 #[template(path = "consent.html")]
 pub struct ConsentPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// Name of the client that asks.
     pub client: &'a str,
     /// Host of the address to which the browser goes back.
     pub host: &'a str,
-    /// Who stands behind the client.
     pub publisher: Publisher<'a>,
     /// Whether it has been here for a short while only.
     pub is_new: bool,
@@ -149,11 +139,8 @@ impl ConsentPage<'_> {
 #[derive(Template)]
 #[template(path = "account_chooser.html")]
 pub struct AccountChooserPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
     /// Name of the client that asks; none where it is for our own pages.
     pub client: Option<&'a str>,
@@ -165,13 +152,9 @@ pub struct AccountChooserPage<'a> {
 #[derive(Template)]
 #[template(path = "confirm_logout.html")]
 pub struct ConfirmLogoutPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// Name of the client that asks.
     pub client: Option<&'a str>,
     /// The account that is signed in, as its owner knows it (the email address).
     pub account: Option<&'a str>,
@@ -185,11 +168,8 @@ pub struct ConfirmLogoutPage<'a> {
 #[derive(Template)]
 #[template(path = "signed_out.html")]
 pub struct SignedOutPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Name of the client that asked.
     pub client: Option<&'a str>,
-    /// Where to sign in again.
     pub sign_in: &'a str,
 }
 
@@ -197,12 +177,8 @@ pub struct SignedOutPage<'a> {
 #[derive(Template)]
 #[template(path = "return_form.html")]
 pub struct ReturnFormPage<'a> {
-    /// What surrounds it.
     pub frame: Frame<'a>,
-    /// Where it goes.
     pub action: &'a str,
-    /// The host of that, for people.
     pub host: &'a str,
-    /// Names and values.
     pub fields: &'a [(&'static str, String)],
 }

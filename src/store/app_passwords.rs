@@ -12,7 +12,6 @@ use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum AppPasswordAdded {
-    /// It is there.
     Yes,
     /// The person has as many as they may.
     Full,
@@ -20,18 +19,11 @@ pub enum AppPasswordAdded {
 
 impl Store {
     /// The application passwords of this person; none where there is no such person.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn app_passwords(&self, subject: Subject) -> Result<AppPasswords, StoreError> {
         let loaded = self.load(table::app_passwords(subject)).await?;
         Ok(loaded.map_or_else(|| AppPasswords::none(subject), |loaded| loaded.value))
     }
 
-    /// Adds one.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn add_app_password(
         &self,
         subject: Subject,
@@ -58,9 +50,6 @@ impl Store {
     }
 
     /// Takes one back, and yields it: with the next request it opens nothing.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn revoke_app_password(&self, subject: Subject, id: &str) -> Result<Option<AppPassword>, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(None) };
@@ -75,9 +64,6 @@ impl Store {
     }
 
     /// Takes all of a person's back.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn end_app_passwords(&self, subject: Subject) -> Result<(), StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
@@ -91,9 +77,6 @@ impl Store {
     }
 
     /// Notes that the one with this hash was used.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn note_app_password(&self, subject: Subject, hash: &[u8; 32], now: UnixTime) -> Result<(), StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };

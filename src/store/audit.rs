@@ -31,9 +31,7 @@ const ANYBODYS_SHARE: usize = 10;
 /// A kept event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
-    /// Its name.
     pub id: AuditId,
-    /// What happened.
     #[serde(flatten)]
     pub event: AuditEvent,
 }
@@ -124,9 +122,6 @@ impl Store {
     }
 
     /// When somebody last signed in, as far as the newest events of theirs say so; looks at a few only.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn last_sign_in(&self, subject: Subject) -> Result<Option<UnixTime>, StoreError> {
         let prefix = table::of_user(subject, Indexed::Audit);
         let rows = self.engine.scan(&prefix, None, MOST_FOR_SIGN_IN).await?;

@@ -11,18 +11,12 @@ use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
     /// The browsers that this person has signed in from; none where there is no such person.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn known_browsers(&self, subject: Subject) -> Result<KnownBrowsers, StoreError> {
         let loaded = self.load(table::known_browsers(subject)).await?;
         Ok(loaded.map_or_else(|| KnownBrowsers::none(subject), |loaded| loaded.value))
     }
 
     /// Notes that this person has signed in from the browser with this mark, which had another one until now.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn learn_browser(
         &self,
         subject: Subject,
@@ -51,9 +45,6 @@ impl Store {
     }
 
     /// Forgets the browsers that this person has signed in from, all but the one with the mark `kept`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
         let Some(kept) = kept else {
             // The entry of its expiry leads to nothing then, and the sweeper removes it.
@@ -64,9 +55,6 @@ impl Store {
     }
 
     /// Forgets one of them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn forget_browser(&self, subject: Subject, mark: SecretHash) -> Result<(), StoreError> {
         self.change_browsers(subject, |known| known.forget(mark)).await
     }

@@ -28,9 +28,7 @@ pub const MAX_VALUE_BYTES: usize = 256 * 1024;
 /// A key stands in `put` or `delete` at most once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// What must hold.
     pub expect: Vec<Expect>,
-    /// Records to write.
     pub put: Vec<(Key, Value)>,
     /// Records to remove; removing an absent one is no fault.
     pub delete: Vec<Key>,
@@ -64,19 +62,15 @@ impl Changes {
 pub enum Counter {
     /// Something of the people whose identifiers end in this byte.
     Person(u8),
-    /// A client.
     Clients,
-    /// The signing keys.
     Keys,
     /// Something that cannot be told apart further.
     Everything,
 }
 
 impl Counter {
-    /// How many there are.
     pub const COUNT: usize = 259;
 
-    /// Its place among them.
     pub fn slot(self) -> usize {
         match self {
             Self::Person(byte) => usize::from(byte),
@@ -149,7 +143,6 @@ fn sum(person: u8, value: impl Fn(usize) -> u64) -> u64 {
     counters.into_iter().map(|counter| value(counter.slot())).sum()
 }
 
-/// How a commit ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Applied, and durable.
@@ -232,7 +225,6 @@ pub trait CommitObserver: Send + Sync {
     fn queue(&self, waiting: usize);
 }
 
-/// Nobody looks.
 impl CommitObserver for () {
     fn committed(&self, _operations: usize, _seconds: f64) {}
 

@@ -35,7 +35,6 @@ const MOST_DATA_KEYS: usize = 256;
 pub struct Form {
     /// Who has sent it, if that is known: nobody else gets it back.
     pub person: Option<Subject>,
-    /// The application.
     pub app: String,
     /// Path and query that it was sent to, byte for byte.
     pub target: String,
@@ -73,9 +72,6 @@ struct Head {
 
 impl Store {
     /// Seals with this from now on, and keeps up to so many forms.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn sealing_with(mut self, sealer: Sealer, most_forms: usize) -> Result<Self, StoreError> {
         let kept = self.count(table::all(Table::Form)).await?;
         self.forms.store(kept, Ordering::Relaxed);
@@ -215,9 +211,6 @@ impl Store {
     }
 
     /// The data keys as tokens wrapped them, each with the id of the wrapping key.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MOST_DATA_KEYS).await?;
         rows.into_iter()

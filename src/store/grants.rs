@@ -18,11 +18,8 @@ use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 /// Which grants are meant: all that is given must fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantFilter {
-    /// About this person.
     pub subject: Option<Subject>,
-    /// Of this client.
     pub client: Option<ClientId>,
-    /// From this session.
     pub session: Option<SessionId>,
 }
 
@@ -34,7 +31,6 @@ impl GrantFilter {
     }
 }
 
-/// Some grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantPage {
     /// They. May be none although there are more, where few fit the filter.
@@ -46,9 +42,7 @@ pub struct GrantPage {
 /// What was ended of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Sessions.
     pub sessions: usize,
-    /// Grants that were active.
     pub grants: usize,
 }
 
@@ -60,9 +54,6 @@ impl fmt::Display for Ended {
 
 impl Store {
     /// Keeps a new code under its hash, and the consent that came with it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn issue_code(
         &self,
         hash: &SecretHash,
@@ -79,18 +70,12 @@ impl Store {
     }
 
     /// The code with this hash.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn code(&self, hash: &SecretHash) -> Result<Option<Loaded<Code>>, StoreError> {
         self.load(table::code(hash)).await
     }
 
     /// Uses up a code and keeps the grant that it gave, in one step: two redemptions of one code cannot both succeed.
     /// The code stays until it would have expired, so that a replay is seen.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
         let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
         let mut changes = record::replace(code, &used)?;
@@ -104,34 +89,22 @@ impl Store {
 
     /// Uses up a code that gives a session here and no tokens: it is gone, so that two redemptions cannot both succeed and
     /// a replay finds nothing.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn use_code(&self, code: &Loaded<Code>) -> Result<Committed, StoreError> {
         let delete = vec![code.key().clone(), table::expiry(code.value.expires_at, code.key())];
         self.commit(Changes { expect: vec![code.unchanged()], put: Vec::new(), delete, ..Changes::default() }).await
     }
 
     /// The grant with this id.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn grant(&self, id: GrantId) -> Result<Option<Loaded<Grant>>, StoreError> {
         self.load(table::grant(id)).await
     }
 
     /// Puts the next state of a grant in the place of the loaded one.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
         self.commit(record::replace(loaded, next)?).await
     }
 
     /// Ends a grant, whatever races with it. Yields whether it was active.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn end_grant(&self, id: GrantId, why: EndReason, now: UnixTime) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.grant(id).await? else { return Ok(false) };
@@ -195,9 +168,6 @@ impl Store {
     }
 
     /// The active grants that the filter wants among the `limit` that follow `after`, in the order of their ids.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn grants(
         &self,
         filter: &GrantFilter,
@@ -222,9 +192,6 @@ impl Store {
     }
 
     /// Up to `limit` of what a person has allowed clients, in the order of the clients' ids, after `after`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn consents_page(
         &self,
         user: Subject,
@@ -250,17 +217,11 @@ impl Store {
     }
 
     /// What a person has allowed a client before.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn consent(&self, user: Subject, client: &ClientId) -> Result<Option<Consent>, StoreError> {
         Ok(self.load(table::consent(user, client)).await?.map(|loaded| loaded.value))
     }
 
     /// Makes one access token useless until it would have expired.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn revoke_token(&self, jti: &str, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::revoked_token(jti);
         let put = vec![(table::expiry(expires_at, &key), Vec::new()), (key, record::encode(&expires_at)?)];
@@ -268,9 +229,6 @@ impl Store {
     }
 
     /// Whether an access token was revoked by itself.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn is_token_revoked(&self, jti: &str) -> Result<bool, StoreError> {
         Ok(self.engine.get(&table::revoked_token(jti)).await?.is_some())
     }

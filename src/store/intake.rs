@@ -31,7 +31,6 @@ use crate::store::{SignInAttempt, StoreError, audit, grants, registry, sessions}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The table's name.
     pub table: String,
     /// The key in the table, base64url.
     pub key: String,
@@ -52,7 +51,6 @@ const HASHED: usize = 33;
 pub(super) struct Entry {
     /// What nobody may have been given before: the record's own key, a person's address and username.
     pub(super) claims: Vec<Key>,
-    /// What is written.
     pub(super) put: Vec<(Key, Value)>,
 }
 

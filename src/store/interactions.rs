@@ -40,13 +40,11 @@ const CANDIDATES: usize = 32;
 pub struct SignInAttempt {
     /// Of the browser's binding cookie.
     pub browser: SecretHash,
-    /// The application.
     pub app: String,
     /// Path and query that were wanted, byte for byte.
     pub wanted: String,
     /// Proves at the redemption that we asked (RFC 7636). Opens nothing by itself: the code goes to the browser only.
     pub verifier: String,
-    /// When it is too late.
     pub expires_at: UnixTime,
     /// Context classes of which the sign-in must reach one; any when empty.
     pub acr: Vec<String>,
@@ -170,9 +168,6 @@ impl Store {
     }
 
     /// The request that waits under this id in this browser.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn interaction(
         &self,
         browser: &SecretHash,
@@ -182,9 +177,6 @@ impl Store {
     }
 
     /// Notes what the person did for it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn update_interaction(
         &self,
         loaded: &Loaded<Interaction>,
@@ -194,17 +186,11 @@ impl Store {
     }
 
     /// Forgets a request that was answered. Only one of two racing answers wins.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn drop_interaction(&self, loaded: &Loaded<Interaction>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at).await
     }
 
     /// The sign-in that the gate has started in this browser with this state.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn attempt(
         &self,
         browser: &SecretHash,
@@ -214,9 +200,6 @@ impl Store {
     }
 
     /// Uses up a started sign-in. Only one of two racing callbacks wins.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn finish_attempt(&self, loaded: &Loaded<SignInAttempt>) -> Result<Committed, StoreError> {
         self.drop_waiting(loaded, loaded.value.expires_at).await
     }

@@ -7,17 +7,11 @@ use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
     /// The keys that were announced; an empty ring before the first start.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
         Ok(self.load(table::key_ring()).await?.map(|loaded| loaded.value).unwrap_or_default())
     }
 
     /// Changes keys' times, whatever races with it. Yields the ring as it then is; a fault leaves it as it was.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn change_key_ring(
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,

@@ -67,7 +67,6 @@ const PAGE: usize = 256;
 pub struct Standings(engine::CounterReading);
 
 impl Standings {
-    /// This person's.
     pub fn of(&self, subject: Subject) -> u64 {
         self.0.sum(access::of_person(subject))
     }
@@ -89,7 +88,6 @@ struct AuditCounts {
     counted: AtomicBool,
 }
 
-/// The store.
 pub struct Store {
     engine: Arc<dyn Engine>,
     /// Interactions that are open, and how many may be.
@@ -98,7 +96,6 @@ pub struct Store {
     /// Forms that are kept.
     forms: AtomicUsize,
     sealing: Option<Sealing>,
-    /// Clients that registered themselves.
     registrations: AtomicUsize,
     trail: AuditCounts,
 }

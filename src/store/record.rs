@@ -15,7 +15,6 @@ use crate::store::versions::{self, VERSION};
 /// decide on the same state.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
-    /// The record.
     pub value: T,
     key: Key,
     bytes: Value,

@@ -16,11 +16,9 @@ use crate::store::{AddOutcome, Committed, Store, StoreError};
 /// Clients that are looked at in one step: see the sled engine on the size of a batch.
 const STEP: usize = 64;
 
-/// How a registration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Registered {
-    /// The client is there.
     Added,
     /// The id was taken, or the initial access token was used up in between.
     Lost,
@@ -30,9 +28,6 @@ pub enum Registered {
 
 impl Store {
     /// Keeps the hash of an initial access token (RFC 7591 §3) until it is used or too old.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
         let key = table::once(hash);
         let mut changes = record::create(key.clone(), &expires_at)?;
@@ -41,9 +36,6 @@ impl Store {
     }
 
     /// Whether an initial access token works, without using it up.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
         let loaded = self.load::<UnixTime>(table::once(hash)).await?;
         Ok(loaded.is_some_and(|loaded| now < loaded.value))
@@ -51,9 +43,6 @@ impl Store {
 
     /// Adds a client unless there are `most` that registered themselves, and uses up the initial access token in the same
     /// step.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn register_client(
         &self,
         client: &Client,
@@ -96,9 +85,6 @@ impl Store {
     }
 
     /// Notes that a client is about to receive its first token, so that it stays. False when it has gone already.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn note_use(&self, client: &Client) -> Result<bool, StoreError> {
         if client.registration.as_ref().is_none_or(|own| own.used) {
             return Ok(true);
@@ -113,9 +99,6 @@ impl Store {
 
     /// Counts the clients that registered themselves, and gives those of an older program that nobody is known to have
     /// used the time `unused` from now on. At a start, before anybody is served.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn settle_registrations(&self, now: UnixTime, unused: Duration) -> Result<(), StoreError> {
         let (mut count, mut after) = (0, None::<Key>);
         loop {

@@ -14,7 +14,6 @@ use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum RenameOutcome {
-    /// They are so now.
     Renamed(Box<User>),
     /// There is no such person.
     Absent,
@@ -28,7 +27,6 @@ pub enum RenameOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum AddOutcome {
-    /// It was added.
     Added,
     /// One with that id, address or username is there already; nothing changed.
     Exists,
@@ -48,17 +46,10 @@ pub struct UsersFound {
 
 impl Store {
     /// The client with this id, enabled or not.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
         Ok(self.load(table::client(id)).await?.map(|loaded| loaded.value))
     }
 
-    /// Adds a client.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn add_client(&self, client: &Client) -> Result<AddOutcome, StoreError> {
         Ok(match self.commit(record::create(table::client(&client.id), client)?).await? {
             Committed::Yes => AddOutcome::Added,
@@ -67,9 +58,6 @@ impl Store {
     }
 
     /// Changes a client, whatever races with it. Yields its new state, or `None` when there is no such client.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn change_client(
         &self,
         id: &ClientId,
@@ -112,9 +100,6 @@ impl Store {
     }
 
     /// Up to `limit` clients in the order of their ids, after `after`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn clients(&self, after: Option<&ClientId>, limit: usize) -> Result<Vec<Client>, StoreError> {
         let after = after.map(table::client);
         let page: Vec<Loaded<Client>> = self.page(&table::all(Table::Client), after.as_deref(), limit).await?;
@@ -122,17 +107,11 @@ impl Store {
     }
 
     /// The person with this `sub`, enabled or not.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn user(&self, subject: Subject) -> Result<Option<User>, StoreError> {
         Ok(self.load(table::user(subject)).await?.map(|loaded| loaded.value))
     }
 
     /// The person with this address, enabled or not.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::email(&email.lookup_key())).await? {
             Some(found) => self.user(found.value).await,
@@ -141,9 +120,6 @@ impl Store {
     }
 
     /// The person with this username, enabled or not.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::username(&username.lookup_key())).await? {
             Some(found) => self.user(found.value).await,
@@ -152,9 +128,6 @@ impl Store {
     }
 
     /// The person whose address or username somebody typed, enabled or not. Nothing is both.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn user_by_sign_in_name(&self, typed: &str) -> Result<Option<User>, StoreError> {
         match (Email::parse(typed), Username::typed(typed)) {
             (Some(email), _) => self.user_by_email(&email).await,
@@ -163,10 +136,6 @@ impl Store {
         }
     }
 
-    /// Adds a person.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
         let mut changes = record::create(table::user(user.sub), user)?;
         for name in names(user) {
@@ -180,9 +149,6 @@ impl Store {
     }
 
     /// Changes a person, whatever races with it; their `sub`, address and username stay. Yields the new state.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn change_user(
         &self,
         subject: Subject,
@@ -204,9 +170,6 @@ impl Store {
 
     /// Changes a person with what they are found by, whatever races with it; their `sub` stays. A name that they give up is
     /// anybody's.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn rename_user(
         &self,
         subject: Subject,
@@ -269,9 +232,6 @@ impl Store {
     }
 
     /// Up to `limit` people in the order of their `sub`, after `after`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn users(&self, after: Option<Subject>, limit: usize) -> Result<Vec<User>, StoreError> {
         let after = after.map(table::user);
         let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
@@ -280,9 +240,6 @@ impl Store {
 
     /// Up to `limit` people who answer to what is typed ([`User::answers_to`]), in the order of their `sub`, after `after`.
     /// Looks at a bounded number of people: there may be a `next` with fewer than `limit` found.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn find_users(
         &self,
         typed: &str,

@@ -23,7 +23,6 @@ pub struct Restored {
     pub codes: usize,
     /// Sessions that were removed.
     pub sessions: usize,
-    /// Grants that were active and ended.
     pub grants: usize,
 }
 

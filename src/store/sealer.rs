@@ -39,7 +39,6 @@ pub enum SealError {
     /// It was altered, or belongs elsewhere.
     #[error("a sealed record that does not open: it was altered or moved")]
     Altered,
-    /// The library refused.
     #[error("the record cannot be sealed")]
     Refused,
 }
@@ -57,9 +56,6 @@ impl Sealer {
     }
 
     /// Seals `plain` for the record with this key in the store. `nonce`: random, never used again.
-    ///
-    /// # Errors
-    /// [`SealError::Refused`].
     pub fn seal(&self, record: &[u8], nonce: [u8; NONCE_BYTES], plain: &[u8]) -> Result<Sealed, SealError> {
         let mut bytes = [&self.id[..], &nonce].concat();
         let mut text = Zeroizing::new(plain.to_vec());

@@ -24,17 +24,10 @@ pub struct SessionPage {
 
 impl Store {
     /// The session with this id, live or not.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn session(&self, id: SessionId) -> Result<Option<Loaded<Session>>, StoreError> {
         self.load(table::session(id)).await
     }
 
-    /// Keeps a new session.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn begin_session(&self, session: &Session) -> Result<(), StoreError> {
         let key = table::session(session.id);
         let mut changes = record::create(key.clone(), session)?;
@@ -44,9 +37,6 @@ impl Store {
     }
 
     /// Puts the next state of a session in the place of the loaded one.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = record::replace(loaded, next)?;
         changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
@@ -56,9 +46,6 @@ impl Store {
     /// Gives a session another identifier, and with it another cookie: whatever hangs on the old one (the applications'
     /// sessions, codes on their way) ends, whoever opened it. `next` makes the session that follows, or says that it is not
     /// theirs any more who asked. Yields whether it was done.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn move_session(
         &self,
         id: SessionId,
@@ -98,9 +85,6 @@ impl Store {
     }
 
     /// Ends a session; the applications' sessions that hang on it are dead with it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
@@ -115,9 +99,6 @@ impl Store {
     }
 
     /// Up to `limit` of the sessions in which this person is signed in, in the order of their ids, after `after`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn sessions_of_user(
         &self,
         user: Subject,
@@ -169,17 +150,11 @@ impl Store {
     }
 
     /// The application session with this id, live or not; whoever asks must look at its parent too.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn app_session(&self, id: SessionId) -> Result<Option<Loaded<AppSession>>, StoreError> {
         self.load(table::app_session(id)).await
     }
 
     /// Keeps a new application session.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn begin_app_session(&self, session: &AppSession) -> Result<(), StoreError> {
         let key = table::app_session(session.id);
         let mut changes = record::create(key.clone(), session)?;
@@ -188,9 +163,6 @@ impl Store {
     }
 
     /// Ends an application session alone.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn end_app_session(&self, id: SessionId) -> Result<(), StoreError> {
         let Some(loaded) = self.app_session(id).await? else { return Ok(()) };
         let delete = vec![loaded.key().clone()];

@@ -116,9 +116,6 @@ impl SledEngine {
     }
 
     /// How many records there are. Reads them all.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub fn count(&self) -> Result<usize, EngineError> {
         self.records.count()
     }
@@ -151,9 +148,6 @@ impl SledEngine {
 
 /// Looks through the copy in `directory`, which must have been made after batch `sequence`: what [`CopyVerifier::Apart`] starts.
 /// Yields how many records it has.
-///
-/// # Errors
-/// One line.
 pub fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
     copying::look_through(directory, sequence)
 }

@@ -19,7 +19,6 @@ use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 /// When a record that cannot be read is looked at again.
 const LATER: Duration = Duration::from_hours(24);
 
-/// What one pass did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Records that were removed.
@@ -55,9 +54,6 @@ struct Judged {
 impl Store {
     /// Looks at up to `most` entries that are due and removes the records that have expired, in one commit. Where a record
     /// changes at the same time, each is removed in a commit of its own.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn sweep(&self, now: UnixTime, most: usize) -> Result<Swept, StoreError> {
         let due = due(now);
         let rows = self.engine.scan(&table::all(Table::Expiry), None, most).await?;
@@ -130,9 +126,6 @@ impl Store {
     }
 
     /// How many records wait to be swept; counts no further than `most`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn expired_pending(&self, now: UnixTime, most: usize) -> Result<usize, StoreError> {
         let due = due(now);
         let (mut pending, mut after) = (0, None::<Key>);

@@ -15,27 +15,19 @@ use crate::store::engine::Key;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Table {
-    /// Sessions of applications.
     AppSession = b'a',
-    /// Authorization codes.
     Code = b'c',
     /// Browsers that people have signed in from.
     KnownBrowsers = b'd',
     /// Which record expires when.
     Expiry = b'e',
-    /// What redeemed codes gave.
     Grant = b'g',
-    /// Requests that wait for a person.
     Interaction = b'i',
-    /// Application passwords.
     AppPasswords = b'k',
-    /// The audit trail.
     Audit = b'j',
-    /// Clients.
     Client = b'l',
     /// What the store says about itself, signing keys' times and wrapped data keys.
     Meta = b'm',
-    /// What people have allowed clients.
     Consent = b'n',
     /// What may be used once, such as initial access tokens.
     Once = b'o',
@@ -43,11 +35,8 @@ pub enum Table {
     Form = b'p',
     /// Access tokens that were revoked by themselves.
     RevokedToken = b'r',
-    /// Sessions at the provider.
     Session = b's',
-    /// Sign-ins that the gate has started.
     SignInAttempt = b't',
-    /// People.
     User = b'u',
     /// Whose address is whose.
     Email = b'v',
@@ -58,7 +47,6 @@ pub enum Table {
 }
 
 impl Table {
-    /// All of them.
     pub(super) const ALL: [Self; 20] = [
         Self::AppSession,
         Self::Code,
@@ -223,12 +211,10 @@ pub(super) fn format() -> Key {
     key(Table::Meta, &[b"format"])
 }
 
-/// The signing keys' times.
 pub(super) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }
 
-/// The data keys, wrapped.
 pub(super) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }

@@ -23,9 +23,6 @@ impl Store {
     /// The records that follow a position, and the position after them; none at the end. For a store that nobody changes
     /// meanwhile. What the store says about itself and kept forms
     /// are not among them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn export(&self, from: &Position) -> Result<Option<(Vec<Record>, Position)>, StoreError> {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };

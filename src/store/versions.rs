@@ -17,7 +17,6 @@ pub(super) type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
 
 /// The difference between one version and the next.
 enum VersionStep {
-    /// Records of this table change.
     Change(Table, RecordChange),
     /// No record changes, and an older program must not open the store.
     RefuseOlder,

@@ -33,23 +33,17 @@ impl AssertionPurpose {
     }
 }
 
-/// What was asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct AssertionTerms<'a> {
-    /// For whom.
     pub relying_party: &'a RelyingParty,
-    /// With which challenge.
     pub challenge: &'a CeremonyChallenge,
-    /// What for.
     pub purpose: AssertionPurpose,
 }
 
 /// The account that signs in: known before, or found by [`AssertionResponse::user_handle`].
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialOwner<'a> {
-    /// What it is called in authenticators.
     pub handle: &'a UserHandle,
-    /// All its credentials.
     pub credentials: &'a [CredentialRecord],
 }
 
@@ -76,11 +70,8 @@ struct AssertionJson {
 /// An assertion that holds. The credential's record takes over `sign_count` and `backup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedAssertion<'a> {
-    /// By which credential.
     pub credential: &'a CredentialRecord,
-    /// Its count of signatures now.
     pub sign_count: u32,
-    /// Whether it has left its device.
     pub backup: BackupState,
     /// Whether this was a passkey that verified its user, and so two factors at once. Security keys never say so.
     pub user_verified: bool,

@@ -9,7 +9,6 @@ const DEEPEST: u8 = 4;
 /// Why bytes are not canonical CBOR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CborFault {
-    /// They end within a value.
     #[error("it ends too early")]
     Truncated,
     /// They go on after it.
@@ -21,7 +20,6 @@ pub enum CborFault {
     /// A map's keys are not in order, or one stands twice.
     #[error("the keys of a map are out of order, or one stands twice")]
     KeyOrder,
-    /// More than four levels.
     #[error("it nests too deep")]
     TooDeep,
     /// A text that is not UTF-8.

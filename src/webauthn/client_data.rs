@@ -20,7 +20,6 @@ struct ClientData<'a> {
     origin: Cow<'a, str>,
     #[serde(rename = "crossOrigin", default)]
     cross_origin: bool,
-    /// Whether the member is there.
     #[serde(rename = "topOrigin", default, deserialize_with = "is_there")]
     top_origin: bool,
 }

@@ -105,7 +105,6 @@ pub enum CredentialKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupState {
-    /// It cannot.
     DeviceBound,
     /// It can, and has not yet.
     Eligible,
@@ -125,13 +124,10 @@ impl BackupState {
 pub struct CredentialRecord {
     /// Its id, which no other account may have.
     pub id: CredentialId,
-    /// What verifies its signatures.
     pub key: CredentialKey,
-    /// What it is for.
     pub kind: CredentialKind,
     /// The last count of its signatures; authenticators without a counter say 0.
     pub sign_count: u32,
-    /// Whether it can leave its device.
     pub backup: BackupState,
     /// The authenticator's model by its own account, which nothing proves. All zeros where it tells none.
     #[serde(with = "base64url_bytes")]

@@ -18,7 +18,6 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=512;
 /// The public exponents that are taken: careless verifiers accept forgeries below, and longer ones are slow for nothing.
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
-/// How a credential signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyAlgorithm {
     /// ECDSA on P-256 with SHA-256; the signature is DER (§6.5.5).
@@ -81,7 +80,6 @@ impl CredentialKey {
         &self.cose
     }
 
-    /// How it signs.
     pub const fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }

@@ -83,7 +83,6 @@ pub enum CeremonyError {
     /// In a frame inside of another site's page.
     #[error("the ceremony took place in a frame of another site")]
     CrossOrigin,
-    /// A credential of another site.
     #[error("the credential belongs to another relying party")]
     OtherRelyingParty,
     /// The account that the authenticator names is not the one at hand.
@@ -98,10 +97,7 @@ pub enum CeremonyError {
     /// The count of a credential that cannot be copied did not grow: a copy, a broken authenticator, or answers that overtook
     /// each other. Keep `presented` as its count all the same, so that its owner is refused once only.
     #[error("the signature counter did not grow: the authenticator may have been copied")]
-    SignCount {
-        /// The count in the answer.
-        presented: u32,
-    },
+    SignCount { presented: u32 },
 }
 
 /// Who can do something about it.

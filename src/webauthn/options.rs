@@ -42,11 +42,9 @@ pub struct RequestOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserEntity {
-    /// The account.
     pub id: UserHandle,
     /// What tells it from others: the address.
     pub name: String,
-    /// What its owner is called.
     pub display_name: String,
 }
 

@@ -10,12 +10,9 @@ use crate::webauthn::{
     client_data, credential,
 };
 
-/// What was asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct RegistrationTerms<'a> {
-    /// For whom.
     pub relying_party: &'a RelyingParty,
-    /// With which challenge.
     pub challenge: &'a CeremonyChallenge,
     /// What the credential is to be for. A passkey has verified its user when it was made.
     pub kind: CredentialKind,

@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{module, sources, without_comments};
 
 /// Modules that stand in a circle all the same. This list only gets shorter.
-const IN_A_CIRCLE: &[&str] = &[
-    "provider::console::user",
-    "provider::console::users",
-];
+const IN_A_CIRCLE: &[&str] = &["provider::console::user", "provider::console::users"];
 
 /// What one file names, as paths from the crate's root.
 struct File<'a> {

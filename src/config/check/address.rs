@@ -70,7 +70,6 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A token's label.
 pub(super) fn token_label(text: &str) -> Result<String, String> {
     if text.len() > LONGEST_TOKEN_LABEL {
         return Err(format!("{text:?} has {} bytes; a token's label has at most {LONGEST_TOKEN_LABEL}", text.len()));

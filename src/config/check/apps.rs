@@ -25,18 +25,14 @@ const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 const LONGEST_TITLE: usize = 60;
 const LONGEST_DESCRIPTION: usize = 200;
 
-/// What is our own.
 pub(super) struct Own<'a> {
     pub(super) issuer: Option<&'a IssuerUrl>,
-    /// Our listeners, which are nobody's upstream.
     pub(super) listen: &'a [SocketAddr],
     /// The command line's socket, which is nobody's either: whoever speaks there may do everything.
     pub(super) socket: Option<&'a Path>,
-    /// The names of the trusted issuers.
     pub(super) trusted: &'a [&'a str],
 }
 
-/// Reads all applications.
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
     let mut taken = Taken::default();
     // All are read before any is given up.
@@ -44,7 +40,6 @@ pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files)
     apps.into_iter().collect()
 }
 
-/// What earlier applications have.
 #[derive(Default)]
 struct Taken {
     names: Vec<String>,

@@ -19,7 +19,6 @@ const AUTHORITIES: &str = "write the file of the authorities' certificates, PEM"
 pub(super) struct Certificate {
     pub(super) files: TlsConfig,
     chain: disk::Chain,
-    /// Where the configuration names it.
     path: String,
 }
 

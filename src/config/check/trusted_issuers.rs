@@ -25,7 +25,6 @@ pub(super) fn trusted_issuers(
     issuers.into_iter().collect()
 }
 
-/// What earlier ones have.
 #[derive(Default)]
 struct Taken {
     names: Vec<String>,

@@ -11,7 +11,6 @@ pub enum KeyFault {
     /// Not a thumbprint.
     #[error("{0} is no kid: a kid has 43 characters, as `sealgate key list` shows them")]
     NotAKid(String),
-    /// Keys that nobody announced.
     #[error(
         "the token has keys that are not announced ({}); announce one with `sealgate key announce --kid KID`, or delete it from the token",
         .0.join(", ")
@@ -26,45 +25,22 @@ pub enum KeyFault {
     #[error(
         "the key {next} is in the token and becomes active at {at}, and the key {kid}, which signs until then, is not. The clock shows {now}: if it is behind, set it; if not, bring the token back that has {kid}, or let {next} sign at once: `sealgate key remove --now --kid {kid}`"
     )]
-    NotYet {
-        /// Which signs now.
-        kid: String,
-        /// Which signs next.
-        next: String,
-        /// From when on.
-        at: UnixTime,
-        /// What the clock shows.
-        now: UnixTime,
-    },
-    /// Known already.
+    NotYet { kid: String, next: String, at: UnixTime, now: UnixTime },
     #[error("the key {0} is announced already")]
     Known(String),
     /// Not known.
     #[error("no key {0} is announced; `sealgate key list` shows the keys")]
     Unknown(String),
-    /// Too many keys.
     #[error(
         "{MOST_KEYS} keys are remembered, and no more are taken; delete removed keys from the token, and rotate by the server, which forgets them then"
     )]
     TooMany,
     /// Another key is about to become active.
     #[error("the key {kid} is to become active at {at}; withdraw it first with `sealgate key retire --kid {kid}`")]
-    Scheduled {
-        /// Which.
-        kid: String,
-        /// When.
-        at: UnixTime,
-    },
+    Scheduled { kid: String, at: UnixTime },
     /// Not in a state from which this can be done.
     #[error("the key {kid} is {} and cannot be {wanted}", state_name(*.state))]
-    State {
-        /// Which.
-        kid: String,
-        /// What it is.
-        state: KeyState,
-        /// What was asked for.
-        wanted: &'static str,
-    },
+    State { kid: String, state: KeyState, wanted: &'static str },
     /// Verifiers might not know the key yet.
     #[error(
         "the key was published {published} seconds before that time, and verifiers may not know it for {} seconds; choose a later time, or --early if tokens may be refused until then",
@@ -76,7 +52,6 @@ pub enum KeyFault {
         /// For how long it should have been.
         publish: Duration,
     },
-    /// Nothing would sign any more.
     #[error("the key {0} signs, and no other one is there to take over; run `sealgate key generate --next` first")]
     NoSuccessor(String),
 }

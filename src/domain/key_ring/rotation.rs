@@ -32,7 +32,6 @@ impl Rotating {
 pub struct NextRotation {
     /// When the next key is made and published; none while one is published already that will sign.
     pub publish_at: Option<UnixTime>,
-    /// When it signs.
     pub activate_at: UnixTime,
 }
 

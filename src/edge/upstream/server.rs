@@ -36,9 +36,7 @@ const FAILURES: u32 = 2;
 /// One address of an upstream.
 pub(in crate::edge) struct UpstreamServer {
     pub(super) address: Address,
-    /// What the configuration calls it.
     pub(in crate::edge) configured: Arc<Upstream>,
-    /// For ordinary requests.
     pub(in crate::edge) peer: HttpPeer,
     /// For handshakes of `WebSockets`.
     pub(in crate::edge) upgrade_peer: HttpPeer,

@@ -40,7 +40,6 @@ impl Found {
     }
 }
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
     Ip(SocketAddr),

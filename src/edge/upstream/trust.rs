@@ -14,7 +14,6 @@ use sha2::{Digest, Sha256};
 use super::super::listen::certificate::{Stamp, authorities, read, read_pair, readable, stamp};
 use crate::config::UpstreamTls;
 
-/// Certificates that were read.
 #[derive(Clone, Default)]
 pub(super) struct UpstreamTrust {
     /// The only authorities that count; the machine's own when absent.

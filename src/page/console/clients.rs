@@ -12,9 +12,7 @@ use crate::page::words::{Markup, Words};
 #[derive(Template)]
 #[template(path = "console/clients.html")]
 pub struct ClientsPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// Those of this page.
     pub clients: &'a [Client],
     /// Address of the next ones, if there are more.
     pub next: Option<&'a str>,
@@ -34,11 +32,8 @@ impl Words {
 #[derive(Template)]
 #[template(path = "console/new_client.html")]
 pub struct NewClientPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// What it holds.
     pub form: &'a ClientForm,
 }
 
@@ -47,13 +42,9 @@ pub struct NewClientPage<'a> {
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The forms' token against cross-site requests.
     pub csrf: &'a str,
-    /// The client as saved.
     pub client: &'a Client,
-    /// Its metadata.
     pub form: &'a ClientForm,
     /// Whether the reader may enable it: what an administrator disabled, only an administrator enables.
     pub may_enable: bool,
@@ -65,7 +56,6 @@ pub struct ClientPage<'a> {
     pub secrets: &'a [&'a ClientSecret],
     /// A secret that was just made, in clear, shown this once.
     pub secret: Option<&'a str>,
-    /// The issuer, for the snippets.
     pub issuer: &'a str,
     /// Whether the button to delete was pressed without ticking that it is meant.
     pub unsure: bool,
@@ -81,11 +71,8 @@ impl ClientPage<'_> {
 #[derive(Template)]
 #[template(path = "console/trial.html")]
 pub struct TrialPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The forms' token against cross-site requests.
     pub csrf: &'a str,
-    /// The client.
     pub client: &'a Client,
     /// The console's own redirect URI, which the client may have.
     pub redirect_uri: &'a str,

@@ -8,9 +8,7 @@ use crate::page::words::{Argument, Markup, Words};
 /// `post_logout_redirect_uris` (one URI a line), `scope_profile` and its like, and `auth_method`.
 #[derive(Debug, Clone)]
 pub struct ClientForm {
-    /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
     pub description: String,
     /// Whether it cannot keep a secret.
     pub public: bool,
@@ -22,14 +20,12 @@ pub struct ClientForm {
     pub scope: Scope,
     /// Whether it sends its secret in the form body.
     pub secret_in_body: bool,
-    /// What of it was refused.
     pub faults: Vec<ClientFault>,
 }
 
 /// A field of a client's form that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientFault {
-    /// Which.
     pub field: ClientField,
     /// In a list of URIs: what is wrong, and in which line; nothing where the list itself will not do.
     pub uri: Option<(RedirectUriFault, u64)>,
@@ -38,11 +34,8 @@ pub struct ClientFault {
 /// A field of a client's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientField {
-    /// The name.
     Name,
-    /// The description.
     Description,
-    /// Where codes may be sent.
     RedirectUris,
     /// Where browsers may be sent after a logout.
     PostLogoutRedirectUris,

@@ -7,15 +7,12 @@ use crate::domain::time::UnixTime;
 use crate::page::inside::{Inside, MenuEntry};
 use crate::page::words::Markup;
 
-/// The signing keys.
 #[derive(Template)]
 #[template(path = "console/keys.html")]
 pub struct KeysPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
     /// The keys, the oldest first.
     pub ring: &'a KeyRing,
-    /// When this is.
     pub now: UnixTime,
 }
 
@@ -48,7 +45,6 @@ impl KeysPage<'_> {
 #[derive(Template)]
 #[template(path = "console/apps.html")]
 pub struct AppsPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
     /// In the operator's order.
     pub apps: &'a [AppLine<'a>],
@@ -57,21 +53,16 @@ pub struct AppsPage<'a> {
 /// An application behind the gate.
 #[derive(Debug, Clone)]
 pub struct AppLine<'a> {
-    /// What people call it.
     pub name: &'a str,
-    /// Where browsers reach it.
     pub address: String,
     /// Where its servers listen, and whether each takes connections, once it was looked at.
     pub servers: Vec<(String, Option<bool>)>,
 }
 
-/// The settings in force.
 #[derive(Template)]
 #[template(path = "console/settings.html")]
 pub struct SettingsPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The issuer.
     pub issuer: &'a str,
     /// Requests a minute.
     pub limits: &'a [LimitLine<'a>],
@@ -85,7 +76,6 @@ pub struct SettingsPage<'a> {
     pub window_minutes: u64,
 }
 
-/// One limit.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitLine<'a> {
     /// The paths, or none for all others.

@@ -7,27 +7,21 @@ use super::form::ClientForm;
 use crate::domain::scope::{Scope, ScopeValue};
 use crate::page::html;
 
-/// A client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
-    /// openid-client, for Node.
     OpenidClient,
-    /// oidc-client-ts, for browsers.
     OidcClientTs,
-    /// Authlib, for Python.
     Authlib,
     /// `mod_auth_openidc`, for Apache.
     ModAuthOpenidc,
     /// oauth2-proxy.
     Oauth2Proxy,
-    /// The openidconnect crate, for Rust.
     Openidconnect,
     /// curl in a shell, step by step.
     Curl,
 }
 
 impl Library {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::OpenidClient,
         Self::OidcClientTs,
@@ -38,7 +32,6 @@ impl Library {
         Self::Curl,
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenidClient => "openid-client (Node)",
@@ -74,7 +67,6 @@ impl Library {
     }
 }
 
-/// A filled piece.
 pub(super) struct Snippet {
     pub(super) name: &'static str,
     pub(super) id: String,

@@ -9,11 +9,9 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Role, User};
 use crate::page::inside::{Inside, MenuEntry};
 
-/// People.
 #[derive(Template)]
 #[template(path = "console/users.html")]
 pub struct UsersPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
     /// Those of this page, and when each last signed in, as far as the trail still says so.
     pub users: &'a [(User, Option<UnixTime>)],
@@ -33,21 +31,15 @@ impl UsersPage<'_> {
 #[derive(Template)]
 #[template(path = "console/new_user.html")]
 pub struct NewUserPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The form's token against cross-site requests.
     pub csrf: &'a str,
-    /// Address.
     pub email: &'a str,
     /// Username; empty where they shall have none.
     pub username: &'a str,
-    /// Full name.
     pub name: &'a str,
     /// Groups, one a line.
     pub groups: &'a str,
-    /// The roles that they have.
     pub roles: &'a BTreeSet<Role>,
-    /// What of it was refused.
     pub faults: &'a [UserField],
 }
 
@@ -56,15 +48,11 @@ pub struct NewUserPage<'a> {
 pub enum UserField {
     /// The address is none.
     Email,
-    /// Somebody has the address already.
     EmailTaken,
     /// The username is none.
     Username,
-    /// Somebody has the username already.
     UsernameTaken,
-    /// The name.
     Name,
-    /// A group.
     Groups,
     /// An administrator took their own role away.
     OwnRole,
@@ -81,19 +69,14 @@ impl NewUserPage<'_> {
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
-    /// What surrounds it.
     pub inside: Inside<'a>,
-    /// The forms' token against cross-site requests.
     pub csrf: &'a str,
-    /// The person.
     pub user: &'a User,
     /// Whether it is whoever looks: nobody shuts themselves out.
     pub own: bool,
-    /// Where they are signed in.
     pub sessions: &'a [Session],
     /// A password that was just made, shown this once.
     pub password: Option<&'a str>,
-    /// What of the form was refused.
     pub faults: &'a [UserField],
 }
 

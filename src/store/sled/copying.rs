@@ -91,9 +91,6 @@ fn files(store: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Opens a copy, which must have been made after batch `sequence`, and compares each entry with the digest that the store
 /// keeps. Yields how many records it has. A copy that fails is removed.
-///
-/// # Errors
-/// `NoCopy`.
 pub(super) fn verify(copy: &Path, sequence: u64, process: CopyVerifier) -> Result<usize, EngineError> {
     let verified = match process {
         CopyVerifier::Here => look_through(copy, sequence),
@@ -139,9 +136,6 @@ fn look_through_apart(copy: &Path, sequence: u64) -> Result<usize, String> {
 }
 
 /// Compares each entry of a copy with its digest; yields how many records it has.
-///
-/// # Errors
-/// One line.
 pub(super) fn look_through(copy: &Path, sequence: u64) -> Result<usize, String> {
     let store = StoreConfig {
         engine: StoreEngine::Sled,

@@ -12,7 +12,6 @@ use crate::store::engine::EngineError;
 /// What a file system does with acknowledged bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeping {
-    /// Nothing speaks against it.
     Kept,
     /// Depends on what lies beneath; the text names the file system.
     Doubtful(&'static str),
@@ -21,9 +20,6 @@ pub(super) enum Keeping {
 }
 
 /// What the file system of `directory` does with acknowledged bytes.
-///
-/// # Errors
-/// The kernel's.
 pub(super) fn keeping(directory: &File) -> io::Result<Keeping> {
     // The magic number is 32 bits wide; the field that carries it differs by machine, and may come sign-extended.
     #[expect(

@@ -32,16 +32,10 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 pub enum OpenError {
     /// The directory or a file in it cannot be made, read or written.
     #[error("cannot use the store's directory {path}: {error}")]
-    Directory {
-        /// The directory or file.
-        path: PathBuf,
-        /// The kernel's answer.
-        error: io::Error,
-    },
+    Directory { path: PathBuf, error: io::Error },
     /// Others than the owner can enter the directory.
     #[error("others can enter the store's directory {path} (mode {mode:o}); run: chmod 700 {path}")]
     Exposed {
-        /// The directory.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
@@ -50,67 +44,38 @@ pub enum OpenError {
     #[error(
         "the store's directory {path} lies on {file_system}, which may lose what was saved; set store.path to a local disk"
     )]
-    Volatile {
-        /// The directory.
-        path: PathBuf,
-        /// The file system's name.
-        file_system: &'static str,
-    },
-    /// Another process has the store open.
+    Volatile { path: PathBuf, file_system: &'static str },
     #[error("the store {path} is in use{}; sealgate is probably running: stop it first", by(*.process))]
     Locked {
-        /// The store's directory.
         path: PathBuf,
         /// The other process's id, as it noted it.
         process: Option<u32>,
     },
     /// The files are not a whole database.
     #[error("the store {path} is damaged ({cause}); restore a backup, and keep a copy of the directory as it is")]
-    Damaged {
-        /// The store's directory.
-        path: PathBuf,
-        /// sled's words.
-        cause: String,
-    },
+    Damaged { path: PathBuf, cause: String },
     /// It opens, and has lost what it had saved.
     #[error(
         "the store {path} has lost saved changes ({loss}): what was revoked or disabled could be back, so it is not opened; \
          restore a backup, or to go on with what is left: move the directory away and run \
          sealgate restore --accept-loss --from MOVED"
     )]
-    Lost {
-        /// The store's directory.
-        path: PathBuf,
-        /// How it shows.
-        loss: Loss,
-    },
+    Lost { path: PathBuf, loss: Loss },
     /// The files are somebody else's, or a newer version's.
     #[error("the store {path} was not written by this version of sealgate or an older one; start the newer version")]
-    Foreign {
-        /// The store's directory.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A store shall be laid down where one is.
     #[error("the store's directory {path} is not empty; move it away first")]
-    Occupied {
-        /// The store's directory.
-        path: PathBuf,
-    },
+    Occupied { path: PathBuf },
     /// What shall be restored is no store.
     #[error("{path} holds no backup of a store")]
-    NoBackup {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoBackup { path: PathBuf },
     /// A flush did not reach the disk.
     #[error("this build of sealgate does not sync its store to disk (sync_file_range is not its own); install another")]
     Barrier,
     /// The writer's thread did not start.
     #[error("cannot start the store's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")]
-    Thread {
-        /// The kernel's answer.
-        error: io::Error,
-    },
+    Thread { error: io::Error },
 }
 
 /// How it shows that a store has lost what it had saved.
@@ -124,14 +89,8 @@ pub enum Loss {
         /// The newest that was acknowledged.
         saved: u64,
     },
-    /// Entries are missing, or are others.
     #[error("{found} entries can be read, and they are not the {saved} that were saved")]
-    Altered {
-        /// Entries in it.
-        found: u64,
-        /// Entries that there should be.
-        saved: u64,
-    },
+    Altered { found: u64, saved: u64 },
     /// What the digest of its entries should be is not to be found.
     #[error("it does not say what was saved in it")]
     Stateless,
@@ -144,7 +103,6 @@ fn by(process: Option<u32>) -> String {
     process.map_or_else(String::new, |process| format!(" by process {process}"))
 }
 
-/// An open database.
 pub(super) struct Opened {
     pub(super) database: Db,
     pub(super) directory: File,
@@ -295,14 +253,11 @@ fn open_database(path: &Path, cache_bytes: u64) -> Result<Db, OpenError> {
     }
 }
 
-/// What a database is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
-    /// Just made.
     Empty,
     /// Of a program that did not show that a store is whole.
     Older,
-    /// As this program writes it.
     Current,
 }
 

@@ -13,7 +13,6 @@ pub struct Options {
     pub accept_loss: bool,
     /// The store is only being built: a failure of the disk removes it.
     pub discard: bool,
-    /// Which process looks through a copy.
     pub verifier: CopyVerifier,
 }
 
@@ -32,7 +31,6 @@ impl Default for Options {
 /// Which process looks through a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyVerifier {
-    /// This one.
     Here,
     /// One of its own, of this program.
     Apart,

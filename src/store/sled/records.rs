@@ -45,10 +45,6 @@ impl Records {
         Self { tree: (**database).clone() }
     }
 
-    /// The record's value.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
         for _ in 0..READ_ATTEMPTS {
             let Some(stored) = self.tree.get(record_key(key)).map_err(unreadable)? else { return Ok(None) };
@@ -60,9 +56,6 @@ impl Records {
     }
 
     /// Up to `limit` records with `prefix`, strictly after the key `after`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(super) fn scan(
         &self,
         prefix: &[u8],
@@ -101,9 +94,6 @@ impl Records {
     }
 
     /// How many records there are.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(super) fn count(&self) -> Result<usize, EngineError> {
         let mut count = 0;
         for key in self.tree.scan_prefix([RECORD]).keys() {
@@ -114,9 +104,6 @@ impl Records {
     }
 
     /// Adds to `writes` what gives `key` this value, or removes it, in place of what the tree holds now.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(super) fn replace(&self, writes: &mut Writes, key: &[u8], value: Option<&Value>) -> Result<(), EngineError> {
         let record = record_key(key);
         let old = self.tree.get(&record).map_err(unreadable)?;
@@ -150,9 +137,6 @@ impl Records {
     }
 
     /// What the digest `before` of the tree becomes with these writes.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(super) fn digest_after(&self, before: Digest, writes: &Writes) -> Result<Digest, EngineError> {
         // A piece may be removed and written again: the last word holds.
         let last: HashMap<&[u8], Option<&Vec<u8>>> =

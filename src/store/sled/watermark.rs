@@ -37,7 +37,6 @@ pub(super) struct Digest {
 }
 
 impl Digest {
-    /// With this entry.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries = self.entries.wrapping_add(1);
         self.sum = self.sum.wrapping_add(hash(key, value));
@@ -78,7 +77,6 @@ fn hash(key: &[u8], value: &[u8]) -> u128 {
 /// What the tree says about its newest batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
-    /// The batch's number.
     pub(super) sequence: u64,
     /// Of the entries before it.
     pub(super) before: Digest,
@@ -112,12 +110,10 @@ impl State {
     }
 }
 
-/// What the file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     /// There is no such file.
     Absent,
-    /// Neither entry can be read.
     Unreadable,
     /// The newest batch that may have been acknowledged.
     Acknowledged(u64),
@@ -127,15 +123,11 @@ pub(super) enum Mark {
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: File,
-    /// Where the older entry is.
     older: u64,
 }
 
 impl Watermark {
     /// What the store in this directory says.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub(super) fn read(directory: &Path) -> io::Result<Mark> {
         let file = match File::open(directory.join(FILE)) {
             Ok(file) => file,
@@ -152,9 +144,6 @@ impl Watermark {
     }
 
     /// Opens it to be written, and makes it if it is absent: whole or not at all.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub(super) fn open(directory: &Path, mark: Mark) -> io::Result<Self> {
         let path = directory.join(FILE);
         if !matches!(mark, Mark::Acknowledged(_)) {
@@ -215,7 +204,6 @@ fn parse(bytes: &[u8]) -> Option<u64> {
 pub(super) struct WriterProgress {
     /// Of the newest batch.
     pub(super) sequence: u64,
-    /// Of all entries.
     pub(super) digest: Digest,
     pub(super) watermark: Watermark,
 }

@@ -64,13 +64,11 @@ pub(super) struct Copy {
     pub(super) reply: oneshot::Sender<Result<u64, EngineError>>,
 }
 
-/// What the writer does.
 pub(super) enum Job {
     Commit(Commit),
     Copy(Copy),
 }
 
-/// The writer thread's belongings.
 pub(super) struct Writer {
     pub(super) path: PathBuf,
     pub(super) database: Db,
@@ -109,7 +107,6 @@ impl Writer {
         }
     }
 
-    /// Ends the process.
     fn fail(&self, cause: &str) -> ! {
         stop(cause, self.discard.then_some(self.path.as_path()))
     }

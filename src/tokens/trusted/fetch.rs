@@ -20,9 +20,7 @@ const OPENID: &str = "/.well-known/openid-configuration";
 /// And where else (RFC 8414 §3.1): before its path.
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
-/// Keys that were read.
 pub(super) struct Fetched {
-    /// The keys.
     pub(super) jwks: Vec<Jwk>,
     /// For how long they may be kept, where the issuer says so.
     pub(super) max_age: Option<Duration>,

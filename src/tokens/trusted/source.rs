@@ -30,12 +30,10 @@ pub struct Source {
     pace: Mutex<Pace>,
     /// Told when a token asks for a reading before its time.
     wanted: Notify,
-    /// Counts the readings that have ended.
     ended: watch::Sender<u64>,
     waiting: Semaphore,
 }
 
-/// Keys that came together.
 #[derive(Default)]
 pub(super) struct Keys {
     /// Grows whenever any key comes or goes.
@@ -53,11 +51,9 @@ struct Pace {
     fault: Option<String>,
 }
 
-/// How a reading ended.
 pub(super) struct Settled {
     /// How many keys there are now, and when they were read, after a success.
     pub(super) keys: Option<(usize, UnixTime)>,
-    /// When to read again.
     pub(super) pause: Duration,
 }
 
@@ -95,7 +91,6 @@ impl Source {
         Ok(source)
     }
 
-    /// What is configured.
     pub fn settings(&self) -> &TrustedIssuer {
         &self.settings
     }
@@ -143,14 +138,12 @@ impl Source {
         self.wanted.notified().await;
     }
 
-    /// A reading begins.
     pub(super) fn begin(&self) {
         let mut pace = self.pace();
         pace.reading = true;
         pace.last_began = Some(Instant::now());
     }
 
-    /// A reading has ended.
     pub(super) fn settle(&self, outcome: Result<Fetched, String>, now: UnixTime) -> Settled {
         let outcome = outcome.and_then(|fetched| Ok((self.replace(fetched.jwks, now)?, fetched.max_age)));
         let name = &self.settings.terms.name;
