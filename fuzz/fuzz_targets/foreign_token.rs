@@ -8,7 +8,7 @@ use sealgate_fuzz::domain::secret::base64url;
 use sealgate_fuzz::domain::time::UnixTime;
 use sealgate_fuzz::domain::user::Subject;
 use sealgate_fuzz::oauth::algorithm::Algorithm;
-use sealgate_fuzz::oauth::trusted_token::{ClaimNames, Signed, Terms, claimed_issuer};
+use sealgate_fuzz::oauth::trusted_token::{ClaimNames, Signed, TrustTerms, claimed_issuer};
 use sealgate_fuzz::two;
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
 });
 
 fn check(token: &str) {
-    let terms = Terms {
+    let terms = TrustTerms {
         name: "corp".into(),
         issuer: "https://corp.test".into(),
         audiences: vec!["https://api.test".into()],

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::domain::time::UnixTime;
-use crate::store::{EXPORT_FORMAT, Position, Record, Store, StoreError};
+use crate::store::{EXPORT_FORMAT, ExportRecord, Position, Store, StoreError};
 
 /// The longest line that is read, bytes: the longest record fits several times.
 const LONGEST_LINE: u64 = 2 << 20;
@@ -136,7 +136,7 @@ pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Se
         if !lines.advance()? {
             return Err(ExportError::CutOff { lines: lines.read });
         }
-        if let Ok(record) = serde_json::from_slice::<Record>(&lines.line) {
+        if let Ok(record) = serde_json::from_slice::<ExportRecord>(&lines.line) {
             digest.update(&lines.line);
             waiting.push(record);
             records += 1;

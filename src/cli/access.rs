@@ -21,14 +21,14 @@ use crate::store::engine::Engine;
 use crate::store::sled::SledEngine;
 
 /// The way to the people and clients of a configuration.
-pub(super) struct Access {
+pub(super) struct StoreAccess {
     config: Config,
     runtime: Runtime,
     /// Opened when no server answered.
     store: Option<Store>,
 }
 
-impl Access {
+impl StoreAccess {
     pub(super) fn open(config: Config) -> Result<Self, CommandFailure> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::answer::{EventAnswer, ListPage, Rows};
@@ -42,7 +42,7 @@ struct Export {
     to: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn run(arguments: &Arguments, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     if let Some(Verb::Export(export)) = &arguments.verb {
         return export.run(access, output);
     }
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, access: &mut Access, output: &Output) -
 }
 
 /// A page of events, and after which event to go on.
-fn page(access: &mut Access, wanted: &AuditCommand) -> Result<(Vec<EventAnswer>, Option<String>), CommandFailure> {
+fn page(access: &mut StoreAccess, wanted: &AuditCommand) -> Result<(Vec<EventAnswer>, Option<String>), CommandFailure> {
     match access.ask_page(&Command::Audit(Box::new(wanted.clone())))? {
         ListPage { rows: Rows::Events(events), next } => Ok((events, next)),
         _ => Err(CommandFailure::other_answer()),
@@ -71,7 +71,7 @@ fn page(access: &mut Access, wanted: &AuditCommand) -> Result<(Vec<EventAnswer>,
 
 impl Export {
     /// Page by page, so that a long trail needs no more memory than a short one.
-    fn run(&self, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+    fn run(&self, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
         if self.to == Path::new("-") {
             self.write(access, BufWriter::new(io::stdout().lock()))?;
             return Ok(());
@@ -92,7 +92,7 @@ impl Export {
         output.result(&json!({ "file": to, "events": events }), || format!("{}: {events} events\n", to.display()))
     }
 
-    fn write(&self, access: &mut Access, mut to: impl Write) -> Result<usize, CommandFailure> {
+    fn write(&self, access: &mut StoreAccess, mut to: impl Write) -> Result<usize, CommandFailure> {
         let failed = |error: io::Error| CommandFailure::line(format_args!("the events cannot be written: {error}"));
         if self.format == Format::Csv {
             audit_file::write_header(&mut to).map_err(failed)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::restored_keys;
@@ -53,12 +53,20 @@ pub(super) fn verify_copy(arguments: &VerifyCopyArguments, output: &Output) -> R
     output.result(&json!({ "records": records }), || format!("{records}\n"))
 }
 
-pub(super) fn backup(arguments: &BackupArguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn backup(
+    arguments: &BackupArguments,
+    access: &mut StoreAccess,
+    output: &Output,
+) -> Result<(), CommandFailure> {
     let to = std::path::absolute(&arguments.to).map_err(CommandFailure::line)?;
     output.only(&access.ask(&Command::Backup { to })?, &["directory", "records"])
 }
 
-pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn restore(
+    arguments: &RestoreArguments,
+    access: &StoreAccess,
+    output: &Output,
+) -> Result<(), CommandFailure> {
     if arguments.check {
         return check(&arguments.from, access, output);
     }
@@ -92,7 +100,7 @@ pub(super) fn restore(arguments: &RestoreArguments, access: &Access, output: &Ou
 }
 
 /// Looks through a copy: sled writes to whatever it opens.
-fn check(from: &Path, access: &Access, output: &Output) -> Result<(), CommandFailure> {
+fn check(from: &Path, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let store = &access.config().store;
     let mut name = store.path.file_name().unwrap_or_default().to_owned();
     name.push(".check");

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
@@ -30,7 +30,7 @@ pub(super) fn run(
     let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
     let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
     if !arguments.file_only {
-        let access = Access::open(config)?;
+        let access = StoreAccess::open(config)?;
         let keys = key::check::find(&access)?;
         if !keys.faults.is_empty() {
             return Err(CommandFailure::Failed(keys.faults));
@@ -45,7 +45,7 @@ pub(super) fn run(
 }
 
 /// A server that runs has opened it.
-fn data_key_opens(access: &Access) -> Result<(), CommandFailure> {
+fn data_key_opens(access: &StoreAccess) -> Result<(), CommandFailure> {
     if access.is_served() {
         return Ok(());
     }

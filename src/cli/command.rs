@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::password;
@@ -25,7 +25,7 @@ enum Form {
     Members(&'static [&'static str]),
 }
 
-pub(super) fn run(mut command: Command, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn run(mut command: Command, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     if let Some(password) = command.password() {
         password.secret = password::read()?;
     }
@@ -47,7 +47,7 @@ pub(super) fn run(mut command: Command, access: &mut Access, output: &Output) ->
 fn rows(
     mut page: ListPage,
     command: &mut Command,
-    access: &mut Access,
+    access: &mut StoreAccess,
 ) -> Result<(String, Vec<Value>), CommandFailure> {
     let mut rows = Vec::new();
     let name = loop {

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{ClientCommand, Command, UserCommand};
@@ -38,7 +38,11 @@ pub(super) struct ExplainArguments {
     user: Option<Person>,
 }
 
-pub(super) fn run(arguments: ExplainArguments, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn run(
+    arguments: ExplainArguments,
+    access: &mut StoreAccess,
+    output: &Output,
+) -> Result<(), CommandFailure> {
     let ExplainArguments { method, url, token, user } = arguments;
     let now = SystemClock.now();
     let (asker, fault) = match (token, user) {
@@ -77,7 +81,7 @@ fn read(token: String) -> Result<String, CommandFailure> {
 /// The holder of a token, or the claim that makes it worthless, as far as can be told without its key.
 fn by_token(
     token: &str,
-    access: &mut Access,
+    access: &mut StoreAccess,
     now: UnixTime,
 ) -> Result<Result<Asker, Option<&'static str>>, CommandFailure> {
     if let Some(asker) = by_foreign_token(token, access, now) {
@@ -108,7 +112,7 @@ fn by_token(
 }
 
 /// The same of a token of another issuer that some application takes; `None` for every other one.
-fn by_foreign_token(token: &str, access: &Access, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
+fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
     let claimed = claimed_issuer(token)?;
     let mut trusted = access.config().trusted_issuers.iter().map(|issuer| &issuer.terms);
     let terms = trusted.find(|terms| terms.issuer == claimed)?;
@@ -116,7 +120,7 @@ fn by_foreign_token(token: &str, access: &Access, now: UnixTime) -> Option<Resul
     Some(judged.map(|foreign| Asker::Foreign(Box::new(foreign))).map_err(ForeignFault::claim))
 }
 
-fn find(person: Person, access: &mut Access) -> Result<User, CommandFailure> {
+fn find(person: Person, access: &mut StoreAccess) -> Result<User, CommandFailure> {
     let found = access.ask(&Command::User(UserCommand::Show(person)))?;
     // The members are those of a person's record, but for the password.
     serde_json::to_value(&*found.members())

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::answer::{KeyAnswer, KeysAnswer};
@@ -69,7 +69,7 @@ fn sizes() -> impl TypedValueParser<Value = KeySize> {
     sizes.try_map(|text| text.parse().ok().and_then(KeySize::from_bits).ok_or("not a size"))
 }
 
-pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     match verb {
         Verb::Generate { size, next: false } => {
             let id: [u8; 16] = random(&OsEntropy);
@@ -104,7 +104,7 @@ pub(super) fn run(verb: Verb, access: &mut Access, output: &Output) -> Result<()
     }
 }
 
-fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let cache = access.config().keys.cache.as_secs();
     let warning = format!(
         "warning: tokens of the key {kid} are refused here from now on. Others who keep the key set accept them, and may \
@@ -131,14 +131,14 @@ fn remove_now(kid: &str, access: &mut Access, output: &Output) -> Result<(), Com
 }
 
 /// What the token states of the keys with the configured label.
-fn keys_in_token(access: &Access) -> Result<Vec<KeyReport>, CommandFailure> {
+fn keys_in_token(access: &StoreAccess) -> Result<Vec<KeyReport>, CommandFailure> {
     let hsm = &access.config().hsm;
     let mut keys = signer::list(hsm).map_err(CommandFailure::line)?;
     keys.retain(|key| key.label == hsm.key_label);
     Ok(keys)
 }
 
-fn kids_in_token(access: &Access) -> Result<Vec<String>, CommandFailure> {
+fn kids_in_token(access: &StoreAccess) -> Result<Vec<String>, CommandFailure> {
     Ok(keys_in_token(access)?.iter().map(|key| key.kid.to_string()).collect())
 }
 
@@ -150,7 +150,7 @@ fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
 
 /// Makes a key beside others and announces it, so that no server refuses it as a stranger's. Its `CKA_ID` is written down
 /// first: where the announcement fails, the next start makes up for it.
-fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, CommandFailure> {
+fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
     let mut found = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
     let others = found.iter().map(|key| key.kid.to_string()).collect();
@@ -161,7 +161,7 @@ fn generate_next(size: Size, access: &mut Access) -> Result<KeyReport, CommandFa
     Ok(key)
 }
 
-fn announce(key: &KeyReport, found: &[KeyReport], access: &mut Access) -> Result<(), CommandFailure> {
+fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> Result<(), CommandFailure> {
     let announced = access.ask(&Command::Key(announcing(key, found)));
     announced.map(drop).map_err(|failure| match failure {
         CommandFailure::Failed(mut lines) => {
@@ -177,7 +177,7 @@ fn announce(key: &KeyReport, found: &[KeyReport], access: &mut Access) -> Result
 }
 
 /// A further key for a rotation: one that was begun earlier and could not be announced, or a new one.
-fn next_key(size: Size, access: &mut Access) -> Result<String, CommandFailure> {
+fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailure> {
     let begun = lives(KeyCommand::List, access)?.begun;
     if !begun.is_empty() {
         let found = keys_in_token(access)?;
@@ -190,7 +190,7 @@ fn next_key(size: Size, access: &mut Access) -> Result<String, CommandFailure> {
 }
 
 /// Carries a change out and shows the keys as they then are.
-fn change(command: KeyCommand, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+fn change(command: KeyCommand, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     show(&lives(command, access)?.keys, output)
 }
 
@@ -199,14 +199,14 @@ fn show(keys: &[KeyAnswer], output: &Output) -> Result<(), CommandFailure> {
     output.list("keys", &present, &COLUMNS)
 }
 
-fn lives(command: KeyCommand, access: &mut Access) -> Result<KeysAnswer, CommandFailure> {
+fn lives(command: KeyCommand, access: &mut StoreAccess) -> Result<KeysAnswer, CommandFailure> {
     match access.ask(&Command::Key(command))? {
         Answer::Keys(keys) => Ok(keys),
         _ => Err(CommandFailure::other_answer()),
     }
 }
 
-fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(KeyCommand::List, access)?.keys;
     let waiting: Vec<&KeyAnswer> = keys.iter().filter(|key| key.state == KeyState::PrePublished).collect();
     if let Some(planned) = waiting.iter().find(|key| key.life.activate_at.is_some()) {
@@ -224,7 +224,7 @@ fn rotate(size: Size, access: &mut Access, output: &Output) -> Result<(), Comman
 }
 
 /// The emergency: a key that waits, or a new one, signs from now on, and the one that signed is removed.
-fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let keys = lives(KeyCommand::List, access)?.keys;
     let Some(active) = keys.iter().find(|key| key.state == KeyState::Active) else {
         let line = "no key signs yet: delete the one in the token, and run sealgate key generate";
@@ -239,7 +239,7 @@ fn replace_at_once(size: Size, access: &mut Access, output: &Output) -> Result<(
 }
 
 /// Keys of the token with their times, then keys that are known and not there.
-fn list(access: &mut Access, output: &Output) -> Result<(), CommandFailure> {
+fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: mut lives, begun, rotation } = lives(KeyCommand::List, access)?;
     let label = access.config().hsm.key_label.clone();

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use self::access::Access;
+use self::access::StoreAccess;
 use self::output::Output;
 use crate::admin::command::Command;
 use crate::config::Config;
@@ -115,24 +115,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandF
     match cli.noun {
         Noun::Serve => serve::run(load(&file)?, &file),
         Noun::Check(arguments) => check::run(&arguments, load(&file)?, &file, &output),
-        Noun::Explain(arguments) => explain::run(arguments, &mut Access::open(read(&file)?)?, &output),
+        Noun::Explain(arguments) => explain::run(arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Kept(Command::Reload) => reload::run(&file, &output),
         Noun::Kept(mut command) => {
-            let mut access = Access::open(read(&file)?)?;
+            let mut access = StoreAccess::open(read(&file)?)?;
             if command.password().is_some_and(|password| !password.password_stdin) {
                 let message = "give the password on standard input, with --password-stdin; never as an argument";
                 return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
             }
             command::run(command, &mut access, &output)
         }
-        Noun::Audit(arguments) => audit::run(&arguments, &mut Access::open(read(&file)?)?, &output),
-        Noun::Backup(arguments) => backup::backup(&arguments, &mut Access::open(read(&file)?)?, &output),
-        Noun::Restore(arguments) => backup::restore(&arguments, &Access::open(load_or_read(&file)?)?, &output),
-        Noun::Export(arguments) => transfer::export(&arguments, &Access::open(read(&file)?)?, &output),
-        Noun::Import(arguments) => transfer::import(&arguments, &Access::open(load_or_read(&file)?)?, &output),
+        Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
+        Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
+        Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
+        Noun::Export(arguments) => transfer::export(&arguments, &StoreAccess::open(read(&file)?)?, &output),
+        Noun::Import(arguments) => transfer::import(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
         // Above.
         Noun::Documents(_) | Noun::VerifyCopy(_) => Ok(()),
-        Noun::Key(verb) => key::run(verb, &mut Access::open(load(&file)?)?, &output),
+        Noun::Key(verb) => key::run(verb, &mut StoreAccess::open(load(&file)?)?, &output),
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::restored_keys;
@@ -48,7 +48,7 @@ pub(super) struct ImportArguments {
     old: bool,
 }
 
-pub(super) fn export(arguments: &ExportArguments, access: &Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     if arguments.backup.is_none() {
         access.refuse_beside_server().map_err(|failure| served(failure, access))?;
     }
@@ -85,7 +85,7 @@ fn existing(store: &Path) -> Result<PathBuf, CommandFailure> {
     Err(CommandFailure::line(format_args!("{} holds no store", store.display())))
 }
 
-fn served(failure: CommandFailure, access: &Access) -> CommandFailure {
+fn served(failure: CommandFailure, access: &StoreAccess) -> CommandFailure {
     match failure {
         CommandFailure::Failed(mut lines) => {
             let path = access.config().store.path.display();
@@ -96,7 +96,7 @@ fn served(failure: CommandFailure, access: &Access) -> CommandFailure {
     }
 }
 
-fn write(access: &Access, settings: &StoreConfig, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
+fn write(access: &StoreAccess, settings: &StoreConfig, file: &mut (impl Write + Send)) -> Result<usize, ExportError> {
     // A backup may lie anywhere, and is only read.
     let options = Options { allow_volatile: true, ..Options::default() };
     let engine = SledEngine::open_with(settings, options, Arc::new(())).map_err(io::Error::other)?;
@@ -106,7 +106,7 @@ fn write(access: &Access, settings: &StoreConfig, file: &mut (impl Write + Send)
     })
 }
 
-pub(super) fn import(arguments: &ImportArguments, access: &Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     access.refuse_beside_server()?;
     let from = &arguments.from;
     let named = |error: ExportError| match error {

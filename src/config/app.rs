@@ -47,7 +47,7 @@ pub struct App {
     pub trusted_issuers: Vec<String>,
     /// How the application is told who somebody is. Each request on its way has a part in it.
     #[serde(flatten)]
-    pub identity: Arc<Identity>,
+    pub identity: Arc<IdentityHeaders>,
     /// Whether the client's `Host` reaches the upstream (otherwise the upstream's own address).
     pub preserve_host: bool,
     /// Requests that may be under way at the application at once; further ones wait.
@@ -149,7 +149,7 @@ pub struct UpstreamTls {
 
 /// How an application is told who somebody is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct IdentityHeaders {
     /// The headers that say it, each with what it says. No client can write one of them.
     #[serde(rename = "identity_headers", serialize_with = "super::serialize::as_debug")]
     pub headers: Vec<(HeaderName, IdentityValue)>,
@@ -158,13 +158,13 @@ pub struct Identity {
     pub pass: Vec<HeaderName>,
     pub assertion: bool,
     /// What becomes of `Authorization`.
-    pub authorization: Authorization,
+    pub authorization: AuthorizationHeader,
     /// How names, addresses and groups are written.
     pub names: Names,
     pub groups_delimiter: GroupsDelimiter,
 }
 
-impl Default for Identity {
+impl Default for IdentityHeaders {
     fn default() -> Self {
         let headers = [
             (HeaderName::from_static("x-forwarded-email"), IdentityValue::Email),
@@ -176,7 +176,7 @@ impl Default for Identity {
             headers: headers.into(),
             pass: Vec::new(),
             assertion: false,
-            authorization: Authorization::Pass,
+            authorization: AuthorizationHeader::Pass,
             names: Names::AsciiPercent,
             groups_delimiter: GroupsDelimiter::Comma,
         }
@@ -211,7 +211,7 @@ impl IdentityValue {
 
 /// What becomes of a request's `Authorization` on its way to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Authorization {
+pub enum AuthorizationHeader {
     /// It passes, unless it is an access token of ours.
     Pass,
     Strip,
@@ -270,7 +270,7 @@ pub struct Route {
     /// Groups of which a person must be in at least one; all when empty.
     pub groups: Vec<String>,
     /// The people who are let through; all when empty.
-    pub users: Vec<Person>,
+    pub users: Vec<RulePerson>,
     /// Authentication context classes of which the sign-in must have reached one; any when empty.
     pub acr: Vec<String>,
     /// How long ago the person may have signed in.
@@ -372,7 +372,7 @@ impl Route {
 
 /// A person in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Person {
+pub enum RulePerson {
     /// By their `sub`.
     Sub(Subject),
     /// By their address, once it was verified.
@@ -381,7 +381,7 @@ pub enum Person {
     Foreign(String),
 }
 
-impl Person {
+impl RulePerson {
     /// Reads a `sub` or an address.
     pub fn parse(text: &str) -> Option<Self> {
         Subject::parse(text).map(Self::Sub).or_else(|| Email::parse(text).map(Self::Email))

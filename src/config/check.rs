@@ -32,7 +32,7 @@ use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::domain::key_ring::KeyTimes;
 use crate::domain::profile::is_group;
 use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
-use tls::Certificate;
+use tls::CertificateChain;
 
 /// How far the clocks of this machine and of whoever verifies tokens may be apart, seconds.
 const CLOCKS_DIFFER: u64 = 5 * MINUTE;
@@ -137,7 +137,11 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     })
 }
 
-fn server(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> (ServerConfig, Vec<Certificate>) {
+fn server(
+    mut section: Section<'_, '_>,
+    files: &Files,
+    issuer: Option<&IssuerUrl>,
+) -> (ServerConfig, Vec<CertificateChain>) {
     // What is wrong with the issuer is told elsewhere.
     let https = issuer.is_none_or(IssuerUrl::is_https);
     let mut listen: Vec<SocketAddr> = Vec::new();

@@ -192,9 +192,9 @@ impl Files {
     }
 
     /// The private key of a certificate.
-    pub(super) fn key(&self, text: &str) -> Result<Key, String> {
+    pub(super) fn key(&self, text: &str) -> Result<PrivateKey, String> {
         let path = self.path(text)?;
-        let Look::Yes { .. } = self.look else { return Ok(Key { path, key: None }) };
+        let Look::Yes { .. } = self.look else { return Ok(PrivateKey { path, key: None }) };
         readable(&path)?;
         let name = path.display();
         let content =
@@ -202,7 +202,7 @@ impl Files {
         let key = PrivateKeyDer::from_pem_slice(&content).map_err(|error| {
             format!("{name} holds no usable private key ({error}); write a PEM file without a passphrase")
         })?;
-        Ok(Key { path, key: Some(key) })
+        Ok(PrivateKey { path, key: Some(key) })
     }
 }
 
@@ -238,7 +238,7 @@ pub fn not_after(certificate: &[u8]) -> Option<i64> {
 }
 
 /// A private key, unless it was not looked at.
-pub(super) struct Key {
+pub(super) struct PrivateKey {
     pub(super) path: PathBuf,
     key: Option<PrivateKeyDer<'static>>,
 }
@@ -250,7 +250,7 @@ pub(super) enum Mismatch {
 }
 
 /// Checks that a certificate and a key belong together, in the way the listener will.
-pub(super) fn belong_together(chain: &Chain, key: &Key) -> Result<(), Mismatch> {
+pub(super) fn belong_together(chain: &Chain, key: &PrivateKey) -> Result<(), Mismatch> {
     let Some(secret) = &key.key else { return Ok(()) };
     let name = key.path.display();
     let secret = ring::default_provider().key_provider.load_private_key(secret.clone_key()).map_err(|error| {

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use disk::Files;
 
 pub use app::{
-    Access, App, Authorization, Caching, GroupsDelimiter, Identity, IdentityValue, Names, PathCharacters, Person,
-    Route, Upstream, UpstreamTls, host_name,
+    Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
+    Route, RulePerson, Upstream, UpstreamTls, host_name,
 };
 pub use appearance::{Accent, Colour, Logo, Picture};
 pub use difference::Difference;

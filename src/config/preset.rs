@@ -3,7 +3,7 @@
 
 use http::HeaderName;
 
-use super::{Authorization, GroupsDelimiter, Identity, IdentityValue, Names};
+use super::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 use IdentityValue::{Email, Groups, Name, Username};
 
 /// What one of them wants.
@@ -12,7 +12,7 @@ pub(super) struct Preset {
     headers: &'static [(&'static str, IdentityValue)],
     names: Names,
     groups_delimiter: GroupsDelimiter,
-    authorization: Authorization,
+    authorization: AuthorizationHeader,
 }
 
 /// A preset in which headers are ASCII and the application's own `Authorization` passes.
@@ -22,7 +22,7 @@ const fn plain(name: &'static str, headers: &'static [(&'static str, IdentityVal
         headers,
         names: Names::AsciiPercent,
         groups_delimiter: GroupsDelimiter::Comma,
-        authorization: Authorization::Pass,
+        authorization: AuthorizationHeader::Pass,
     }
 }
 
@@ -64,17 +64,17 @@ pub(super) const PRESETS: &[Preset] = &[
     plain("jupyterlab", REMOTE),
     plain("mediawiki", REMOTE),
     plain("nextcloud", REMOTE),
-    Preset { authorization: Authorization::Strip, ..plain("radicale", &[("x-remote-user", Username)]) },
+    Preset { authorization: AuthorizationHeader::Strip, ..plain("radicale", &[("x-remote-user", Username)]) },
 ];
 
 /// The one of this name.
-pub(super) fn of(name: &str) -> Option<Identity> {
+pub(super) fn of(name: &str) -> Option<IdentityHeaders> {
     let preset = PRESETS.iter().find(|preset| preset.name == name)?;
-    Some(Identity {
+    Some(IdentityHeaders {
         headers: preset.headers.iter().map(|(name, value)| (HeaderName::from_static(name), *value)).collect(),
         names: preset.names,
         groups_delimiter: preset.groups_delimiter,
         authorization: preset.authorization,
-        ..Identity::default()
+        ..IdentityHeaders::default()
     })
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::oauth::trusted_token::Terms;
+use crate::oauth::trusted_token::TrustTerms;
 
 /// `[[trusted_issuer]]`: an issuer whose access tokens some applications take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedIssuer {
     /// What its tokens must be like, and our name for it.
-    pub terms: Terms,
+    pub terms: TrustTerms,
     pub keys: KeySource,
     /// The longest time between two readings of its keys.
     pub refresh: Duration,

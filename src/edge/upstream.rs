@@ -20,10 +20,10 @@ use tokio::time::timeout;
 
 use lanes::Lanes;
 pub(super) use lanes::Turn;
-use lookup::Answer;
+use lookup::LookupAnswer;
 pub use lookup::{Find, Resolver};
 pub(super) use server::{UPGRADED_SILENCE, UpstreamServer};
-use source::{Address, Place, UpstreamSource};
+use source::{Address, UpstreamPlace, UpstreamSource};
 pub(super) use spent::Handle;
 use trust::{UpstreamTrust, stamps};
 
@@ -105,9 +105,9 @@ impl Upstreams {
     /// Begins with what others know of the same names and addresses: until a lookup and a check say more.
     pub(super) fn inherit(&self, others: &[Arc<Self>]) {
         for source in &self.sources {
-            let Place::Named { host, port, found } = &source.place else { continue };
+            let UpstreamPlace::Named { host, port, found } = &source.place else { continue };
             let known = others.iter().flat_map(|other| &other.sources).find_map(|other| match &other.place {
-                Place::Named { host: name, port: at, found } if (name, at) == (host, port) => {
+                UpstreamPlace::Named { host: name, port: at, found } if (name, at) == (host, port) => {
                     let addresses = found.read().unwrap_or_else(PoisonError::into_inner).addresses.clone();
                     Some(addresses).filter(|addresses| !addresses.is_empty())
                 }
@@ -136,7 +136,7 @@ impl Upstreams {
         let (pending, answered) = mpsc::channel::<Infallible>();
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {
-                let Place::Named { host, port, .. } = &source.place else { continue };
+                let UpstreamPlace::Named { host, port, .. } = &source.place else { continue };
                 let (this, pending) = (Arc::clone(upstreams), pending.clone());
                 upstreams.resolver.begin(host, *port, move |answer| {
                     this.learn(index, answer);
@@ -149,7 +149,7 @@ impl Upstreams {
         let _ = answered.recv_timeout(FIRST_LOOKUP);
         for upstreams in all {
             for (index, source) in upstreams.sources.iter().enumerate() {
-                if let Place::Named { found, .. } = &source.place
+                if let UpstreamPlace::Named { found, .. } = &source.place
                     && found.read().unwrap_or_else(PoisonError::into_inner).addresses.is_empty()
                 {
                     upstreams.learn(index, Err("there is no answer yet".to_owned()));
@@ -224,7 +224,7 @@ impl Upstreams {
     /// Looks a name up over and over. An answer that never comes holds up nobody but the name itself.
     async fn follow_name(self: Arc<Self>, index: usize, mut stop: watch::Receiver<bool>) {
         let Some(source) = self.sources.get(index) else { return };
-        let Place::Named { host, port, found } = &source.place else { return };
+        let UpstreamPlace::Named { host, port, found } = &source.place else { return };
         loop {
             let good = found.read().unwrap_or_else(PoisonError::into_inner).is_good();
             let pause = if good { self.resolver.every } else { AGAIN.min(self.resolver.every) };
@@ -243,8 +243,9 @@ impl Upstreams {
     }
 
     /// Takes in what was found out about a source's name. The last good addresses outlive any failure.
-    fn learn(&self, index: usize, answer: Answer) {
-        let Some(UpstreamSource { place: Place::Named { host, found, .. }, .. }) = self.sources.get(index) else {
+    fn learn(&self, index: usize, answer: LookupAnswer) {
+        let Some(UpstreamSource { place: UpstreamPlace::Named { host, found, .. }, .. }) = self.sources.get(index)
+        else {
             return;
         };
         let app = &self.app.name;
@@ -306,8 +307,8 @@ impl Upstreams {
         let mut servers: Vec<Arc<UpstreamServer>> = Vec::new();
         for source in &self.sources {
             let addresses = match &source.place {
-                Place::At(address) => vec![address.clone()],
-                Place::Named { found, .. } => {
+                UpstreamPlace::At(address) => vec![address.clone()],
+                UpstreamPlace::Named { found, .. } => {
                     let found = found.read().unwrap_or_else(PoisonError::into_inner);
                     found.addresses.iter().copied().map(Address::Ip).collect()
                 }

@@ -28,7 +28,7 @@ const WRONG: Refusal = Refusal::new(
 );
 
 /// Who presents an application password; where it is none of this application's, a refusal that tells no more than that.
-pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &Uses) -> Result<Credential, GateReply> {
+pub(super) async fn credential(ctx: &AppRequest<'_>, noted: &AppPasswordUses) -> Result<Credential, GateReply> {
     let field = ctx.head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     let Some(NamedPassword { name, password }) = field.and_then(credentials::named_password) else {
         return Err(wrong(ctx, None));
@@ -105,7 +105,7 @@ pub(super) fn is_presented(headers: &HeaderMap) -> bool {
 
 /// Application passwords that were used and are to be noted so. Those that find no room are noted at their next request.
 #[derive(Debug, Default)]
-pub(super) struct Uses(Mutex<HashMap<Used, UnixTime>>);
+pub(super) struct AppPasswordUses(Mutex<HashMap<Used, UnixTime>>);
 
 /// Whose, and its hash.
 type Used = (Subject, [u8; 32]);
@@ -116,7 +116,7 @@ const MOST_USES: usize = 10_000;
 /// How exactly the last use is known.
 const EXACT: Duration = Duration::from_mins(1);
 
-impl Uses {
+impl AppPasswordUses {
     fn note(&self, subject: Subject, hash: &SecretHash, last_used_at: Option<UnixTime>, now: UnixTime) {
         if last_used_at.is_some_and(|last| now.since(last) < EXACT) {
             return;

@@ -10,7 +10,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::gateway::route::{Place, Rule};
+use crate::gateway::route::{RoutePlace, Rule};
 use crate::web::response::Response;
 use crate::web::rewrite::AnswerRewrite;
 
@@ -84,7 +84,7 @@ impl Cors {
 
 /// The answer to a preflight (Fetch §3.2.2), where this is one and the rule for the method that it asks about names
 /// origins. Every other request is none of our business here.
-pub(super) fn preflight(place: &Place, head: &Parts) -> Option<Response> {
+pub(super) fn preflight(place: &RoutePlace, head: &Parts) -> Option<Response> {
     if head.method != Method::OPTIONS || !head.headers.contains_key(ORIGIN) {
         return None;
     }

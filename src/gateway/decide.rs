@@ -47,7 +47,7 @@ pub(crate) struct Gateway {
     /// In the configuration's order.
     pub(super) gates: Vec<AppGate>,
     uses: Arc<Uses>,
-    password_uses: Arc<app_password::Uses>,
+    password_uses: Arc<app_password::AppPasswordUses>,
     /// By the places that the applications have in this configuration.
     remembered: Remembered,
     assertions: Arc<Assertions>,

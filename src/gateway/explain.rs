@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 
-use crate::config::{self, Access, Authorization, Config};
+use crate::config::{self, Access, AuthorizationHeader, Config};
 use crate::domain::client::ClientId;
 use crate::domain::scope::Scope;
 use crate::domain::session::SessionId;
@@ -178,7 +178,7 @@ fn credential(asker: &Asker, now: UnixTime) -> Option<Credential> {
     })
 }
 
-fn identity_headers(who: Principal<'_>, format: &config::Identity) -> Vec<IdentityHeader> {
+fn identity_headers(who: Principal<'_>, format: &config::IdentityHeaders) -> Vec<IdentityHeader> {
     // Whoever cannot be written is not let through, and not asked about here.
     let mut headers: Vec<_> = headers::told(who, format).unwrap_or_default().iter().map(shown).collect();
     let mut asserted = |name: &HeaderName| {
@@ -187,7 +187,7 @@ fn identity_headers(who: Principal<'_>, format: &config::Identity) -> Vec<Identi
     if format.assertion {
         asserted(&ASSERTION);
     }
-    if format.authorization == Authorization::Replace {
+    if format.authorization == AuthorizationHeader::Replace {
         asserted(&AUTHORIZATION);
     }
     headers
@@ -224,7 +224,7 @@ fn in_words(rule: &Rule) -> String {
     add("audience", rule.audience.as_slice());
     add("scopes", &rule.scopes);
     add("groups", &rule.groups);
-    add("users", &rule.users.iter().map(config::Person::text).collect::<Vec<_>>());
+    add("users", &rule.users.iter().map(config::RulePerson::text).collect::<Vec<_>>());
     add("acr", &rule.acr);
     add("max_age_seconds", &rule.max_age.map(|most| most.as_secs().to_string()).into_iter().collect::<Vec<_>>());
     words

@@ -12,7 +12,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
 use crate::app::state::Sealgate;
-use crate::config::{Config, Identity};
+use crate::config::{Config, IdentityHeaders};
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::decide::{Gateway, host};
 use crate::gateway::headers::ASSERTION;
@@ -205,7 +205,7 @@ fn as_a_program(headers: &mut HeaderMap) {
 
 /// All that the proxy needs to carry the request on. Each header is there, empty where it has nothing to say, so that a proxy
 /// that copies them leaves nothing of what its client wrote.
-fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&Identity>, in_place: bool) -> Response {
+fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&IdentityHeaders>, in_place: bool) -> Response {
     let set = |name: &HeaderName| rewrite.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let empty = || HeaderValue::from_static("");
     let mut answer = Response::empty(StatusCode::OK);
@@ -215,7 +215,7 @@ fn permitted(headers: &HeaderMap, rewrite: &Rewrite, told: Option<&Identity>, in
         answer = answer.and(name, value);
     }
     // What other applications are told, and this one is not, its client may have written.
-    let usual = Identity::default();
+    let usual = IdentityHeaders::default();
     for (name, _) in usual.headers.iter().filter(|(name, _)| !named.clone().any(|named| named == name)) {
         answer = answer.and(name.clone(), empty());
     }

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::{self, Access, Authorization, Caching, IdentityValue, Route};
+use crate::config::{self, Access, AuthorizationHeader, Caching, IdentityValue, Route};
 use crate::gateway::cors::Cors;
 use crate::gateway::encoding::{written, written_group};
 use crate::gateway::principal::Principal;
@@ -31,7 +31,7 @@ const LONGEST_GROUPS: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
-    format: Arc<config::Identity>,
+    format: Arc<config::IdentityHeaders>,
     /// Whether the request's `Authorization` holds a bearer token that told who it is, or any access token of ours: it has no
     /// work to do further on.
     spent: bool,
@@ -52,7 +52,7 @@ pub(super) enum Unwritable {
 
 impl Identity {
     /// Of nobody.
-    pub(super) fn nobody(format: &Arc<config::Identity>) -> Self {
+    pub(super) fn nobody(format: &Arc<config::IdentityHeaders>) -> Self {
         Self { headers: Vec::new(), format: Arc::clone(format), spent: false, methods_ruled: false, private: false }
     }
 
@@ -61,7 +61,7 @@ impl Identity {
     /// # Errors
     /// [`Unwritable`]: leaving groups out, or writing one so that it reads as another, would quietly change what the
     /// person may do.
-    pub(super) fn of(who: Principal<'_>, format: &Arc<config::Identity>) -> Result<Self, Unwritable> {
+    pub(super) fn of(who: Principal<'_>, format: &Arc<config::IdentityHeaders>) -> Result<Self, Unwritable> {
         let headers = told(who, format)?.into_iter().filter_map(|told| Some((told.name, told.value?)));
         // Room for what an assertion adds.
         let mut all = Vec::with_capacity(format.headers.len() + 2);
@@ -91,7 +91,7 @@ impl Identity {
         if let Ok(value) = HeaderValue::from_str(assertion) {
             self.headers.push((ASSERTION, value));
         }
-        if self.format.authorization == Authorization::Replace
+        if self.format.authorization == AuthorizationHeader::Replace
             && let Ok(value) = HeaderValue::try_from(format!("Bearer {assertion}"))
         {
             self.headers.push((AUTHORIZATION, value));
@@ -113,7 +113,7 @@ pub(super) struct Told {
 ///
 /// # Errors
 /// [`Unwritable`].
-pub(super) fn told(who: Principal<'_>, format: &config::Identity) -> Result<Vec<Told>, Unwritable> {
+pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<Told>, Unwritable> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;
         // No encoding leaves controls, and all else every header may have.
@@ -128,7 +128,7 @@ pub(super) fn told(who: Principal<'_>, format: &config::Identity) -> Result<Vec<
 fn value_of(
     who: Principal<'_>,
     wanted: IdentityValue,
-    format: &config::Identity,
+    format: &config::IdentityHeaders,
 ) -> Result<(IdentityValue, Vec<u8>), Unwritable> {
     let address = || who.email().and_then(|(email, _)| written(email, format.names, None));
     let value = match wanted {
@@ -149,7 +149,7 @@ fn value_of(
     Ok((wanted, value))
 }
 
-fn groups_of(who: Principal<'_>, format: &config::Identity) -> Result<Vec<u8>, Unwritable> {
+fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<u8>, Unwritable> {
     let delimiter = format.groups_delimiter.as_char();
     let groups: Option<Vec<Vec<u8>>> =
         who.groups().iter().map(|group| written_group(group, format.names, delimiter)).collect();
@@ -173,7 +173,7 @@ pub(super) fn rewrite(
     let goes = |name: &&HeaderName| request_fields::goes(name, headers, &terms);
     let mut remove: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
     let mut set = identity.headers.clone();
-    if identity.spent || format.authorization != Authorization::Pass {
+    if identity.spent || format.authorization != AuthorizationHeader::Pass {
         remove.push(AUTHORIZATION);
     }
     match cookies(headers) {
@@ -279,7 +279,8 @@ mod tests {
 
     /// The headers of this person in another encoding, as the bytes that arrive.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, Unwritable> {
-        let format = config::Identity { names, groups_delimiter: delimiter, ..config::Identity::default() };
+        let format =
+            config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
         Ok(arrive(&[], &Identity::of(Principal::Ours(user), &Arc::new(format))?))
     }
 
@@ -349,19 +350,21 @@ mod tests {
     #[test]
     fn authorization_passes_or_goes_or_is_replaced() {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
-        let format = |authorization| Arc::new(config::Identity { authorization, ..config::Identity::default() });
+        let format =
+            |authorization| Arc::new(config::IdentityHeaders { authorization, ..config::IdentityHeaders::default() });
         let anna = user("Anna", "anna@example.test", &[]);
-        let stripped = Identity::of(Principal::Ours(&anna), &format(Authorization::Strip)).unwrap();
+        let stripped = Identity::of(Principal::Ours(&anna), &format(AuthorizationHeader::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
-        let replaced =
-            Identity::of(Principal::Ours(&anna), &format(Authorization::Replace)).unwrap().with_assertion("a.b.c");
+        let replaced = Identity::of(Principal::Ours(&anna), &format(AuthorizationHeader::Replace))
+            .unwrap()
+            .with_assertion("a.b.c");
         let headers = arrive(&basic, &replaced);
         assert_eq!(
             (&headers["authorization"], &headers["x-sealgate-assertion"]),
             (&HeaderValue::from_static("Bearer a.b.c"), &HeaderValue::from_static("a.b.c"))
         );
         // Nobody's request carries a stranger's header into an application that takes it for ours.
-        let nobody = Identity::nobody(&format(Authorization::Replace));
+        let nobody = Identity::nobody(&format(AuthorizationHeader::Replace));
         assert!(!arrive(&basic, &nobody).contains_key("authorization"));
     }
 

@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_rule_for_people_takes_their_subs_and_their_verified_addresses() {
         let people = |list: &[&str]| Rule {
-            users: list.iter().map(|text| crate::config::Person::parse(text).unwrap()).collect(),
+            users: list.iter().map(|text| crate::config::RulePerson::parse(text).unwrap()).collect(),
             ..rule(Access::SignedIn, &[], &[])
         };
         let sub = anna().sub.to_string();
@@ -507,7 +507,7 @@ mod tests {
     #[test]
     fn every_condition_must_hold() {
         let mut both = rule(Access::SignedIn, &[], &["staff"]);
-        both.users = vec![crate::config::Person::parse("ben@example.test").unwrap()];
+        both.users = vec![crate::config::RulePerson::parse("ben@example.test").unwrap()];
         assert_eq!(decided(&both, &browser()), Err("user".into()));
     }
 

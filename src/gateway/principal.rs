@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::Person;
+use crate::config::RulePerson;
 use crate::domain::user::User;
 use crate::domain::username::Username;
 use crate::oauth::trusted_token::Foreign;
@@ -64,7 +64,7 @@ impl<'a> Principal<'a> {
     }
 
     /// Whether a rule means them.
-    pub(super) fn is(self, person: &Person) -> bool {
+    pub(super) fn is(self, person: &RulePerson) -> bool {
         match self {
             Self::Ours(user) => person.is(user),
             Self::Foreign(foreign) => person.is_foreign(foreign),

@@ -13,7 +13,7 @@ use crate::gateway::policy::{AccessRequest, Credential, Refused};
 use crate::gateway::reading::Ambiguous;
 use crate::gateway::request::AppRequest;
 use crate::gateway::resource::challenge;
-use crate::gateway::route::{Place, Rule};
+use crate::gateway::route::{RoutePlace, Rule};
 use crate::gateway::sign_in::login::{self, First, SignInRequest};
 use crate::gateway::sign_in::return_path::ReturnPath;
 use crate::page::Problem;
@@ -53,7 +53,7 @@ pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateR
 }
 
 /// A method that no rule of the path is for (RFC 9110 §15.5.6).
-pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &Place) -> GateReply {
+pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateReply {
     tracing::info!(
         request_id = ctx.origin.request_id,
         app = ctx.app.name,

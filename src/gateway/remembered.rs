@@ -59,7 +59,7 @@ impl Remembered {
             self.0.remove(&key);
             return Ok(None);
         };
-        let session::SignedIn { user, parent, at, acr, until } = found;
+        let session::SessionSignIn { user, parent, at, acr, until } = found;
         let known = Arc::new(Known {
             standing: before.of(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, at, acr }),

@@ -63,14 +63,14 @@ fn is_ordinary(method: &str) -> bool {
 
 /// A path with rules of its own, or all below one.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct RoutePlace {
     /// As configured, in canonical form.
     pub path: String,
     /// For different methods each; the one for those that are left comes last. Never empty.
     rules: Vec<Rule>,
 }
 
-impl Place {
+impl RoutePlace {
     /// The rule for this method. None when the path has rules and none of them is for it: a wider path's rule is not, or
     /// what a method was shut out from would be open by another rule.
     pub(super) fn rule(&self, method: &str) -> Option<&Rule> {
@@ -139,7 +139,7 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Routes {
     /// The longest path first.
-    places: Vec<Place>,
+    places: Vec<RoutePlace>,
 }
 
 impl Routes {
@@ -160,11 +160,11 @@ impl Routes {
     }
 
     fn new(rules: &[Rule]) -> Self {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<RoutePlace> = Vec::new();
         for rule in rules {
             match places.iter_mut().find(|place| place.path == rule.path) {
                 Some(place) => place.rules.push(rule.clone()),
-                None => places.push(Place { path: rule.path.clone(), rules: vec![rule.clone()] }),
+                None => places.push(RoutePlace { path: rule.path.clone(), rules: vec![rule.clone()] }),
             }
         }
         for place in &mut places {
@@ -178,7 +178,7 @@ impl Routes {
 
     /// The characters that the application reads as data somewhere.
     pub(super) fn characters(&self) -> Characters {
-        self.places.iter().map(Place::characters).fold(Characters::default(), Characters::with)
+        self.places.iter().map(RoutePlace::characters).fold(Characters::default(), Characters::with)
     }
 
     /// Whether any rule looks at methods.
@@ -203,7 +203,7 @@ impl Routes {
     /// # Errors
     /// [`Ambiguous::Spelling`] when a server that reads the path in another way, blind to case for one, would serve what
     /// another rule asks more or less for; [`Ambiguous::Hidden`] when a character is data that this place does not name.
-    pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&Place>, Ambiguous> {
+    pub(super) fn find(&self, path: &CanonicalPath<'_>) -> Result<Option<&RoutePlace>, Ambiguous> {
         let Some(found) = self.longest(path.as_bytes(), |one, other| one == other) else { return Ok(None) };
         self.check(path.as_bytes(), found)?;
         if path.characters().is_any() {
@@ -222,8 +222,8 @@ impl Routes {
     }
 
     /// Whether a path that these rules are for comes to them in every other reading too.
-    fn check(&self, path: &[u8], found: &Place) -> Result<(), Ambiguous> {
-        let spelled = |blind: &Place| blind.path.eq_ignore_ascii_case(&found.path);
+    fn check(&self, path: &[u8], found: &RoutePlace) -> Result<(), Ambiguous> {
+        let spelled = |blind: &RoutePlace| blind.path.eq_ignore_ascii_case(&found.path);
         match self.longest(path, <[u8]>::eq_ignore_ascii_case) {
             Some(blind) if !blind.asks_the_same_as(found) && !spelled(blind) => return Err(Ambiguous::Spelling),
             _ => {}
@@ -235,7 +235,7 @@ impl Routes {
     }
 
     /// Whether any other reading of the path comes to other rules.
-    fn is_read_otherwise(&self, path: &[u8], found: &Place) -> Result<bool, Ambiguous> {
+    fn is_read_otherwise(&self, path: &[u8], found: &RoutePlace) -> Result<bool, Ambiguous> {
         let written_out = self.places.iter().filter_map(|place| reading::written_out(path, place.path.as_bytes()));
         let cut = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
         for read in reading::readings(path)?.into_iter().chain(written_out) {
@@ -257,7 +257,7 @@ impl Routes {
     /// Whether the path lies below an exact one whose rules ask for something else: many servers run the script of that name,
     /// and hand it the rest (`/admin.php/x`). Not where a rule was written for what lies below, nor where the name is open to
     /// everybody anyway.
-    fn is_below_a_name(&self, path: &[u8], found: &Place) -> bool {
+    fn is_below_a_name(&self, path: &[u8], found: &RoutePlace) -> bool {
         self.places.iter().take_while(|place| place.path.len() > found.path.len()).any(|place| {
             let name = place.path.as_bytes();
             let below = path
@@ -267,7 +267,7 @@ impl Routes {
         })
     }
 
-    fn longest(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool + Copy) -> Option<&Place> {
+    fn longest(&self, path: &[u8], same: impl Fn(&[u8], &[u8]) -> bool + Copy) -> Option<&RoutePlace> {
         let named = self.places.iter().find(|place| place.names(path, same));
         named.or_else(|| self.places.iter().find(|place| place.covers(path, same)))
     }

@@ -15,7 +15,7 @@ use crate::store::{Loaded, Store, StoreError};
 
 /// A person with a live session.
 #[derive(Debug)]
-pub(super) struct SignedIn {
+pub(super) struct SessionSignIn {
     /// Who.
     pub user: User,
     /// Their session at the provider.
@@ -31,7 +31,7 @@ pub(super) struct SignedIn {
 /// The person whose cookie came with the request. Everything that the cookie rests on is looked up: the application's
 /// session, the provider session that it came from, the person. So a logout or a disabled account ends it
 /// with the next request, on every host.
-pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SignedIn>, StoreError> {
+pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, StoreError> {
     let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
     let store = &ctx.sealgate.store;
     let (own, parent) = match ctx.sessions {
@@ -64,7 +64,7 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SignedIn>, Store
     // A replaced cookie ends sooner than the session.
     let ends = [own.as_ref().map(|own| own.expires_at), replaced.map(|replaced| replaced.until)];
     let until = ends.into_iter().flatten().fold(parent.expires_at.min(idle), UnixTime::min);
-    Ok(Some(SignedIn { user, parent, at, acr, until }))
+    Ok(Some(SessionSignIn { user, parent, at, acr, until }))
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.

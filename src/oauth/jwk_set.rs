@@ -27,7 +27,7 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 const EXPONENT: std::ops::RangeInclusive<u64> = 65_537..=0xFFFF_FFFF;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Jwk {
+pub struct TrustedJwk {
     pub kid: Option<String>,
     /// The one algorithm that it is for; every one of its kind when absent.
     pub algorithm: Option<Algorithm>,
@@ -49,7 +49,7 @@ pub enum Numbers {
     Ed25519(Vec<u8>),
 }
 
-impl Jwk {
+impl TrustedJwk {
     /// Whether the key may verify signatures of this kind. The key decides it, never the token.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         self.numbers.are_for(algorithm) && self.algorithm.is_none_or(|only| only == algorithm)
@@ -85,7 +85,7 @@ pub enum JwkSetFault {
 ///
 /// # Errors
 /// [`JwkSetFault`] when the document is none.
-pub fn read(document: &[u8]) -> Result<Vec<Jwk>, JwkSetFault> {
+pub fn read(document: &[u8]) -> Result<Vec<TrustedJwk>, JwkSetFault> {
     if document.len() > LONGEST {
         return Err(JwkSetFault::TooLong);
     }
@@ -94,9 +94,9 @@ pub fn read(document: &[u8]) -> Result<Vec<Jwk>, JwkSetFault> {
     if listed.len() > MOST_KEYS {
         return Err(JwkSetFault::TooMany);
     }
-    let keys: Vec<Jwk> = listed.iter().filter_map(|key| key.as_object().and_then(jwk)).collect();
-    let shares = |key: &Jwk| {
-        let alike = |other: &&Jwk| {
+    let keys: Vec<TrustedJwk> = listed.iter().filter_map(|key| key.as_object().and_then(jwk)).collect();
+    let shares = |key: &TrustedJwk| {
+        let alike = |other: &&TrustedJwk| {
             other.kid == key.kid && std::mem::discriminant(&other.numbers) == std::mem::discriminant(&key.numbers)
         };
         key.kid.is_some() && keys.iter().filter(alike).count() > 1
@@ -104,7 +104,7 @@ pub fn read(document: &[u8]) -> Result<Vec<Jwk>, JwkSetFault> {
     Ok(keys.iter().filter(|key| !shares(key)).cloned().collect())
 }
 
-fn jwk(members: &Map<String, Value>) -> Option<Jwk> {
+fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
     let text = |name: &str| members.get(name).map(|value| value.as_str().ok_or(())).transpose().ok();
     let number = |name: &str| members.get(name)?.as_str().and_then(from_base64url);
     // A set that shows a private part is a leak: whoever reads it signs as the issuer.
@@ -137,7 +137,7 @@ fn jwk(members: &Map<String, Value>) -> Option<Jwk> {
         _ => return None,
     };
     let fits = algorithm.is_none_or(|algorithm| numbers.are_for(algorithm));
-    fits.then(|| Jwk { kid: kid.map(str::to_owned), algorithm, numbers })
+    fits.then(|| TrustedJwk { kid: kid.map(str::to_owned), algorithm, numbers })
 }
 
 fn rsa(n: &[u8], e: &[u8]) -> Option<Numbers> {
@@ -177,7 +177,7 @@ mod tests {
         json!({ "kty": "OKP", "kid": "o", "crv": "Ed25519", "x": base64url(&[3; 32]) })
     }
 
-    fn read_keys(keys: &[Value]) -> Vec<Jwk> {
+    fn read_keys(keys: &[Value]) -> Vec<TrustedJwk> {
         read(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
     }
 
@@ -189,8 +189,9 @@ mod tests {
     #[test]
     fn each_kind_of_key_is_for_its_own_algorithms() {
         let keys = read_keys(&[rsa_key(), ec_key(), okp_key()]);
-        let kinds =
-            |key: &Jwk| Algorithm::ALL.iter().filter(|(_, kind)| key.is_for(*kind)).map(|(name, _)| *name).collect();
+        let kinds = |key: &TrustedJwk| {
+            Algorithm::ALL.iter().filter(|(_, kind)| key.is_for(*kind)).map(|(name, _)| *name).collect()
+        };
         let kinds: Vec<Vec<&str>> = keys.iter().map(kinds).collect();
         assert_eq!(kinds, [vec!["RS256", "PS256"], vec!["ES256"], vec!["EdDSA"]]);
         assert_eq!(keys[0].numbers, Numbers::Rsa { n: vec![0x80; 256], e: vec![1, 0, 1] });

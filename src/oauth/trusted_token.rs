@@ -25,7 +25,7 @@ const LONGEST_SUB: usize = 255;
 
 /// What an issuer's tokens must be like, as the operator wrote it down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Terms {
+pub struct TrustTerms {
     /// Our short name for the issuer: letters, digits, `-` and `_`.
     pub name: String,
     /// The issuer, as `iss` has it byte for byte.
@@ -171,7 +171,7 @@ impl<'a> Signed<'a> {
     ///
     /// # Errors
     /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
-    pub fn parse(token: &'a str, terms: &Terms) -> Result<Self, ForeignFault> {
+    pub fn parse(token: &'a str, terms: &TrustTerms) -> Result<Self, ForeignFault> {
         if token.len() > terms.longest {
             return Err(ForeignFault::TooLong);
         }
@@ -210,7 +210,7 @@ impl<'a> Signed<'a> {
     ///
     /// # Errors
     /// `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or `Malformed` for a claim of another shape.
-    pub fn judged(&self, terms: &Terms, now: UnixTime) -> Result<Foreign, ForeignFault> {
+    pub fn judged(&self, terms: &TrustTerms, now: UnixTime) -> Result<Foreign, ForeignFault> {
         let claims = &self.claims;
         if claims.get("iss").and_then(Value::as_str) != Some(&terms.issuer) {
             return Err(ForeignFault::Issuer);

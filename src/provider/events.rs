@@ -12,12 +12,12 @@ use crate::web::context::RequestContext;
 
 /// What people call those whom the trail knows by their ids; each is looked up once a page.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct EventNames {
     people: BTreeMap<Subject, Option<String>>,
     clients: BTreeMap<ClientId, Option<String>>,
 }
 
-impl Names {
+impl EventNames {
     /// An event with the names that its ids have now.
     ///
     /// # Errors

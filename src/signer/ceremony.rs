@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::encoding::hex;
 use super::error::SignerOpenError;
 use super::fault::TokenFault;
-use super::key::{self, KeyReport, Terms, TokenKey};
+use super::key::{self, KeyReport, KeyTerms, TokenKey};
 use super::session::with_session;
 use super::wrapping;
 use crate::config;
@@ -84,7 +84,7 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
                 ids: taken,
             });
         }
-        make(session, size, id, &hsm.token_label, &Terms::of(hsm))
+        make(session, size, id, &hsm.token_label, &KeyTerms::of(hsm))
     })
 }
 
@@ -97,7 +97,7 @@ pub(super) fn make(
     size: KeySize,
     id: &[u8],
     token: &str,
-    terms: &Terms,
+    terms: &KeyTerms,
 ) -> Result<KeyReport, SignerOpenError> {
     generate_pair(session, size, id, terms)
         .map_err(|fault| SignerOpenError::device(token, &fault))?
@@ -131,7 +131,7 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
         }
         faults
             .extend(wrapping::faults(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?);
-        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &Terms::of(hsm))).collect();
+        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &KeyTerms::of(hsm))).collect();
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         let removed = key::token_keys(session, Some(&removed_label(hsm)))
             .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -139,7 +139,7 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
     })
 }
 
-fn checked(session: &Session, key: TokenKey, terms: &Terms) -> CheckedKey {
+fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
     let report = key.report.clone();
     let faults = match key.into_signing_key(terms) {
         Ok(key) => key::prove(session, &key).err().map(|fault| fault.text).into_iter().collect(),
@@ -189,7 +189,7 @@ fn generate_pair(
     session: &Session,
     size: KeySize,
     id: &[u8],
-    terms: &Terms,
+    terms: &KeyTerms,
 ) -> Result<Result<KeyReport, Vec<String>>, TokenFault> {
     let common =
         [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];

@@ -31,7 +31,7 @@ pub(super) enum SignRefusal {
 
 /// What the supervisor shall do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum SignerTask {
     /// A caller met a failure of this class.
     Repair(ErrorClass),
     /// Somebody has changed the keys in the token: look which there are.
@@ -194,20 +194,20 @@ impl Gate {
     }
 
     /// Waits for a task for the supervisor; a probe when none comes for `interval`.
-    pub(super) fn next_task(&self, interval: Duration) -> Task {
+    pub(super) fn next_task(&self, interval: Duration) -> SignerTask {
         let until = Instant::now() + interval;
         let mut state = self.lock();
         loop {
             match &state.phase {
-                Phase::Repairing(class) => return Task::Repair(*class),
-                Phase::Closed => return Task::Close,
+                Phase::Repairing(class) => return SignerTask::Repair(*class),
+                Phase::Closed => return SignerTask::Close,
                 Phase::Up if state.look => {
                     state.look = false;
-                    return Task::Look;
+                    return SignerTask::Look;
                 }
                 Phase::Up | Phase::Down(_) => {}
             }
-            let Some(left) = until.checked_duration_since(Instant::now()) else { return Task::Probe };
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return SignerTask::Probe };
             state = self.wait(state, left);
         }
     }

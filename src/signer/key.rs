@@ -86,13 +86,13 @@ impl KeyReport {
 
 /// What a key must be and how it is used, as configured.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
+pub(super) struct KeyTerms {
     pub(super) label: String,
     pub(super) mechanism: config::Mechanism,
     pub(super) require_local: bool,
 }
 
-impl Terms {
+impl KeyTerms {
     pub(super) fn of(hsm: &config::Hsm) -> Self {
         Self { label: hsm.key_label.clone(), mechanism: hsm.mechanism, require_local: hsm.require_local }
     }
@@ -128,7 +128,7 @@ pub(super) struct TokenKey {
 }
 
 impl TokenKey {
-    fn faults(&self, terms: &Terms) -> Vec<String> {
+    fn faults(&self, terms: &KeyTerms) -> Vec<String> {
         let mut faults = self.report.faults(terms.require_local);
         match &self.public {
             // The report has told of the size.
@@ -142,7 +142,7 @@ impl TokenKey {
     ///
     /// # Errors
     /// [`SignerOpenError::UnfitKey`] with every reason.
-    pub(super) fn into_signing_key(self, terms: &Terms) -> Result<SigningKey, SignerOpenError> {
+    pub(super) fn into_signing_key(self, terms: &KeyTerms) -> Result<SigningKey, SignerOpenError> {
         let faults = self.faults(terms);
         match self.public {
             Ok(public) if faults.is_empty() => {
@@ -157,7 +157,11 @@ impl TokenKey {
 ///
 /// # Errors
 /// `NoKey`, `SameId`, `SameKey`, `UnfitKey`, or `Device` when the token fails.
-pub(super) fn signing_keys(session: &Session, token: &str, terms: &Terms) -> Result<Vec<SigningKey>, SignerOpenError> {
+pub(super) fn signing_keys(
+    session: &Session,
+    token: &str,
+    terms: &KeyTerms,
+) -> Result<Vec<SigningKey>, SignerOpenError> {
     let keys = token_keys(session, Some(&terms.label)).map_err(|fault| SignerOpenError::device(token, &fault))?;
     each_with_its_id(&keys, token, &terms.label)?;
     keys.into_iter().map(|key| key.into_signing_key(terms)).collect()

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::ceremony::KeySize;
 use super::error::SignerOpenError;
-use super::key::{KeyReport, SigningKey, Terms};
+use super::key::{KeyReport, KeyTerms, SigningKey};
 use super::key_set::KeySet;
 use super::public_key::{KeyId, PublicKey};
 use crate::clock::Clock;
@@ -28,7 +28,7 @@ pub(super) struct Order {
 }
 
 pub(super) struct Keychain {
-    terms: Terms,
+    terms: KeyTerms,
     inner: RwLock<Inner>,
     waiting: Mutex<Vec<LookReply>>,
     /// One at a time: making keys keeps a token busy.
@@ -62,7 +62,7 @@ impl Shown {
 
 impl Keychain {
     /// The keys that were found, those on these terms in this token; without a plan the first of them signs.
-    pub(super) fn new(token: &str, terms: Terms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
+    pub(super) fn new(token: &str, terms: KeyTerms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
         let first = found.first().ok_or_else(no_key)?.public.clone();
         let shown =
@@ -73,7 +73,7 @@ impl Keychain {
     }
 
     /// What the keys must be.
-    pub(super) fn terms(&self) -> &Terms {
+    pub(super) fn terms(&self) -> &KeyTerms {
         &self.terms
     }
 

@@ -15,7 +15,7 @@ use super::ceremony::KeySize;
 use super::error::{SignError, SignerOpenError};
 use super::fault::ErrorClass;
 use super::gate::Gate;
-use super::key::{self, KeyReport, SigningKey, Terms};
+use super::key::{self, KeyReport, KeyTerms, SigningKey};
 use super::key_set::KeySet;
 use super::keychain::{Keychain, Order};
 use super::observer::Observer;
@@ -79,7 +79,7 @@ impl Pkcs11Signer {
             }
         };
 
-        let keys = Arc::new(Keychain::new(&hsm.token_label, Terms::of(hsm), found)?);
+        let keys = Arc::new(Keychain::new(&hsm.token_label, KeyTerms::of(hsm), found)?);
         let gate = Arc::new(Gate::new(hsm.sessions.max(1), anchor.token.slot, Arc::clone(&observer)));
         let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
         let worker = |number| Worker {
@@ -161,7 +161,7 @@ type Reply = oneshot::Receiver<Result<Signature, SignError>>;
 /// Logs in, reads the keys and proves that each signs.
 fn open_token(module: &Module, hsm: &config::Hsm, pin: &AuthPin) -> Result<(Anchor, Vec<SigningKey>), SignerOpenError> {
     let anchor = Anchor::open(module, &hsm.token_label, None, pin)?;
-    let found = key::signing_keys(&anchor.session, &hsm.token_label, &Terms::of(hsm))?;
+    let found = key::signing_keys(&anchor.session, &hsm.token_label, &KeyTerms::of(hsm))?;
     for key in &found {
         key::prove(&anchor.session, key).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
     }

@@ -10,7 +10,7 @@ use cryptoki::types::AuthPin;
 use super::ceremony;
 use super::error::SignerOpenError;
 use super::fault::{ErrorClass, TokenFault};
-use super::gate::{Gate, Task};
+use super::gate::{Gate, SignerTask};
 use super::key::{self, KeyReport};
 use super::keychain::{Keychain, Order};
 use super::observer::Observer;
@@ -50,14 +50,14 @@ impl Supervisor {
         let mut latched = false;
         loop {
             match self.gate.next_task(self.timing.probe_interval) {
-                Task::Close => break,
-                Task::Look => match self.keys.take_order() {
+                SignerTask::Close => break,
+                SignerTask::Look => match self.keys.take_order() {
                     Some(order) => self.make(order),
                     None => self.look(),
                 },
-                Task::Probe if latched => {}
-                Task::Probe => self.probe(),
-                Task::Repair(class) => latched = self.repair(class, &mut backoff).is_err(),
+                SignerTask::Probe if latched => {}
+                SignerTask::Probe => self.probe(),
+                SignerTask::Repair(class) => latched = self.repair(class, &mut backoff).is_err(),
             }
         }
         self.close();

@@ -30,7 +30,7 @@ use crate::store::{SignInAttempt, StoreError, audit, grants, registry, sessions}
 /// A record, as an export writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct ExportRecord {
     pub table: String,
     /// The key in the table, base64url.
     pub key: String,
@@ -58,7 +58,7 @@ pub(super) struct Entry {
 ///
 /// # Errors
 /// [`StoreError::Broken`] for one that this program cannot have written.
-pub(super) fn read(record: &Record) -> Result<Option<Entry>, StoreError> {
+pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
     let broken = |what: &str| {
         let key: String = record.key.chars().take(60).collect();
         StoreError::Broken(format!("a record of table {}: {what} (key {key})", record.table))

@@ -45,7 +45,7 @@ pub use audit::{AuditPage, AuditRecord};
 pub use error::{Committed, StoreError};
 pub use forms::{Form, MAX_FORM_BYTES};
 pub use grants::{Ended, GrantFilter, GrantPage};
-pub use intake::Record;
+pub use intake::ExportRecord;
 pub use interactions::SignInAttempt;
 pub use record::Loaded;
 pub use registrations::Registered;

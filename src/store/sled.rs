@@ -30,7 +30,7 @@ pub use self::opening::{Loss, OpenError};
 pub use self::options::{CopyVerifier, Options};
 pub use self::placing::NewStore;
 use self::records::Records;
-use self::writer::{Commit, Copy, Job, Turn, Writer};
+use self::writer::{Commit, CommitTurn, Copy, Job, Writer};
 use super::engine::{Changes, CommitObserver, Counters, Engine, EngineError, Key, Outcome, Value};
 use crate::config;
 
@@ -177,7 +177,7 @@ impl Engine for SledEngine {
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
         changes.check_sizes()?;
         let (reply, answer) = oneshot::channel();
-        let turn = Turn::default();
+        let turn = CommitTurn::default();
         self.enqueue(Job::Commit(Commit { changes, reply, turn: turn.clone() }))?;
         let mut answer = pin!(answer);
         let answered = match tokio::time::timeout(self.commit_timeout, answer.as_mut()).await {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::domain::secret::base64url;
 use crate::store::engine::{Changes, Expect, Key};
-use crate::store::intake::{self, Record};
+use crate::store::intake::{self, ExportRecord};
 use crate::store::table::{self, Table};
 use crate::store::versions::VERSION;
 use crate::store::{PAGE, Store, StoreError};
@@ -23,7 +23,7 @@ impl Store {
     /// The records that follow a position, and the position after them; none at the end. For a store that nobody changes
     /// meanwhile. What the store says about itself and kept forms
     /// are not among them.
-    pub async fn export(&self, from: &Position) -> Result<Option<(Vec<Record>, Position)>, StoreError> {
+    pub async fn export(&self, from: &Position) -> Result<Option<(Vec<ExportRecord>, Position)>, StoreError> {
         let rows = self.engine.scan(b"", from.0.as_deref(), PAGE).await?;
         let Some((last, _)) = rows.last() else { return Ok(None) };
         let position = Position(Some(last.clone()));
@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Broken`] for a record that this program cannot have written, and for one of a key, an address or a
     /// username that another one has; else when the store fails.
-    pub async fn import(&self, records: &[Record]) -> Result<(), StoreError> {
+    pub async fn import(&self, records: &[ExportRecord]) -> Result<(), StoreError> {
         for records in records.chunks(STEP) {
             let (mut claims, mut changes) = (HashSet::new(), Changes::default());
             for record in records {
@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-fn twice(record: &Record) -> StoreError {
+fn twice(record: &ExportRecord) -> StoreError {
     let table = &record.table;
     StoreError::Broken(format!(
         "a record of table {table}: another one has its key, its address or its username (key {})",
@@ -75,17 +75,17 @@ fn travels(key: &[u8]) -> bool {
     key == table::key_ring() || !stays.iter().any(|prefix| key.starts_with(prefix))
 }
 
-fn record(key: &[u8], value: &[u8]) -> Result<Record, StoreError> {
+fn record(key: &[u8], value: &[u8]) -> Result<ExportRecord, StoreError> {
     let unknown = || StoreError::Broken("a record of an unknown table".to_owned());
     let (&byte, rest) = key.split_first().ok_or_else(unknown)?;
     let table = Table::from_byte(byte).ok_or_else(unknown)?.name().to_owned();
     let key = base64url(rest);
     let Some((&version, json)) = value.split_first() else {
-        return Ok(Record { table, key, version: None, value: None });
+        return Ok(ExportRecord { table, key, version: None, value: None });
     };
     let value = serde_json::from_slice(json)
         .map_err(|error| StoreError::Broken(format!("a record of table {table} cannot be read: {error}")))?;
-    Ok(Record { table, key, version: Some(version), value: Some(value) })
+    Ok(ExportRecord { table, key, version: Some(version), value: Some(value) })
 }
 
 #[cfg(test)]
@@ -109,14 +109,14 @@ mod tests {
         for (key, value) in [(&b"u\x00\xff"[..], &value[..]), (b"x1", b""), (b"g", &value)] {
             let record = record(key, value).unwrap();
             let json = serde_json::to_string(&record).unwrap();
-            assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+            assert_eq!(serde_json::from_str::<ExportRecord>(&json).unwrap(), record);
             assert_eq!(from_base64url(&record.key).unwrap(), key[1..]);
         }
     }
 
     #[test]
     fn what_this_program_cannot_have_written_is_refused() {
-        let record = |value| serde_json::from_value::<Record>(value).unwrap();
+        let record = |value| serde_json::from_value::<ExportRecord>(value).unwrap();
         for wrong in [
             json!({"table": "nothing", "key": ""}),
             json!({"table": "user", "key": "="}),

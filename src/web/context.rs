@@ -81,7 +81,7 @@ pub(crate) struct RequestContext<'a> {
     /// When it came: one instant for all that it decides.
     pub(crate) now: UnixTime,
     /// The names of our cookies.
-    pub(crate) cookies: cookie::Names,
+    pub(crate) cookies: cookie::CookieNames,
     pub(crate) recipient: Recipient,
     pub(crate) host: &'static PageHost,
     /// The language that the person has just chosen with the switch on a page.
@@ -109,7 +109,7 @@ impl<'a> RequestContext<'a> {
             body,
             origin: Origin::of(head),
             now: sealgate.clock.now(),
-            cookies: cookie::Names::of(&sealgate.config.issuer),
+            cookies: cookie::CookieNames::of(&sealgate.config.issuer),
             recipient,
             host,
             switched: None,

@@ -12,7 +12,7 @@ use crate::domain::user::Subject;
 
 /// The names in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names {
+pub struct CookieNames {
     /// The session: at the provider, and on an application's host the application's.
     pub session: &'static str,
     /// Names the browser while it signs in, so that nobody else can go on with what it began. One, however many tabs.
@@ -21,13 +21,13 @@ pub struct Names {
     pub language: &'static str,
     /// Marks of the people who have signed in from this browser before.
     pub known: &'static str,
-    /// Who has signed out last on this host: see [`Names::left_by`].
+    /// Who has signed out last on this host: see [`CookieNames::left_by`].
     pub left: &'static str,
     /// Whether cookies carry `Secure`.
     pub secure: bool,
 }
 
-impl Names {
+impl CookieNames {
     /// The names under this issuer.
     pub fn of(issuer: &IssuerUrl) -> Self {
         if issuer.is_https() {
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-impl Names {
+impl CookieNames {
     /// The browser's name for itself: the one that it has, or `fresh` with the cookie that gives it.
     pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
         match find(headers, self.browser) {
@@ -80,7 +80,7 @@ pub enum Left {
     Somebody,
 }
 
-impl Names {
+impl CookieNames {
     /// Notes in the browser that this person, or somebody unknown, has signed out. Pages that they had open stay open: what
     /// is sent from one of those later is theirs, and not of whoever signs in next. The cookie opens nothing.
     pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn who_left_is_known_until_somebody_else_leaves_too() {
-        let names = Names { session: "s", browser: "b", language: "l", known: "k", left: "left", secure: false };
+        let names = CookieNames { session: "s", browser: "b", language: "l", known: "k", left: "left", secure: false };
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
         let after = |before: &str, person| {
             let set = names.left_by(&headers(&[before]), person);

@@ -389,7 +389,7 @@ fn what_people_read_of_an_application_is_one_line_that_they_see() {
 
 #[test]
 fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
-    use sealgate::config::{Authorization, IdentityValue, Names};
+    use sealgate::config::{AuthorizationHeader, IdentityValue, Names};
     let with = |lines: &str| with_app("host = \"wiki.example.com\"", &format!("host = \"wiki.example.com\"\n{lines}"));
     let headers = |lines: &str| {
         let app = parse(&with(lines)).apps.remove(0);
@@ -406,7 +406,7 @@ fn headers_that_say_who_somebody_is_are_the_operators_to_name() {
     assert_eq!(headers(&format!("preset = \"grafana\"\n{own}")), expected);
     assert_eq!(headers("preset = \"radicale\""), named(&[("x-remote-user", IdentityValue::Username)]));
     let grafana = parse(&with("preset = \"grafana\"\nauthorization = \"strip\"")).apps.remove(0).identity;
-    assert_eq!((grafana.names, grafana.authorization), (Names::Utf8, Authorization::Strip));
+    assert_eq!((grafana.names, grafana.authorization), (Names::Utf8, AuthorizationHeader::Strip));
     starts(
         &fault(&with("preset = \"grafena\"")),
         "app[0].preset: \"grafena\" is no preset; write one of \"dokuwiki\", ",

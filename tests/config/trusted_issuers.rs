@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use sealgate::config::{Config, KeySource, Person};
+use sealgate::config::{Config, KeySource, RulePerson};
 use sealgate::oauth::algorithm::Algorithm;
 
 use super::{APP, REQUIRED, fault, faults, lines, parse, starts};
@@ -104,8 +104,8 @@ fn an_application_names_issuers_that_there_are_and_may_then_use_their_words() {
     let rule = "scopes = [\"reports.read\"]\nusers = [\"corp:auth0|17\", \"anna@example.com\"]";
     let route = &parse(&app(corp, rule)).apps[0].routes[0];
     assert_eq!(route.scopes, ["reports.read"]);
-    assert_eq!(route.users[0], Person::Foreign("corp:auth0|17".into()));
-    assert!(matches!(route.users[1], Person::Email(_)));
+    assert_eq!(route.users[0], RulePerson::Foreign("corp:auth0|17".into()));
+    assert!(matches!(route.users[1], RulePerson::Email(_)));
     let none = faults(&app("", rule));
     starts(&none[0], "app[0].route[0].scopes[0]: \"reports.read\" is not a scope; ");
     starts(&none[1], "app[0].route[0].users[0]: \"corp:auth0|17\" is neither an e-mail address nor a sub; ");

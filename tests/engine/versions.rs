@@ -12,7 +12,7 @@ use sealgate::domain::user::Subject;
 use sealgate::domain::username::Username;
 use sealgate::store::engine::{Changes, Engine, Key, Value};
 use sealgate::store::memory::MemoryEngine;
-use sealgate::store::{Committed, Record, Store, StoreError, Table};
+use sealgate::store::{Committed, ExportRecord, Store, StoreError, Table};
 use serde_json::{Value as Json, json};
 
 use crate::{BARRIERS, Place, put};
@@ -35,12 +35,12 @@ const FAR: UnixTime = UnixTime::from_seconds(2_000_000_000);
 
 type Rows = Vec<(Key, Value)>;
 
-fn records(format: u8) -> impl Iterator<Item = Record> {
+fn records(format: u8) -> impl Iterator<Item = ExportRecord> {
     let (_, text) = STORES.into_iter().find(|(known, _)| *known == format).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap())
 }
 
-fn row(record: &Record) -> (Key, Value) {
+fn row(record: &ExportRecord) -> (Key, Value) {
     let table = Table::from_name(&record.table).unwrap() as u8;
     let key = [&[table], &from_base64url(&record.key).unwrap()[..]].concat();
     let value = record.version.map(|version| written(version, record.value.as_ref().unwrap()));
@@ -275,7 +275,7 @@ async fn an_older_record_that_is_none_is_named_without_what_it_holds() {
         let line = error.to_string();
         assert!(matches!(error, StoreError::Broken(_)) && line.contains(reason), "{line}");
         assert!(line.contains("table session") && !line.contains("geheim"), "{line}");
-        let record = Record {
+        let record = ExportRecord {
             table: "session".to_owned(),
             key: base64url(session().as_bytes()),
             version: damaged.first().copied(),

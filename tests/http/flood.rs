@@ -2,7 +2,7 @@
 
 use sealgate::clock::Clock;
 use sealgate::store::engine::{Changes, Engine};
-use sealgate::store::{Position, Record};
+use sealgate::store::{ExportRecord, Position};
 
 use crate::steps::{assert_code, assert_consent};
 use crate::support::{Provider, is_login};
@@ -102,7 +102,7 @@ async fn a_finished_sign_in_leaves_no_entry_behind() {
 
 /// The tables of the records that the expiry index leads to.
 async fn expiring(provider: &Provider) -> Vec<String> {
-    let rows: Vec<Record> = provider.sealgate.store.export(&Position::default()).await.unwrap().unwrap().0;
+    let rows: Vec<ExportRecord> = provider.sealgate.store.export(&Position::default()).await.unwrap().unwrap().0;
     let of_expiry = rows.iter().filter(|row| row.table == "expiry");
     let keys = of_expiry.map(|row| sealgate::domain::secret::from_base64url(&row.key).unwrap());
     let mut tables: Vec<_> = keys.map(|key| char::from(key[4]).to_string()).collect();

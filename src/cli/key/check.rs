@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::admin::answer::{KeyAnswer, KeysAnswer};
-use crate::cli::access::Access;
+use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 use crate::domain::key_ring::KeyState;
@@ -21,7 +21,7 @@ pub(crate) struct Findings {
     pub(crate) warnings: Vec<String>,
 }
 
-pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure> {
+pub(super) fn run(access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let Findings { check, faults, warnings } = find(access)?;
     if !faults.is_empty() {
         return Err(CommandFailure::Failed(faults));
@@ -40,7 +40,7 @@ pub(super) fn run(access: &Access, output: &Output) -> Result<(), CommandFailure
 ///
 /// # Errors
 /// When the token or the store cannot be looked at.
-pub(crate) fn find(access: &Access) -> Result<Findings, CommandFailure> {
+pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
     let check = signer::check(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: lives, begun, .. } = access.key_times()?;
     let mut faults = check.faults.clone();

@@ -11,7 +11,7 @@ use super::{address, tls};
 use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
-use crate::config::{Access, App, Caching, IssuerUrl, PathCharacters, Person, Route, Upstream};
+use crate::config::{Access, App, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
 use crate::domain::client::ClientId;
 use crate::domain::profile::is_line;
 use crate::domain::scope::ScopeValue;
@@ -292,13 +292,13 @@ fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {
 }
 
 /// A person of ours, or of a trusted issuer that the application takes: `issuer:sub`.
-fn person(text: &str, trusted: &[String]) -> Option<Person> {
+fn person(text: &str, trusted: &[String]) -> Option<RulePerson> {
     match text.split_once(':') {
         Some((issuer, sub)) if trusted.iter().any(|known| known == issuer) => {
             let sound = !sub.is_empty() && sub.bytes().all(|byte| byte.is_ascii_graphic());
-            sound.then(|| Person::Foreign(text.to_owned()))
+            sound.then(|| RulePerson::Foreign(text.to_owned()))
         }
-        _ => Person::parse(text),
+        _ => RulePerson::parse(text),
     }
 }
 

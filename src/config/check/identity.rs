@@ -4,7 +4,7 @@ use http::HeaderName;
 
 use crate::config::file::Section;
 use crate::config::preset::{self, PRESETS};
-use crate::config::{Authorization, GroupsDelimiter, Identity, IdentityValue, Names};
+use crate::config::{AuthorizationHeader, GroupsDelimiter, IdentityHeaders, IdentityValue, Names};
 use crate::web::request_fields;
 
 /// As many headers as a request is given at most; servers have limits.
@@ -17,7 +17,7 @@ const VALUES: &str = "write such as { Remote-User = \"username\", Remote-Email =
     \"username\", \"name\" or \"groups\"";
 
 /// Reads what an application says of it.
-pub(super) fn identity(app: &mut Section<'_, '_>) -> Identity {
+pub(super) fn identity(app: &mut Section<'_, '_>) -> IdentityHeaders {
     let chosen = app.text("preset", "write the name of an application", |text| {
         preset::of(text).ok_or_else(|| {
             let known: Vec<_> = PRESETS.iter().map(|preset| format!("{:?}", preset.name)).collect();
@@ -26,10 +26,13 @@ pub(super) fn identity(app: &mut Section<'_, '_>) -> Identity {
     });
     let defaults = chosen.unwrap_or_default();
     let assertion = app.flag("assertion", defaults.assertion);
-    let authorizations =
-        [("pass", Authorization::Pass), ("strip", Authorization::Strip), ("replace", Authorization::Replace)];
+    let authorizations = [
+        ("pass", AuthorizationHeader::Pass),
+        ("strip", AuthorizationHeader::Strip),
+        ("replace", AuthorizationHeader::Replace),
+    ];
     let authorization = app.choice("authorization", &authorizations).unwrap_or(defaults.authorization);
-    if authorization == Authorization::Replace && !assertion {
+    if authorization == AuthorizationHeader::Replace && !assertion {
         app.fault("authorization", "\"replace\" sends the signed assertion; write assertion = true, or another word");
     }
     let names = [
@@ -46,7 +49,7 @@ pub(super) fn identity(app: &mut Section<'_, '_>) -> Identity {
     ];
     let headers = headers(app).unwrap_or(defaults.headers);
     let pass = pass(app, &headers);
-    Identity {
+    IdentityHeaders {
         headers,
         pass,
         assertion,

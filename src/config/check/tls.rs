@@ -16,21 +16,21 @@ const KEY: &str = "write the file of the private key, PEM";
 const AUTHORITIES: &str = "write the file of the authorities' certificates, PEM";
 
 /// A certificate that we show.
-pub(super) struct Certificate {
+pub(super) struct CertificateChain {
     pub(super) files: TlsConfig,
     chain: disk::Chain,
     path: String,
 }
 
 /// The certificates that we show: a table, or a list of them.
-pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<Certificate> {
+pub(super) fn certificates(server: &mut Section<'_, '_>, files: &Files) -> Vec<CertificateChain> {
     let allowed = "write { certificate = \"FILE\", key = \"FILE\" }, or a list of them";
     let read = |mut section: Section<'_, '_>| {
         let certificate = section.required_text("certificate", CHAIN, |text| files.certificate(text));
         let key = section.required_text("key", KEY, |text| files.key(text));
         let chain = certificate?;
         let files = matching(&section, &chain, &key?);
-        Some(Certificate { files, chain, path: section.path_of("certificate") })
+        Some(CertificateChain { files, chain, path: section.path_of("certificate") })
     };
     server.one_or_more_sections("tls", allowed).into_iter().filter_map(read).collect()
 }
@@ -51,7 +51,7 @@ pub(super) fn clients(server: &mut Section<'_, '_>, files: &Files) -> Option<Cli
 
 /// What browsers will refuse: hosts that no certificate is for. And certificates that are for none. Where no file was
 /// looked at, there is nothing to say. Behind a load balancer that does not care, all this may be meant.
-pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &[App]) -> Vec<ConfigFault> {
+pub(super) fn coverage(certificates: &[CertificateChain], issuer: &IssuerUrl, apps: &[App]) -> Vec<ConfigFault> {
     let mut hosts: Vec<&str> = Vec::new();
     for host in iter::once(issuer.host()).chain(apps.iter().map(|app| host_name(&app.host))) {
         if !hosts.contains(&host) {
@@ -60,7 +60,7 @@ pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &
     }
     let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
     let mut warnings = Vec::new();
-    for Certificate { chain, path, .. } in read() {
+    for CertificateChain { chain, path, .. } in read() {
         if !hosts.iter().any(|host| chain.is_for(host)) {
             let problem =
                 format!("{} is for none of {}; write a certificate that is", chain.path.display(), hosts.join(", "));
@@ -81,14 +81,14 @@ pub(super) fn coverage(certificates: &[Certificate], issuer: &IssuerUrl, apps: &
 }
 
 /// Until when the certificates are good.
-pub(super) fn ends(certificates: &[Certificate]) -> Vec<CertificateEnd> {
-    let end = |Certificate { chain, path, .. }: &Certificate| {
+pub(super) fn ends(certificates: &[CertificateChain]) -> Vec<CertificateEnd> {
+    let end = |CertificateChain { chain, path, .. }: &CertificateChain| {
         Some(CertificateEnd { path: path.clone(), file: chain.path.clone(), ends: chain.ends()? })
     };
     certificates.iter().filter_map(end).collect()
 }
 
-fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::Key) -> TlsConfig {
+fn matching(section: &Section<'_, '_>, certificate: &disk::Chain, key: &disk::PrivateKey) -> TlsConfig {
     match disk::belong_together(certificate, key) {
         Ok(()) => {}
         Err(Mismatch::Certificate(problem)) => section.fault("certificate", &problem),

@@ -8,7 +8,7 @@ use crate::config::disk::Files;
 use crate::config::file::Section;
 use crate::config::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use crate::oauth::algorithm::Algorithm;
-use crate::oauth::trusted_token::{ClaimNames, LONGEST, Terms};
+use crate::oauth::trusted_token::{ClaimNames, LONGEST, TrustTerms};
 
 /// The most of them: each is asked for its keys again and again.
 const MOST: usize = 32;
@@ -83,7 +83,7 @@ fn trusted_issuer(
     let keys = if discovered { KeySource::Discovered } else { keys? };
     let issuer = issuer?;
     let terms =
-        Terms { name: name?, issuer, audiences, algorithms, access_tokens_only, clients, skew, longest, claims };
+        TrustTerms { name: name?, issuer, audiences, algorithms, access_tokens_only, clients, skew, longest, claims };
     Some(TrustedIssuer { terms, keys, refresh, throttle, stale })
 }
 

@@ -30,7 +30,7 @@ const LONGEST_SUBJECT: usize = 1024;
 
 /// A certificate that a client has shown and proven to be its own.
 #[derive(Debug)]
-pub(in crate::edge) struct Shown {
+pub(in crate::edge) struct ShownClient {
     subject: Option<HeaderValue>,
     fingerprint: HeaderValue,
     /// The leaf first: to be looked at again for as long as the connection is open.
@@ -39,7 +39,7 @@ pub(in crate::edge) struct Shown {
     ends: Vec<u64>,
 }
 
-impl Shown {
+impl ShownClient {
     /// The certificate of this connection, if there is one.
     pub(in crate::edge) fn of(tls: &SslDigest) -> Option<&Self> {
         tls.extension.get::<Self>()
@@ -56,7 +56,7 @@ impl Shown {
 pub(in crate::edge) fn tell(fields: &mut HeaderMap, tls: Option<&SslDigest>) {
     fields.remove(SUBJECT);
     fields.remove(FINGERPRINT);
-    let Some(shown) = tls.and_then(Shown::of) else { return };
+    let Some(shown) = tls.and_then(ShownClient::of) else { return };
     if let Some(subject) = &shown.subject {
         fields.insert(SUBJECT, subject.clone());
     }
@@ -74,7 +74,7 @@ impl TlsAccept for Witness {
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
         let subject = Some(subject(parsed.subject())).filter(|text| (1..=LONGEST_SUBJECT).contains(&text.len()));
         let fingerprint = hexadecimal(&Sha256::digest(certificate));
-        let shown = Shown {
+        let shown = ShownClient {
             subject: subject.and_then(|text| HeaderValue::from_str(&text).ok()),
             fingerprint: HeaderValue::from_str(&fingerprint).ok()?,
             chain: chain.to_vec(),
@@ -108,7 +108,7 @@ impl ClientVerifier {
     }
 
     /// Whether a client that has shown this, or nothing, may come in at `now`.
-    pub(in crate::edge) fn admits(&self, shown: Option<&Shown>, now: UnixTime) -> bool {
+    pub(in crate::edge) fn admits(&self, shown: Option<&ShownClient>, now: UnixTime) -> bool {
         match shown.map(|shown| shown.chain.split_first()) {
             None => !self.client_auth_mandatory(),
             Some(Some((leaf, intermediates))) => self.verify_client_cert(leaf, intermediates, now).is_ok(),

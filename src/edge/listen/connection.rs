@@ -173,18 +173,18 @@ impl GetSocketDigest for Connection {
 
 /// A stream of which some bytes were read already and are to be read again.
 #[derive(Debug)]
-pub(in crate::edge) struct Replay {
+pub(in crate::edge) struct ReplayedBytes {
     first: BytesMut,
     then: Stream,
 }
 
-impl Replay {
+impl ReplayedBytes {
     pub(in crate::edge) const fn new(first: BytesMut, then: Stream) -> Self {
         Self { first, then }
     }
 }
 
-impl AsyncRead for Replay {
+impl AsyncRead for ReplayedBytes {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.first.is_empty() {
             return Pin::new(&mut self.then).poll_read(cx, buf);
@@ -196,7 +196,7 @@ impl AsyncRead for Replay {
     }
 }
 
-impl AsyncWrite for Replay {
+impl AsyncWrite for ReplayedBytes {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.then).poll_write(cx, buf)
     }
@@ -223,19 +223,19 @@ impl AsyncWrite for Replay {
 }
 
 #[async_trait]
-impl Shutdown for Replay {
+impl Shutdown for ReplayedBytes {
     async fn shutdown(&mut self) {
         Shutdown::shutdown(&mut *self.then).await;
     }
 }
 
-impl UniqueID for Replay {
+impl UniqueID for ReplayedBytes {
     fn id(&self) -> i32 {
         self.then.id()
     }
 }
 
-impl Ssl for Replay {
+impl Ssl for ReplayedBytes {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.then.get_ssl()
     }
@@ -249,21 +249,21 @@ impl Ssl for Replay {
     }
 }
 
-impl Peek for Replay {}
+impl Peek for ReplayedBytes {}
 
-impl GetTimingDigest for Replay {
+impl GetTimingDigest for ReplayedBytes {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.then.get_timing_digest()
     }
 }
 
-impl GetProxyDigest for Replay {
+impl GetProxyDigest for ReplayedBytes {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.then.get_proxy_digest()
     }
 }
 
-impl GetSocketDigest for Replay {
+impl GetSocketDigest for ReplayedBytes {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.then.get_socket_digest()
     }
@@ -327,7 +327,7 @@ mod tests {
         let (connection, mut client) = pair(Duration::from_secs(5)).await;
         client.write_all(b"then").await.unwrap();
         client.shutdown().await.unwrap();
-        let mut replay = Replay::new(BytesMut::from("first "), Box::new(connection));
+        let mut replay = ReplayedBytes::new(BytesMut::from("first "), Box::new(connection));
         let mut read = String::new();
         replay.read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "first then");

@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::connection::{Connection, Replay};
+use super::connection::{Connection, ReplayedBytes};
 use super::head::{self, Head};
 use super::listeners::Listener;
 use super::quota::{Quota, Ticket};
@@ -262,7 +262,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             Ok(Err(_)) => return,
             Err(_) => return (self.watch)(ConnectionEvent::HeadTooSlow),
         }
-        self.app.process_new(Box::new(Replay::new(preface, stream)), stop).await;
+        self.app.process_new(Box::new(ReplayedBytes::new(preface, stream)), stop).await;
     }
 
     async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {

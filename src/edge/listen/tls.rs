@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::certificate::{Certificate, Shown, Stamp, stamp};
-use super::client_certificate::{ClientVerifier, Shown as Client, Witness};
+use super::client_certificate::{ClientVerifier, ShownClient, Witness};
 use crate::config::{self, ClientCertificates};
 
 /// How often the files are looked at.
@@ -41,18 +41,18 @@ pub(crate) struct Tls {
 }
 
 /// What handshakes are held to.
-pub(in crate::edge) struct Terms {
+pub(in crate::edge) struct TlsTerms {
     acceptor: Acceptor,
     /// Who looks at the certificates of clients; nobody where they are not asked for any.
     clients: Option<Arc<ClientVerifier>>,
 }
 
-impl Terms {
+impl TlsTerms {
     pub(in crate::edge) const fn acceptor(&self) -> &Acceptor {
         &self.acceptor
     }
 
-    fn admit(&self, client: Option<&Client>, now: UnixTime) -> bool {
+    fn admit(&self, client: Option<&ShownClient>, now: UnixTime) -> bool {
         match &self.clients {
             Some(verifier) => verifier.admits(client, now),
             None => client.is_none(),
@@ -70,7 +70,7 @@ impl Tls {
         Ok(Spoken::load(server)?.map(|spoken| Self { spoken: ArcSwap::from_pointee(spoken), changed }))
     }
 
-    pub(in crate::edge) fn terms(&self) -> Arc<Terms> {
+    pub(in crate::edge) fn terms(&self) -> Arc<TlsTerms> {
         self.spoken.load().terms()
     }
 
@@ -82,8 +82,8 @@ impl Tls {
 
     /// Waits for the moment from which a client that came in by these terms would not come in any more: its certificate
     /// has ended, its authority is gone, or it has shown none and must do so now.
-    pub(in crate::edge) async fn outstayed(&self, mut terms: Arc<Terms>, tls: Option<Arc<SslDigest>>) {
-        let client = tls.as_deref().and_then(Client::of);
+    pub(in crate::edge) async fn outstayed(&self, mut terms: Arc<TlsTerms>, tls: Option<Arc<SslDigest>>) {
+        let client = tls.as_deref().and_then(ShownClient::of);
         let mut changed = self.changed.subscribe();
         let mut looked = UnixTime::now();
         loop {
@@ -112,7 +112,7 @@ pub(in crate::edge) struct Spoken {
     certificates: Arc<Certificates>,
     clients: Option<ClientCertificates>,
     /// Made anew when the authorities of clients' certificates change.
-    terms: RwLock<Arc<Terms>>,
+    terms: RwLock<Arc<TlsTerms>>,
     /// What the file of those authorities was like when it was last read.
     read: Mutex<Stamp>,
 }
@@ -136,7 +136,7 @@ impl Spoken {
         Ok(Some(Self { certificates, clients, terms, read }))
     }
 
-    fn terms(&self) -> Arc<Terms> {
+    fn terms(&self) -> Arc<TlsTerms> {
         Arc::clone(&self.terms.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -185,7 +185,7 @@ pub(crate) async fn watch_tls(tls: Arc<Tls>, report: impl Fn(&[(&Path, i64)]), m
     }
 }
 
-fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>) -> Result<Terms, String> {
+fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>) -> Result<TlsTerms, String> {
     let fault = |error: Box<pingora::Error>| format!("TLS cannot be set up: {error}");
     let clients = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
     let mut settings = match &clients {
@@ -206,7 +206,7 @@ fn terms(certificates: &Arc<Certificates>, clients: Option<&ClientCertificates>)
         config.send_tls13_tickets = 0;
         acceptor.acceptor = Arc::new(config).into();
     }
-    Ok(Terms { acceptor, clients })
+    Ok(TlsTerms { acceptor, clients })
 }
 
 /// All certificates, in the configuration's order.

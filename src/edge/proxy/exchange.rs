@@ -9,7 +9,7 @@ use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
 use tokio::time::timeout;
 
-use super::long_lived::{Admitted, LONG_BODY, LongLived, PATIENCE, Switch, Ticket};
+use super::long_lived::{Admitted, LONG_BODY, LongLived, LongLivedTicket, PATIENCE, Switch};
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::edge::upstream::{Handle, Turn, UpstreamServer};
@@ -61,7 +61,7 @@ struct Judged {
 struct Last {
     admitted: Arc<Admitted>,
     status: Option<StatusCode>,
-    _ticket: Ticket,
+    _ticket: LongLivedTicket,
 }
 
 impl Exchange {

@@ -167,12 +167,12 @@ struct Open {
 
 impl LongLived {
     /// Takes down an exchange; it is asked about at once, and stays until the ticket is dropped.
-    pub(in crate::edge) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> Ticket {
+    pub(in crate::edge) fn begin(self: &Arc<Self>, admitted: Arc<Admitted>, switch: Arc<Switch>) -> LongLivedTicket {
         let mut open = self.open();
         open.last += 1;
         let id = open.last;
         open.exchanges.insert(id, (admitted, switch));
-        Ticket { lasting: Arc::clone(self), id }
+        LongLivedTicket { lasting: Arc::clone(self), id }
     }
 
     /// Those to ask about now: all, or the new ones and those whose turn it is.
@@ -205,12 +205,12 @@ impl LongLived {
 }
 
 /// An exchange that was taken down.
-pub(in crate::edge) struct Ticket {
+pub(in crate::edge) struct LongLivedTicket {
     lasting: Arc<LongLived>,
     id: u64,
 }
 
-impl Drop for Ticket {
+impl Drop for LongLivedTicket {
     fn drop(&mut self) {
         self.lasting.open().exchanges.remove(&self.id);
     }

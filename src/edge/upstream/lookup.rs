@@ -18,7 +18,7 @@ pub struct Resolver {
 }
 
 /// The addresses in order, at least one, or why there are none.
-pub(super) type Answer = Result<Vec<SocketAddr>, String>;
+pub(super) type LookupAnswer = Result<Vec<SocketAddr>, String>;
 
 /// Finds the addresses of a host at a port.
 pub type Find = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
@@ -33,14 +33,14 @@ impl Resolver {
 
     /// Looks a name up in a thread of its own: the system's resolver blocks, for half a minute when its servers are silent,
     /// and nobody else may have to wait for that. `tell` gets the answer; without a thread it is dropped.
-    pub(super) fn begin(&self, host: &str, port: u16, tell: impl FnOnce(Answer) + Send + 'static) {
+    pub(super) fn begin(&self, host: &str, port: u16, tell: impl FnOnce(LookupAnswer) + Send + 'static) {
         let (find, host) = (Arc::clone(&self.find), host.to_owned());
         let lookup = move || tell(sorted((*find)(&host, port)));
         let _ = std::thread::Builder::new().name("resolver".to_owned()).spawn(lookup);
     }
 }
 
-fn sorted(found: io::Result<Vec<SocketAddr>>) -> Answer {
+fn sorted(found: io::Result<Vec<SocketAddr>>) -> LookupAnswer {
     let mut addresses = found.map_err(|error| error.to_string())?;
     addresses.truncate(MOST_ADDRESSES);
     addresses.sort_unstable();

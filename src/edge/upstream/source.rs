@@ -13,14 +13,14 @@ use crate::config::{App, Upstream, authority};
 /// What the configuration calls an upstream.
 pub(super) struct UpstreamSource {
     pub(super) configured: Arc<Upstream>,
-    pub(super) place: Place,
+    pub(super) place: UpstreamPlace,
     /// The name on its certificate, where it speaks TLS.
     pub(super) tls: Option<String>,
     /// Its own `Host`.
     pub(super) host: HeaderValue,
 }
 
-pub(super) enum Place {
+pub(super) enum UpstreamPlace {
     At(Address),
     Named { host: String, port: u16, found: RwLock<Found> },
 }
@@ -63,16 +63,21 @@ impl UpstreamSource {
             Upstream::Socket(path) => {
                 // What HTTP over a socket has for a Host: curl and others say so too.
                 let host = HeaderValue::from_static("localhost");
-                return Ok(Self { configured, place: Place::At(Address::Socket(path.clone())), tls: None, host });
+                return Ok(Self {
+                    configured,
+                    place: UpstreamPlace::At(Address::Socket(path.clone())),
+                    tls: None,
+                    host,
+                });
             }
         };
         let fault = |why: &str| format!("cannot use upstream {url}: {why}");
         let port = url.port_or_known_default().ok_or_else(|| fault("it has no port"))?;
-        let at = |address: IpAddr| Place::At(Address::Ip((address, port).into()));
+        let at = |address: IpAddr| UpstreamPlace::At(Address::Ip((address, port).into()));
         let (place, name) = match url.host() {
             Some(Host::Domain(name)) => {
                 let found = RwLock::default();
-                (Place::Named { host: name.to_owned(), port, found }, name.to_owned())
+                (UpstreamPlace::Named { host: name.to_owned(), port, found }, name.to_owned())
             }
             Some(Host::Ipv4(address)) => (at(address.into()), address.to_string()),
             Some(Host::Ipv6(address)) => (at(address.into()), address.to_string()),

@@ -6,8 +6,8 @@ use crate::domain::secret::base64url;
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> TrustTerms {
+    TrustTerms {
         name: "corp".into(),
         issuer: "https://login.corp.test/".into(),
         audiences: vec!["https://wiki.test".into()],
@@ -35,7 +35,7 @@ fn token(claims: &Value) -> String {
     written(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#, &claims.to_string())
 }
 
-fn judged_by(terms: &Terms, claims: &Value) -> Result<Foreign, ForeignFault> {
+fn judged_by(terms: &TrustTerms, claims: &Value) -> Result<Foreign, ForeignFault> {
     Signed::parse(&token(claims), terms)?.judged(terms, NOW)
 }
 
@@ -104,7 +104,7 @@ fn the_header_decides_nothing_that_the_terms_do_not_allow() {
 fn the_kind_is_an_access_tokens_unless_the_operator_says_otherwise() {
     let kind = |typ: &str, access_tokens_only| {
         let header = format!(r#"{{"alg":"RS256","kid":"k"{typ}}}"#);
-        let terms = Terms { access_tokens_only, ..terms() };
+        let terms = TrustTerms { access_tokens_only, ..terms() };
         Signed::parse(&written(&header, &claims().to_string()), &terms).map(|_| ())
     };
     for typ in [r#","typ":"at+jwt""#, r#","typ":"AT+JWT""#, r#","typ":"application/at+jwt""#] {
@@ -182,7 +182,7 @@ fn who_it_is_about_can_be_written_into_a_header() {
 
 #[test]
 fn listed_clients_are_the_only_ones_and_a_bound_token_is_nobodys_to_bear() {
-    let listed = Terms { clients: Some(vec!["cron".into()]), ..terms() };
+    let listed = TrustTerms { clients: Some(vec!["cron".into()]), ..terms() };
     assert!(judged_by(&listed, &changed("client_id", "cron")).is_ok());
     assert!(judged_by(&listed, &changed("azp", "cron")).is_ok());
     for claims in [changed("client_id", "other"), changed("client_id", json!(["cron"])), claims()] {

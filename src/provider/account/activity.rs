@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use crate::domain::audit::{AuditFilter, AuditId, AuditKind};
 use crate::page::{ActivityPage, html};
-use crate::provider::events::Names;
+use crate::provider::events::EventNames;
 use crate::provider::visitor::Visitor;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -39,7 +39,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
     let after = ctx.query()?.one("after")?.and_then(AuditId::parse);
     let page = ctx.sealgate.store.audit_page(&filter, after, MOST).await?;
-    let (mut names, mut events) = (Names::default(), Vec::with_capacity(page.records.len()));
+    let (mut names, mut events) = (EventNames::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
         events.push(names.line(ctx, record.event).await?);
     }

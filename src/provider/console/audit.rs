@@ -14,7 +14,7 @@ use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::page::{AuditField, AuditLogPage, Problem, html};
-use crate::provider::events::Names;
+use crate::provider::events::EventNames;
 use crate::store::AuditPage;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -48,7 +48,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
     };
-    let (mut names, mut events) = (Names::default(), Vec::with_capacity(page.records.len()));
+    let (mut names, mut events) = (EventNames::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
         events.push(names.line(ctx, record.event).await?);
     }

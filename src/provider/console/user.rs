@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::console_user::{ConsoleUser, last_segment};
-use super::users::{groups, new_password, roles, username};
+use super::user_form::{groups, new_password, roles, username};
 use crate::admin::Person;
 use crate::admin::command::{Command, SessionCommand, UserCommand};
 use crate::domain::audit::AuditKind;

@@ -7,13 +7,11 @@ use http::{Method, StatusCode};
 use super::client::execute;
 use super::console_user::ConsoleUser;
 use super::user;
+use super::user_form::{groups, new_password, roles, username};
 use crate::admin::command::{Command, UserCommand};
 use crate::admin::user_settings::NewUser;
-use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_seen};
-use crate::domain::secret::Secret;
+use crate::domain::profile::{LONGEST_NAME, is_line, is_seen};
 use crate::domain::user::{Email, Role, Subject};
-use crate::domain::username::Username;
-use crate::oauth::params::Params;
 use crate::page::console::{NewUserPage, UserField, UsersPage};
 use crate::page::{Problem, html};
 use crate::store::UsersFound;
@@ -22,8 +20,6 @@ use crate::web::failure::Failure;
 use crate::web::response::Response;
 
 const PAGE: usize = 50;
-/// Groups that a person may be in, as on the command line.
-const MOST_GROUPS: usize = 100;
 
 pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let query = ctx.query()?;
@@ -120,35 +116,6 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
     let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
     user::show(ctx, console_user, &added, Some(&password), &[]).await
-}
-
-/// A password that nobody chose: 96 bits.
-pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
-    Secret::from_random(&ctx.random::<12>())
-}
-
-/// The username of a form; none where the field is empty.
-///
-/// # Errors
-/// When it is not one.
-pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
-    match typed {
-        "" => Ok(None),
-        typed => Username::parse(typed).map(Some).ok_or(UserField::Username),
-    }
-}
-
-/// The roles that a form ticks.
-pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
-    let ticked = [("role_developer", Role::Developer), ("role_admin", Role::Admin)];
-    ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
-}
-
-/// The groups of a list with one a line, if each is one.
-pub(super) fn groups(text: &str) -> Option<BTreeSet<String>> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let groups: BTreeSet<String> = lines.map(str::to_owned).collect();
-    (groups.len() <= MOST_GROUPS && groups.iter().all(|group| is_group(group))).then_some(groups)
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {

@@ -18,10 +18,10 @@ fn one_failure_seen_by_many_is_one_repair() {
     let seen = gate.enter(0, Instant::now()).unwrap().epoch;
     gate.report(seen, ErrorClass::Login);
     gate.report(seen, ErrorClass::Device);
-    assert_eq!(gate.next_task(SOON), Task::Repair(ErrorClass::Login));
+    assert_eq!(gate.next_task(SOON), SignerTask::Repair(ErrorClass::Login));
     gate.open(slot(7), false);
     gate.report(seen, ErrorClass::Device);
-    assert_eq!(gate.next_task(SOON), Task::Probe);
+    assert_eq!(gate.next_task(SOON), SignerTask::Probe);
     assert!(gate.ready());
 }
 
@@ -76,7 +76,7 @@ fn close_wakes_everybody() {
         assert!(!sleeper.join().unwrap());
     });
     gate.open(slot(7), true);
-    assert_eq!(gate.next_task(LATE), Task::Close);
+    assert_eq!(gate.next_task(LATE), SignerTask::Close);
 }
 
 #[test]

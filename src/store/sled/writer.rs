@@ -36,9 +36,9 @@ const EXIT_DISK_FAILED: i32 = 70;
 /// Whose a commit is: the caller's until the writer begins it, and the writer's from then on. So a caller that stops
 /// waiting knows whether the commit may still happen.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Turn(Arc<AtomicBool>);
+pub(super) struct CommitTurn(Arc<AtomicBool>);
 
-impl Turn {
+impl CommitTurn {
     /// Begins it; false when it was withdrawn.
     fn begin(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
@@ -53,7 +53,7 @@ impl Turn {
 /// A commit and where its answer goes.
 pub(super) struct Commit {
     pub(super) changes: Changes,
-    pub(super) turn: Turn,
+    pub(super) turn: CommitTurn,
     pub(super) reply: oneshot::Sender<Result<Outcome, EngineError>>,
 }
 

@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::config::{KeySource, TrustedIssuer, is_loopback_host};
 use crate::fetch::{Unread, Web};
-use crate::oauth::jwk_set::{self, Jwk};
+use crate::oauth::jwk_set::{self, TrustedJwk};
 use crate::oauth::strict_json;
 
 /// The longest that one document may take.
@@ -21,7 +21,7 @@ const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
 pub(super) struct Fetched {
-    pub(super) jwks: Vec<Jwk>,
+    pub(super) jwks: Vec<TrustedJwk>,
     /// For how long they may be kept, where the issuer says so.
     pub(super) max_age: Option<Duration>,
 }
@@ -41,7 +41,7 @@ pub(super) fn fetch(issuer: &TrustedIssuer) -> Result<Fetched, String> {
 }
 
 /// Reads a key set from a file.
-pub(super) fn file(path: &Path) -> Result<Vec<Jwk>, String> {
+pub(super) fn file(path: &Path) -> Result<Vec<TrustedJwk>, String> {
     let name = path.display();
     let mut content = Vec::new();
     let file = File::open(path).map_err(|error| format!("{name} cannot be read ({error})"))?;

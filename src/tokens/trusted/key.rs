@@ -6,7 +6,7 @@ use aws_lc_rs::signature::{
 };
 
 use crate::oauth::algorithm::Algorithm;
-use crate::oauth::jwk_set::{Jwk, Numbers};
+use crate::oauth::jwk_set::{Numbers, TrustedJwk};
 use crate::oauth::trusted_token::Signed;
 
 /// A key, ready for each algorithm that it is for and that the issuer's tokens may have.
@@ -17,7 +17,7 @@ pub(super) struct VerifyingKey {
 
 impl VerifyingKey {
     /// `None` when the numbers are no key, or it is for none of these algorithms.
-    pub(super) fn of(jwk: &Jwk, algorithms: &[Algorithm]) -> Option<Self> {
+    pub(super) fn of(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
         let fit = algorithms.iter().filter(|algorithm| jwk.is_for(**algorithm));
         let verifiers: Vec<_> =
             fit.filter_map(|algorithm| Some((*algorithm, parsed(&jwk.numbers, *algorithm)?))).collect();

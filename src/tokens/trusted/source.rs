@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::config::{KeySource, TrustedIssuer};
 use crate::domain::time::UnixTime;
-use crate::oauth::jwk_set::Jwk;
+use crate::oauth::jwk_set::TrustedJwk;
 use crate::oauth::trusted_token::Signed;
 use crate::tokens::trusted::fetch::{self, Fetched};
 use crate::tokens::trusted::key::VerifyingKey;
@@ -39,7 +39,7 @@ pub(super) struct Keys {
     /// Grows whenever any key comes or goes.
     generation: u64,
     read_at: Option<UnixTime>,
-    jwks: Vec<Jwk>,
+    jwks: Vec<TrustedJwk>,
     verifying: Arc<[VerifyingKey]>,
 }
 
@@ -183,7 +183,7 @@ impl Source {
     }
 
     /// Takes over keys that were read; how many can be used.
-    fn replace(&self, jwks: Vec<Jwk>, now: UnixTime) -> Result<usize, String> {
+    fn replace(&self, jwks: Vec<TrustedJwk>, now: UnixTime) -> Result<usize, String> {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.read_at.is_some() && keys.jwks == jwks {
             let known =
