@@ -32,23 +32,16 @@ use crate::store::AuditRecord;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// How the server does.
     Status(ServerStatus),
-    /// What a reload did.
     Reloaded(Reloaded),
-    /// A backup was made.
     Backup(BackupMade),
     /// A person, and what was done to them.
     User(Box<UserAnswer>),
     /// A client, and what was done to it.
     Client(Box<ClientAnswer>),
-    /// A token that registers one client.
     InitialToken(InitialToken),
-    /// The signing keys.
     Keys(KeysAnswer),
-    /// What came to its end.
     Ended(Box<EndedAnswer>),
-    /// A page of a list.
     Page(ListPage),
 }
 
@@ -88,7 +81,6 @@ impl Drop for Members {
     }
 }
 
-/// How the server does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerStatus {
     pub(super) version: String,
@@ -109,16 +101,13 @@ pub struct Rotation {
     pub(super) fault: Option<String>,
 }
 
-/// What a reload did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// The file that was read.
     pub config: PathBuf,
     /// What has changed, such as `rate_limits.token` or `app wiki: route`.
     pub changed: Vec<String>,
 }
 
-/// A backup was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BackupMade {
     pub(super) directory: PathBuf,
@@ -202,7 +191,6 @@ shown! {
         initiate_login_uri: String = client.details.initiate_login_uri.clone();
         default_max_age: u64 = client.details.default_max_age;
         grants_ended: usize = None;
-        /// One that was just made.
         client_secret: ShownSecret = None;
     }
 }
@@ -245,15 +233,12 @@ pub struct InitialToken {
     pub(super) initial_access_token: ShownSecret,
 }
 
-/// The signing keys.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KeysAnswer {
-    /// Those that were announced.
     pub keys: Vec<KeyAnswer>,
     /// The `CKA_ID`s of those that were begun and not announced, hexadecimal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<String>,
-    /// When the server makes another one.
     #[serde(flatten)]
     pub rotation: Rotation,
 }
@@ -261,10 +246,8 @@ pub struct KeysAnswer {
 /// A signing key's times, and what it may do by them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeyAnswer {
-    /// Its times.
     #[serde(flatten)]
     pub life: KeyLife,
-    /// What it may do.
     pub state: KeyState,
 }
 
@@ -289,7 +272,6 @@ impl From<EndedAnswer> for Answer {
 /// A page of a list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListPage {
-    /// What stands on it.
     pub rows: Rows,
     /// After what the next one begins, when more may follow.
     pub next: Option<String>,
@@ -305,24 +287,16 @@ impl ListPage {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rows {
-    /// People.
     Users(Vec<UserAnswer>),
-    /// Clients.
     Clients(Vec<ClientAnswer>),
-    /// Sessions.
     Sessions(Vec<SessionAnswer>),
-    /// Grants.
     Grants(Vec<GrantAnswer>),
-    /// Consents.
     Consents(Vec<ConsentAnswer>),
-    /// Application passwords.
     AppPasswords(Vec<AppPasswordAnswer>),
-    /// Events of the audit trail.
     Events(Vec<EventAnswer>),
 }
 
 shown! {
-    /// A browser's session.
     SessionAnswer of session: Session {
         sid: SessionId = session.id;
         sign_ins: Vec<SignInAnswer> = session.sign_ins.into_iter().map(SignInAnswer::from).collect();
@@ -344,7 +318,6 @@ shown! {
 }
 
 shown! {
-    /// What a client was granted.
     GrantAnswer of grant: Grant {
         grant: GrantId = grant.id;
         sub: Subject = grant.subject;
@@ -359,7 +332,6 @@ shown! {
 }
 
 shown! {
-    /// What a person allowed a client.
     ConsentAnswer of consent: Consent {
         sub: Subject = consent.subject;
         client_id: ClientId = consent.client;
@@ -369,7 +341,6 @@ shown! {
 }
 
 shown! {
-    /// An application password.
     AppPasswordAnswer of password: AppPassword {
         id: String = password.id();
         app: String = password.app;
@@ -380,7 +351,6 @@ shown! {
 }
 
 shown! {
-    /// An event of the audit trail.
     EventAnswer of record: AuditRecord {
         id: AuditId = record.id;
         happened_at: UnixTime = record.event.at;

@@ -17,18 +17,13 @@ use crate::store::{Store, StoreError};
 /// How many people, clients or sessions are in one answer.
 pub(super) const PAGE: usize = 100;
 
-/// What commands work on.
 #[derive(Clone, Copy)]
 pub struct Directory<'a> {
-    /// State.
     pub store: &'a Store,
-    /// The time.
     pub clock: &'a dyn Clock,
-    /// Chance.
     pub entropy: &'a dyn Entropy,
     /// How new passwords are hashed.
     pub passwords: &'a dyn HashPassword,
-    /// Who signs.
     pub keys: &'a dyn KeyHolder,
     /// How long signing keys are in their states.
     pub key_times: KeyTimes,
@@ -36,16 +31,13 @@ pub struct Directory<'a> {
     pub trail: &'a AuditLog,
     /// For how long a key signs before the server replaces it by itself.
     pub rotate: Option<Duration>,
-    /// Who gives the command.
     pub actor: Actor,
-    /// By which right.
     pub authority: Authority,
     /// The request that it came with, if it did: address and id.
     pub request: Option<(IpAddr, &'a str)>,
 }
 
 impl<'a> Directory<'a> {
-    /// The running server's.
     pub fn of(sealgate: &'a Sealgate) -> Self {
         Self {
             store: &sealgate.store,
@@ -90,7 +82,6 @@ impl<'a> Directory<'a> {
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It breaks rules: one line each.
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
     /// What it is about is not there.
@@ -99,7 +90,6 @@ pub enum CommandError {
     /// What it would add is there already.
     #[error("{0}")]
     Exists(String),
-    /// It is for others to decide.
     #[error("{0}")]
     Forbidden(String),
     /// The store failed.

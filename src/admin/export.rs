@@ -37,32 +37,18 @@ pub enum ExportError {
         /// The format found.
         found: u32,
     },
-    /// The file comes from another instance.
     #[error(
         "this is an export of {found}; write that issuer into the configuration, or give --issuer {found} to import it here all the same"
     )]
-    OtherInstance {
-        /// Its issuer.
-        found: String,
-    },
-    /// The file ends too early.
+    OtherInstance { found: String },
     #[error("the export is cut off after {lines} lines; nothing was imported, export again")]
-    CutOff {
-        /// How many lines were whole.
-        lines: usize,
-    },
+    CutOff { lines: usize },
     /// The file is whole, and another one than was meant.
     #[error("the file's SHA-256 is {found}, not the one that --sha256 gives; nothing was imported")]
-    OtherFile {
-        /// The digest found.
-        found: String,
-    },
+    OtherFile { found: String },
     /// The file is not as it was written.
     #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]
-    Altered {
-        /// Where it was noticed.
-        line: usize,
-    },
+    Altered { line: usize },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,9 +97,6 @@ pub async fn export(
 
 /// Keeps all records of an export in a store. What was kept before a fault was met stays: import into a store in the
 /// making, and throw it away. `instance` is the issuer that the export must name. Yields the number of records.
-///
-/// # Errors
-/// [`ExportError`].
 pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Send)) -> Result<usize, ExportError> {
     let mut lines = Lines { file, line: Vec::new(), read: 0 };
     let mut digest = Sha256::new();

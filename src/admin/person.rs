@@ -13,9 +13,7 @@ use crate::domain::username::Username;
 pub enum Person {
     /// By their `sub`.
     Sub(Subject),
-    /// By their address.
     Email(Email),
-    /// By their username.
     Username(Username),
 }
 

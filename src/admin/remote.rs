@@ -31,9 +31,6 @@ pub enum AskError {
 
 /// Gives a command to the server that listens on the socket `path`. `store` is its store's directory: its owner is whom
 /// the server may run as.
-///
-/// # Errors
-/// [`AskError`].
 pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer, AskError> {
     let shown = path.display();
     let mut stream = match UnixStream::connect(path).await {

@@ -42,7 +42,6 @@ pub enum BindError {
     /// Its directory is not there.
     #[error("admin.socket: the directory {} does not exist; make it for the server's user, or write another path", .0.display())]
     NoDirectory(PathBuf),
-    /// Another server has it.
     #[error("admin.socket: another server answers on {}; stop it, or write another path", .0.display())]
     InUse(PathBuf),
     /// Something else stands there.
@@ -54,20 +53,9 @@ pub enum BindError {
          LimitNPROC= of the unit (ulimit -u)",
         path.display()
     )]
-    NoThread {
-        /// The socket.
-        path: PathBuf,
-        /// The kernel's answer.
-        error: io::Error,
-    },
-    /// The kernel refused.
+    NoThread { path: PathBuf, error: io::Error },
     #[error("admin.socket: cannot listen on {}: {error}", path.display())]
-    Kernel {
-        /// The socket.
-        path: PathBuf,
-        /// The kernel's answer.
-        error: io::Error,
-    },
+    Kernel { path: PathBuf, error: io::Error },
 }
 
 /// The bound socket. Nobody is answered before [`serve`] runs.
@@ -78,9 +66,6 @@ pub struct AdminSocket {
 }
 
 /// Binds the socket. A file that a killed server left behind is replaced.
-///
-/// # Errors
-/// [`BindError`].
 pub fn bind(path: &Path) -> Result<AdminSocket, BindError> {
     let kernel = |error| BindError::Kernel { path: path.to_owned(), error };
     make_room(path)?;

@@ -23,7 +23,6 @@ pub(super) const EXECUTION: Duration = Duration::from_mins(2);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
-    /// The command was carried out.
     Answer(Answer),
     /// It was not: one line a fault.
     Errors(Vec<String>),
@@ -41,9 +40,6 @@ pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Zeroizing<Vec<u
 }
 
 /// Reads up to the end of the line; `None` when there is no line within `limit` bytes or before the end.
-///
-/// # Errors
-/// The kernel's.
 pub(super) async fn read_line(
     stream: &mut (impl AsyncRead + Unpin),
     limit: usize,

@@ -39,7 +39,6 @@ impl StoreAccess {
         &self.config
     }
 
-    /// Carries a command out.
     pub(super) fn ask(&mut self, command: &Command) -> Result<Answer, CommandFailure> {
         let store = match self.store.take() {
             Some(store) => store,
@@ -73,7 +72,6 @@ impl StoreAccess {
         }
     }
 
-    /// Whether a server answers.
     pub(super) fn is_served(&self) -> bool {
         !matches!(self.connect(&Command::Status), Err(AskError::NobodyListens))
     }
@@ -117,7 +115,6 @@ impl StoreAccess {
         }
     }
 
-    /// Waits for something here.
     pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }

@@ -19,7 +19,6 @@ use crate::config::RegistrationMode;
 
 /// How an answer is shown to people.
 enum Form {
-    /// All of it.
     Whole,
     /// These members, or these columns of a list.
     Members(&'static [&'static str]),

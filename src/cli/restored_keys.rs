@@ -89,7 +89,6 @@ pub(super) async fn settle(store: &Store, hsm: &config::Hsm, now: UnixTime) -> R
     Ok(KeysReport { keys, lines })
 }
 
-/// The report for people.
 pub(super) fn said(report: &KeysReport) -> String {
     let word = |key: &Value, name: &str| key[name].as_str().unwrap_or_default().to_owned();
     let keys = report

@@ -58,7 +58,6 @@ pub trait EdgeObserver: Send + Sync {
     /// Every exchange, when it is over.
     fn finished(&self, exchange: &Finished<'_>);
 
-    /// What becomes of connections.
     fn connection(&self, _event: ConnectionEvent) {}
 
     /// Every second: which certificates we show, by their files, and until when each is good, seconds since 1970.
@@ -97,10 +96,8 @@ pub enum Verdict {
     Local {
         /// The longest body, bytes.
         body_limit: usize,
-        /// What was found for it.
         route: RouteHandle,
     },
-    /// Carry the request to an application.
     Forward(Forward),
 }
 
@@ -133,9 +130,7 @@ pub struct Forward {
 /// An exchange that is over.
 #[derive(Debug)]
 pub struct Finished<'a> {
-    /// Where it came from.
     pub origin: &'a Origin,
-    /// The request's method.
     pub method: &'a Method,
     /// The request's `Host`; empty when it had none that is valid.
     pub host: &'a str,
@@ -145,7 +140,6 @@ pub struct Finished<'a> {
     pub version: Version,
     /// The answer's status; none when the client left before there was one.
     pub status: Option<StatusCode>,
-    /// Who made the answer.
     pub answered_by: AnsweredBy,
     /// The application that the request was let through to, an index into the configured ones.
     pub app: Option<usize>,
@@ -157,23 +151,19 @@ pub struct Finished<'a> {
     pub response_bytes: u64,
 }
 
-/// Who made an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnsweredBy {
     /// The edge itself: a malformed request, a body too long, an upstream that is down.
     Edge,
     /// [`Front`].
     Front,
-    /// An application.
     Upstream,
 }
 
 /// What became of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionEvent {
-    /// Accepted.
     Opened,
-    /// Gone.
     Closed,
     /// Turned away: its address has as many as it may have.
     TooManyFromPeer,

@@ -27,7 +27,6 @@ const RENEWED: Duration = Duration::from_mins(2);
 /// Assertions that are kept, about 1.5 KiB each.
 const KEPT: usize = 8192;
 
-/// Assertions that were made.
 pub(super) struct Assertions(Cache<[u8; 32], Arc<Kept>>);
 
 struct Kept {

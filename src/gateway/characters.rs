@@ -6,7 +6,6 @@
 
 use crate::gateway::reading::{self, Ambiguous};
 
-/// Some of these characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Characters {
     /// `;` and `%3B`.
@@ -23,7 +22,6 @@ const BACKSLASH: u8 = 2;
 const SEMICOLON: u8 = 3;
 
 impl Characters {
-    /// All of them.
     pub(super) const ALL: Self = Self { semicolon: true, slash: true, backslash: true };
 
     /// Those that are in a decoded path.
@@ -32,7 +30,6 @@ impl Characters {
         Self { semicolon: has(&[b';', SEMICOLON]), slash: has(&[SLASH]), backslash: has(&[BACKSLASH]) }
     }
 
-    /// Whether there is any.
     pub(super) fn is_any(self) -> bool {
         self != Self::default()
     }
@@ -42,7 +39,6 @@ impl Characters {
         (self.semicolon || !others.semicolon) && (self.slash || !others.slash) && (self.backslash || !others.backslash)
     }
 
-    /// These and the others.
     pub(super) const fn with(self, others: Self) -> Self {
         Self {
             semicolon: self.semicolon || others.semicolon,
@@ -62,10 +58,8 @@ impl Characters {
     }
 }
 
-/// What becomes of semicolons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// They are letters like others.
     Nothing,
     /// From one to the end of the name: parameters of the segment (RFC 3986 §3.3), as servers of Java and many proxies read.
     Parameters,

@@ -211,7 +211,6 @@ impl Gateway {
         Ok(GateOutcome::Forward(permit.with_assertion(&made.ok_or_else(unsigned)?)))
     }
 
-    /// Who asks.
     async fn credential(&self, ctx: &AppRequest<'_>, asked: &AccessRequest<'_>) -> Result<Credential, GateReply> {
         let access = asked.rule.access;
         if access == Access::Public {

@@ -13,7 +13,6 @@ pub(super) const DESTINATION: HeaderName = HeaderName::from_static("destination"
 /// What a request names as its destination.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination<'a> {
-    /// Nothing.
     None,
     /// A path with this rule for the method.
     Ruled(&'a Rule),

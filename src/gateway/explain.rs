@@ -27,16 +27,13 @@ use crate::oauth::claims::AccessTokenClaims;
 use crate::oauth::trusted_token::Foreign;
 use crate::tokens::bearer::Bearer;
 
-/// Who asks.
 #[derive(Debug, Clone)]
 pub enum Asker {
     /// Somebody without credentials.
     Nobody,
     /// Who holds a token that stands and says this.
     Token {
-        /// What it says.
         claims: Box<AccessTokenClaims>,
-        /// About whom.
         user: Box<User>,
         /// Whether somebody vouches for its client who may.
         vouched_for: bool,
@@ -58,7 +55,6 @@ pub struct Explanation {
     pub forwarded: bool,
     /// The word that the log has for it.
     pub reason: &'static str,
-    /// The claim that decided.
     pub claim: Option<&'static str>,
     /// What the application is told of who asks, where it gets the request.
     pub headers: Vec<IdentityHeader>,
@@ -67,7 +63,6 @@ pub struct Explanation {
 /// A header that tells an application who somebody is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityHeader {
-    /// Its name.
     pub name: String,
     /// Where its value comes from: what is known of a person, or `assertion`.
     pub from: &'static str,

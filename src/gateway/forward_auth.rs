@@ -49,7 +49,6 @@ const CLEANED: [(HeaderName, HeaderName); 2] = [
 struct Question<'a> {
     /// The application that it carries the request to.
     app: &'a str,
-    /// Whether it hands redirects on.
     relays: bool,
     /// Whether what goes on of `Cookie` and `Authorization` comes under these very names, for a proxy that cannot rename.
     in_place: bool,

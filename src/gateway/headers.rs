@@ -44,14 +44,12 @@ pub(super) struct Identity {
 /// A person's groups cannot be told in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unwritable {
-    /// There are too many.
     TooLong,
     /// One has a letter that the encoding lacks, or the delimiter in it.
     Letters,
 }
 
 impl Identity {
-    /// Of nobody.
     pub(super) fn nobody(format: &Arc<config::IdentityHeaders>) -> Self {
         Self { headers: Vec::new(), format: Arc::clone(format), spent: false, methods_ruled: false, private: false }
     }
@@ -100,7 +98,6 @@ impl Identity {
     }
 }
 
-/// One header about somebody.
 pub(super) struct Told {
     pub(super) name: HeaderName,
     /// Where its value comes from: not always what the file names, for not everybody has a username.
@@ -110,9 +107,6 @@ pub(super) struct Told {
 }
 
 /// The headers about somebody, in the file's order.
-///
-/// # Errors
-/// [`Unwritable`].
 pub(super) fn told(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<Told>, Unwritable> {
     let one = |(name, wanted): &(HeaderName, IdentityValue)| {
         let (from, value) = value_of(who, *wanted, format)?;

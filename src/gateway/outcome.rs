@@ -8,9 +8,7 @@ use crate::web::response::Response;
 /// What becomes of a request.
 #[derive(Debug)]
 pub(crate) enum GateOutcome {
-    /// It may go to the application.
     Forward(Permit),
-    /// This is the answer.
     Respond(GateReply),
     /// It is a form whose person has to sign in first: its body is needed here.
     ReadForm,

@@ -23,9 +23,6 @@ use crate::web::navigation;
 use crate::web::response::Response;
 
 /// Answers on one of our own paths.
-///
-/// # Errors
-/// When the store fails.
 pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Result<Response, StoreError> {
     let (methods, name): (&'static [Method], _) = match path.as_bytes() {
         callback if callback == CALLBACK.as_bytes() => (&[Method::GET], Own::Callback),

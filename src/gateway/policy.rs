@@ -29,7 +29,6 @@ use crate::tokens::bearer::Bearer;
 /// Who asks, as far as they have proven it.
 #[derive(Debug, Clone)]
 pub(super) enum Credential {
-    /// Anybody.
     Nobody,
     /// Who holds an access token of ours that stands.
     Bearer(Arc<Bearer>),
@@ -44,13 +43,9 @@ pub(super) enum Credential {
 /// Who is signed in to a browser.
 #[derive(Debug, Clone)]
 pub(super) struct SignedIn {
-    /// Who.
     pub user: User,
-    /// Their session at the provider.
     pub session: SessionId,
-    /// When they signed in.
     pub at: UnixTime,
-    /// The context class that they reached.
     pub acr: String,
 }
 
@@ -93,9 +88,7 @@ impl Credential {
 /// Why a request is not let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused<'r> {
-    /// Nobody has proven to be anybody.
     Unknown,
-    /// The token is for another audience.
     Audience,
     /// The token was issued to a client that the application does not take.
     Client,
@@ -107,7 +100,6 @@ pub(super) enum Refused<'r> {
     Group,
     /// The sign-in reached none of these context classes.
     Acr(&'r [String]),
-    /// The sign-in is older than this.
     TooOld(Duration),
     /// The person's groups cannot be written into a header.
     Groups(Unwritable),
@@ -148,12 +140,10 @@ impl Refused<'_> {
     }
 }
 
-/// What is asked for.
 #[derive(Clone)]
 pub(super) struct AccessRequest<'a> {
     /// The application, an index into the configured ones.
     pub index: usize,
-    /// The application.
     pub app: &'a App,
     /// The audience that a token must name, where neither rule nor application says another.
     pub issuer: &'a str,
@@ -165,14 +155,9 @@ pub(super) struct AccessRequest<'a> {
     pub path_and_query: &'a PathAndQuery,
     /// What the answer says to pages of other origins.
     pub cors: Cors,
-    /// When.
     pub now: UnixTime,
 }
 
-/// Decides.
-///
-/// # Errors
-/// Why not.
 pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
     let permit = decide_on_path(asked, credential)?;
     match asked.destination {

@@ -7,10 +7,8 @@ use crate::domain::user::User;
 use crate::domain::username::Username;
 use crate::oauth::trusted_token::Foreign;
 
-/// Somebody known.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Principal<'a> {
-    /// A person of ours.
     Ours(&'a User),
     /// Who another issuer says that they are.
     Foreign(&'a Foreign),
@@ -50,7 +48,6 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Their groups.
     pub(super) fn groups(self) -> &'a BTreeSet<String> {
         match self {
             Self::Ours(user) => &user.groups,

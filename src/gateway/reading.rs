@@ -24,7 +24,6 @@ pub(super) enum Ambiguous {
     Twice,
     /// A byte sequence that a careless UTF-8 decoder takes for an ASCII character (RFC 3629 §10).
     Overlong,
-    /// Two slashes side by side.
     EmptySegment,
     /// A segment `.` or `..`, or one that may be taken for it.
     DotSegment,

@@ -28,7 +28,6 @@ pub(super) struct Remembered(Cache<(usize, SessionId, [u8; 32]), Arc<Known>>);
 /// A session that was found live.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Who.
     pub signed_in: Arc<SignedIn>,
     /// When the session was last used, as the store has it.
     pub last_seen_at: UnixTime,

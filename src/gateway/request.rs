@@ -23,9 +23,7 @@ use crate::web::response::Response;
 /// issuer's host name gets the provider's own, and one of its own would overwrite that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sessions {
-    /// Its own.
     OfApp,
-    /// The provider's.
     OfProvider,
 }
 

@@ -64,7 +64,6 @@ fn is_ordinary(method: &str) -> bool {
 /// A path with rules of its own, or all below one.
 #[derive(Debug, Clone)]
 pub(super) struct RoutePlace {
-    /// As configured, in canonical form.
     pub path: String,
     /// For different methods each; the one for those that are left comes last. Never empty.
     rules: Vec<Rule>,

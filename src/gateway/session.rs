@@ -16,13 +16,10 @@ use crate::store::{Loaded, Store, StoreError};
 /// A person with a live session.
 #[derive(Debug)]
 pub(super) struct SessionSignIn {
-    /// Who.
     pub user: User,
-    /// Their session at the provider.
     pub parent: Session,
     /// When they signed in, as far as this cookie proves it.
     pub at: UnixTime,
-    /// The context class that they reached.
     pub acr: String,
     /// From when on this may not hold any more, whatever else happens.
     pub until: UnixTime,

@@ -157,9 +157,7 @@ pub(super) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure
 }
 
 enum Decision {
-    /// The client has its answer.
     Answered(Response),
-    /// The person sees this page.
     Page(&'static str),
 }
 

@@ -19,9 +19,6 @@ pub(super) struct EventNames {
 
 impl EventNames {
     /// An event with the names that its ids have now.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn line(&mut self, ctx: &RequestContext<'_>, event: AuditEvent) -> Result<EventLine, StoreError> {
         let subject = match event.subject {
             Some(subject) => Some(self.person(ctx, subject).await?),

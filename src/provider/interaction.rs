@@ -28,13 +28,9 @@ pub(super) fn named(parameter: &str) -> (&str, Option<ClientId>) {
     }
 }
 
-/// A waiting request, found.
 pub(super) struct Waiting {
-    /// Its name in addresses.
     pub(super) id: String,
-    /// The record.
     pub(super) loaded: Loaded<Interaction>,
-    /// Who asks.
     pub(super) client: Client,
     browser: String,
 }
@@ -79,9 +75,6 @@ impl Waiting {
     }
 
     /// The same request under a new name and with all of its time, where this one is past its own.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn in_time(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         if !self.is_late(ctx) {
             return Ok(self);

@@ -45,7 +45,6 @@ use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
 use crate::web::response::Response;
 
-/// What the provider answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Endpoint {
     Nothing,
@@ -80,7 +79,6 @@ pub struct ProviderRoute {
     /// Below the issuer's own path; a trailing `*` stands for one more segment.
     path: &'static str,
     endpoint: Endpoint,
-    /// The name in metrics.
     name: &'static str,
     methods: &'static [Method],
     /// To whom its failures speak.

@@ -72,7 +72,6 @@ impl RequestContext<'_> {
         Some(format!("{}?{}", self.head.uri.path(), String::from_utf8_lossy(body)))
     }
 
-    /// Every Authorization header.
     pub(super) fn authorization(&self) -> Vec<&[u8]> {
         self.head.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect()
     }
@@ -94,9 +93,6 @@ impl RequestContext<'_> {
 
     /// The live session that the browser's cookie opens: the cookie in force. One from before a renewed sign-in gets no
     /// code and sees no page.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn session(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
@@ -105,9 +101,6 @@ impl RequestContext<'_> {
 
     /// The session that may be ended by whoever sent this: with the cookie in force, or the one before it while that is
     /// still good somewhere. A sign-out that was in flight during a renewed sign-in must not leave its session alive.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;

@@ -21,11 +21,8 @@ const MOST_SESSIONS: usize = 50;
 
 /// Somebody who is signed in.
 pub(super) struct Visitor {
-    /// The browser's session.
     pub(super) session: Loaded<Session>,
-    /// How they signed in.
     pub(super) sign_in: SignIn,
-    /// They.
     pub(super) user: User,
 }
 

@@ -25,14 +25,11 @@ use crate::web::origin::{Again, Origin};
 /// Of what a browser calls itself, so many bytes are looked at.
 const LONGEST_USER_AGENT: usize = 800;
 
-/// What a request carries.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Nobody can read it here.
     Away,
     /// It has not been read.
     Unread,
-    /// This.
     Read(Bytes),
 }
 
@@ -41,7 +38,6 @@ pub(crate) enum Body {
 pub(crate) enum Recipient {
     /// To programs, in JSON.
     Programs,
-    /// To people, by pages.
     People,
     /// To whoever sent the request, as it looks.
     Sender,
@@ -51,7 +47,6 @@ pub(crate) enum Recipient {
 pub(crate) struct PageHost {
     /// The folder of stylesheet, script and logo.
     pub(crate) assets: fn(&Config) -> String,
-    /// Whether there is a script.
     pub(crate) has_script: bool,
     /// Where the forms of pages that say what went wrong may go (CSP Level 3, `form-action`).
     pub(crate) form_action: &'static str,
@@ -64,7 +59,6 @@ pub(crate) struct PageHost {
 /// The application that a request is about, as its pages name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Party {
-    /// What people call it.
     pub(crate) name: String,
     /// Its first page.
     pub(crate) address: String,
@@ -72,11 +66,9 @@ pub(crate) struct Party {
 
 /// A request on its way.
 pub(crate) struct RequestContext<'a> {
-    /// The capabilities.
     pub(crate) sealgate: &'a Sealgate,
     pub(crate) head: &'a Parts,
     pub(crate) body: Body,
-    /// Who sent it.
     pub(crate) origin: Cow<'a, Origin>,
     /// When it came: one instant for all that it decides.
     pub(crate) now: UnixTime,

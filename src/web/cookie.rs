@@ -10,14 +10,12 @@ use crate::config::IssuerUrl;
 use crate::domain::secret::base64url;
 use crate::domain::user::Subject;
 
-/// The names in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CookieNames {
     /// The session: at the provider, and on an application's host the application's.
     pub session: &'static str,
     /// Names the browser while it signs in, so that nobody else can go on with what it began. One, however many tabs.
     pub browser: &'static str,
-    /// The language that the person chose.
     pub language: &'static str,
     /// Marks of the people who have signed in from this browser before.
     pub known: &'static str,
@@ -72,7 +70,6 @@ pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 /// Who was signed in on a host before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// Nobody that is known of.
     Nobody,
     /// This person, and nobody else.
     By(Subject),

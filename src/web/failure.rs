@@ -42,7 +42,6 @@ pub(crate) enum Failure {
     RateLimited(u64),
     /// A part is overloaded or away; nothing was used up.
     Unavailable,
-    /// A fault of the program.
     Internal,
 }
 
@@ -156,11 +155,8 @@ fn json(status: StatusCode, code: ErrorCode, description: &str) -> Response {
 /// What a token must be like (RFC 6750 §3, RFC 9470 §3, RFC 9728 §5.1).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Challenge<'a> {
-    /// For what.
     pub(crate) realm: &'a str,
-    /// Scopes that would do.
     pub(crate) scopes: &'a [&'a str],
-    /// Context classes that would do.
     pub(crate) acr: &'a [String],
     /// The longest ago that the person may have signed in.
     pub(crate) max_age: Option<Duration>,

@@ -17,7 +17,6 @@ pub(crate) enum Bucket {
     Token,
     /// `/oauth/userinfo`.
     UserInfo,
-    /// Discovery.
     Discovery,
     /// `/oauth/jwks`.
     Jwks,
@@ -98,9 +97,6 @@ impl Exceeded {
 
 impl RequestContext<'_> {
     /// Counts the request against a key, under this name in metrics.
-    ///
-    /// # Errors
-    /// [`Exceeded`].
     pub(crate) fn count(&self, name: &'static str, key: &LimitKey<'_>, rule: Rule) -> Result<(), Exceeded> {
         Exceeded::check(self.take(name, key, rule))
     }
@@ -112,25 +108,16 @@ impl RequestContext<'_> {
     }
 
     /// Counts the request against its sender's address.
-    ///
-    /// # Errors
-    /// [`Exceeded`].
     pub(crate) fn charge_address(&self, bucket: Bucket) -> Result<(), Exceeded> {
         self.charge(bucket, &LimitKey::address(bucket.name(), self.origin.address))
     }
 
     /// Counts the request against a key. The charge is what the response's headers show.
-    ///
-    /// # Errors
-    /// [`Exceeded`].
     pub(crate) fn charge(&self, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         self.charge_within(self.limit(bucket), bucket, key)
     }
 
     /// The same where the key has a limit of its own.
-    ///
-    /// # Errors
-    /// [`Exceeded`].
     pub(crate) fn charge_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let reading = Rule::of(limit).map(|rule| self.take(bucket.name(), key, rule));
         if reading.is_none() {
@@ -146,9 +133,6 @@ impl RequestContext<'_> {
     }
 
     /// Fails where a key's allowance is used up, and counts nothing.
-    ///
-    /// # Errors
-    /// [`Exceeded`].
     pub(crate) fn require_within(&self, limit: RateLimit, bucket: Bucket, key: &LimitKey<'_>) -> Result<(), Exceeded> {
         let reading = Rule::of(limit).map(|rule| self.sealgate.limiter.peek(key, rule, self.now));
         if reading.is_none_or(|reading| reading.allowed) {
@@ -166,9 +150,6 @@ impl RequestContext<'_> {
     /// Counts the request against the sender's IPv6 /48, beyond what its /64 was charged: one subscriber may have all of its
     /// networks. Ten of them may use up their allowance at once; of sign-ins to applications, where the allowance is that
     /// of an office, two.
-    ///
-    /// # Errors
-    /// [`Exceeded`].
     pub(crate) fn charge_site(&self, bucket: Bucket) -> Result<(), Exceeded> {
         let networks = if bucket == Bucket::SignIns { 2 } else { 10 };
         let Some(site) = LimitKey::site(bucket.site_name(), self.origin.address) else { return Ok(()) };

@@ -30,7 +30,6 @@ const WAY_PREFIXES: &[&str] = &[
 /// The like of those that do not.
 const OTHER_WAY_PREFIXES: &[&str] = &["ssl-client-", "wl-proxy-"];
 
-/// Further ones, whole.
 const WAY: &[&str] = &[
     "x-request-id",
     // The client's address.
@@ -140,7 +139,6 @@ const OTHER_WHO_PREFIXES: &[&str] = &[
     "ms-aspnetcore-",
 ];
 
-/// Further ones, whole.
 const WHO: &[&str] = &[
     "x-userid",
     "x-username",
@@ -259,7 +257,6 @@ pub(crate) fn repeated(headers: &HeaderMap) -> Option<&'static HeaderName> {
 /// What one application has settled about fields of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a, O> {
-    /// Whether a rule looks at methods.
     pub methods_ruled: bool,
     /// Whether this name, in lower case, is one under which we tell the application who somebody is.
     pub ours: O,

@@ -6,7 +6,6 @@ use http::{HeaderName, HeaderValue};
 /// The changes to a request's head: first those fields go that the application may not see, then others are set.
 #[derive(Debug, Clone)]
 pub struct Rewrite {
-    /// All of these names.
     pub remove: Vec<HeaderName>,
     /// Each in place of all of its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
@@ -19,11 +18,9 @@ pub struct Rewrite {
 /// The changes to an answer's head: first fields go, then others are set, then others are added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerRewrite {
-    /// All of these names.
     pub remove: Vec<HeaderName>,
     /// Each in place of all of its name.
     pub set: Vec<(HeaderName, HeaderValue)>,
-    /// Beside others of their name.
     pub append: Vec<(HeaderName, HeaderValue)>,
     /// Whether it is one person's: no cache that serves several may keep it.
     pub private: bool,

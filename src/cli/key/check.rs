@@ -12,12 +12,10 @@ use crate::cli::output::Output;
 use crate::domain::key_ring::KeyState;
 use crate::signer::{self, Check, KeyReport};
 
-/// What was found.
 pub(crate) struct Findings {
     check: Check,
     /// What stops a start, or takes a key out of the published ones.
     pub(crate) faults: Vec<String>,
-    /// What an operator should know.
     pub(crate) warnings: Vec<String>,
 }
 

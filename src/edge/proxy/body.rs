@@ -27,7 +27,6 @@ const MOST_EMPTY_PIECES: usize = 8;
 /// Why a body could not be read.
 #[derive(Debug)]
 pub(in crate::edge) enum BodyFault {
-    /// Longer than allowed.
     TooLarge,
     /// Not there in time.
     TooSlow,

@@ -15,7 +15,6 @@ use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::edge::upstream::{Handle, Turn, UpstreamServer};
 use crate::edge::{Again, AnsweredBy, ConnectionEvent, Finished, Forward, Origin};
 
-/// See the module's page.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says one thing of the exchange, and they do not exclude one another"
@@ -31,7 +30,6 @@ pub(crate) struct Exchange {
     pub(in crate::edge) forward: Option<Forward>,
     /// The upstream that the request goes to, or could not be sent to.
     pub(in crate::edge) server: Option<Arc<UpstreamServer>>,
-    /// Its turn at the application.
     pub(in crate::edge) turn: Option<Turn>,
     /// By which front, at which epoch of it and when the request was judged last.
     judged: Judged,
@@ -44,7 +42,6 @@ pub(crate) struct Exchange {
     pub(in crate::edge) answered_early: bool,
     pub(in crate::edge) uploaded: u64,
     pub(in crate::edge) downloaded: u64,
-    /// What cuts it off.
     pub(in crate::edge) switch: Option<Arc<Switch>>,
     lasting: Option<Box<Last>>,
 }
@@ -65,7 +62,6 @@ struct Last {
 }
 
 impl Exchange {
-    /// One that begins now.
     pub(in crate::edge) fn new(snapshot: Arc<Snapshot>) -> Self {
         let started = Instant::now();
         // Before the front decides: what changes meanwhile moves the epoch past this.

@@ -133,9 +133,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Severable<A> {
     }
 }
 
-/// What was let through.
 pub(in crate::edge) struct Admitted {
-    /// The request, for asking again.
     pub(in crate::edge) head: request::Parts,
     /// The name of the application that it went to.
     pub(in crate::edge) app: String,

@@ -28,11 +28,9 @@ pub(crate) struct Snapshot {
 /// What became of the access of an exchange that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::edge) enum Validity {
-    /// It would be let through again.
     Valid,
     /// It would not: the exchange is cut off.
     Ended,
-    /// Nobody can tell right now.
     Unknown,
 }
 

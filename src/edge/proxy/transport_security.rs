@@ -20,7 +20,6 @@ impl TransportSecurity {
         (seconds > 0).then_some(Self { seconds, value })
     }
 
-    /// The field's value.
     pub(in crate::edge) const fn value(&self) -> &HeaderValue {
         &self.value
     }

@@ -20,7 +20,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// Connects for an upgrade.
 #[derive(Debug)]
 pub(in crate::edge) struct UpgradeConnector {
     /// The longest that a connection may take.

@@ -75,9 +75,6 @@ pub(in crate::gateway) async fn keep_and_sign_in(
 
 /// For somebody who has signed in elsewhere in this browser while the form was on its way: its body was read, and can only
 /// be sent again.
-///
-/// # Errors
-/// When the store fails.
 pub(in crate::gateway) async fn keep_and_show(
     ctx: &AppRequest<'_>,
     target: &PathAndQuery,

@@ -51,7 +51,6 @@ struct Allowance {
 pub(in crate::gateway) enum First {
     /// The one that is needed, or none when somebody is signed in already.
     Needed,
-    /// The account chooser.
     Chooser,
 }
 
@@ -75,7 +74,6 @@ impl SignInRequest<'_> {
 
 /// What a person came for.
 pub(in crate::gateway) enum Purpose<'a> {
-    /// A page of the application.
     Page(&'a ReturnPath),
     /// To send a form, which is to be kept until then.
     NewForm(Form),
@@ -157,9 +155,6 @@ async fn go(
 }
 
 /// Counts the start against its sender.
-///
-/// # Errors
-/// [`Exceeded`].
 fn charge(ctx: &AppRequest<'_>, allowance: &Allowance) -> Result<(), Exceeded> {
     let Some(all) = ctx.sealgate.config.rate_limits.sign_ins.requests() else { return Ok(()) };
     let limit = (all / allowance.one_in).max(1);

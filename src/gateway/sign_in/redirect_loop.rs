@@ -15,7 +15,6 @@ pub(in crate::gateway) const WINDOW: Duration = Duration::from_secs(10);
 /// Rounds in that time after which a browser is sent no more.
 const MOST: u32 = 3;
 
-/// Rounds of one browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::gateway) struct RedirectLoop {
     since: UnixTime,
@@ -33,7 +32,6 @@ impl RedirectLoop {
         parsed().unwrap_or(Self { since: now, count: 0 })
     }
 
-    /// One more.
     #[must_use]
     pub(in crate::gateway) fn and_one(self) -> Self {
         Self { count: self.count.saturating_add(1), ..self }

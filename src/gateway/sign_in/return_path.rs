@@ -33,7 +33,6 @@ impl ReturnPath {
         Self("/".to_owned())
     }
 
-    /// The path and query.
     pub(in crate::gateway) fn as_str(&self) -> &str {
         &self.0
     }

@@ -10,9 +10,6 @@ use crate::store::{Form, StoreError};
 const LIFETIME: Duration = Duration::from_mins(15);
 
 /// Keeps a form for this browser, and yields what gets it back; `None` when there is no room.
-///
-/// # Errors
-/// When the store fails.
 pub(in crate::gateway) async fn keep(
     ctx: &AppRequest<'_>,
     browser: &str,

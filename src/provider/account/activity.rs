@@ -12,7 +12,6 @@ use crate::web::response::Response;
 
 const PAGE: &str = "/account/activity";
 
-/// Events on a page.
 const MOST: usize = 30;
 
 /// What concerns a person's own safety; that their applications renew tokens every few minutes does not.

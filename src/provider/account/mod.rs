@@ -11,7 +11,6 @@ mod sessions;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-/// The pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccountSection {
     Profile,

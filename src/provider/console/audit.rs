@@ -20,7 +20,6 @@ use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 
-/// Events on a page.
 const MOST: usize = 15;
 
 /// Events in a file, which is made in memory: some 1 MiB. The page says so; the command line, which writes as it reads, has

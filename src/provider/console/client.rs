@@ -144,7 +144,6 @@ impl<'a> Said<'a> {
     }
 }
 
-/// A client's page.
 pub(super) fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, said: &Said<'_>) -> Response {
     page(ctx, console_user, client, &form::of(client, &own_redirect_uri(ctx)), said)
 }

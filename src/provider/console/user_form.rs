@@ -19,9 +19,6 @@ pub(super) fn new_password(ctx: &RequestContext<'_>) -> Secret {
 }
 
 /// The username of a form; none where the field is empty.
-///
-/// # Errors
-/// When it is not one.
 pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
     match typed {
         "" => Ok(None),
