@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
-use sealgate::config;
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Email, Subject, User, UserState};
-use sealgate::store::sled::SledEngine;
-use sealgate::store::{AddOutcome, Store};
+use sealgate::facade::config;
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Email, Subject, User, UserState};
+use sealgate::facade::store::sled::SledEngine;
+use sealgate::facade::store::{AddOutcome, Store};
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);
 /// Commits at once while the store is filled.

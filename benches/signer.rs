@@ -22,8 +22,8 @@ use cryptoki::context::Pkcs11;
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
-use sealgate::config::{self, Hsm};
-use sealgate::signer::{self, KeySize, Pkcs11Signer, Signer, Unobserved};
+use sealgate::facade::config::{self, Hsm};
+use sealgate::facade::signer::{self, KeySize, Pkcs11Signer, Signer, Unobserved};
 
 use crate::softhsm::{MODULE, SoftHsm};
 

@@ -10,14 +10,14 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// An HTTP client that trusts the machine's certificate authorities; `SSL_CERT_FILE` names others.
 #[derive(Debug)]
-pub struct Web {
+pub(crate) struct Web {
     agent: Agent,
     longest: u64,
 }
 
 /// What stood at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub(crate) struct Document {
     /// Its bytes.
     pub body: Vec<u8>,
     /// For how long it may be kept, where the answer says so (`max-age`, RFC 9111 §5.2.2.1).
@@ -26,7 +26,7 @@ pub struct Document {
 
 /// Why a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unread {
+pub(crate) enum Unread {
     /// There is none: 404.
     Absent(String),
     Fault(String),
@@ -34,7 +34,7 @@ pub enum Unread {
 
 impl Unread {
     /// One line that names the address.
-    pub fn into_line(self) -> String {
+    pub(crate) fn into_line(self) -> String {
         match self {
             Self::Absent(line) | Self::Fault(line) => line,
         }
@@ -47,7 +47,7 @@ impl Web {
     ///
     /// # Errors
     /// One line, when the machine's certificate authorities cannot be read.
-    pub fn new(patience: Duration, longest: u64) -> Result<Self, String> {
+    pub(crate) fn new(patience: Duration, longest: u64) -> Result<Self, String> {
         let authorities = rustls_native_certs::load_native_certs()
             .map_err(|error| format!("this machine's certificate authorities cannot be read: {error}"))?;
         let authorities: Vec<_> =
@@ -68,7 +68,7 @@ impl Web {
     }
 
     /// The document at `url`, answered with 200.
-    pub fn get(&self, url: &str) -> Result<Document, Unread> {
+    pub(crate) fn get(&self, url: &str) -> Result<Document, Unread> {
         let fault = |error: &dyn std::fmt::Display| Unread::Fault(format!("{url}: {error}"));
         let answer = self.agent.get(url).header("Accept", "application/json").call();
         let mut response = match answer {
@@ -88,7 +88,7 @@ impl Web {
     ///
     /// # Errors
     /// One line that names the address.
-    pub fn json(&self, url: &str) -> Result<Value, String> {
+    pub(crate) fn json(&self, url: &str) -> Result<Value, String> {
         let document = self.get(url).map_err(Unread::into_line)?;
         serde_json::from_slice(&document.body).map_err(|error| format!("{url}: is not JSON ({error})"))
     }

@@ -20,9 +20,9 @@ mod records;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealgate::config::{StoreConfig, StoreEngine};
-use sealgate::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
-use sealgate::store::sled::{OpenError, Options, SledEngine};
+use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::store::engine::{Changes, CommitObserver, Engine, Expect, Outcome};
+use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
 use tempfile::TempDir;
 use tokio::sync::RwLock;
 

@@ -123,6 +123,7 @@ macro_rules! shown {
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Serialize, Deserialize)]
+        #[allow(unreachable_pub, reason = "only some of them are in the facade")]
         pub struct $name {
             $($(#[$doc])* pub(crate) $member: $type,)*
             $(
@@ -224,7 +225,7 @@ shown! {
 /// A secret that is shown once, to whoever asked for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
+pub(crate) struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
 
 /// A token that registers one client.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -77,7 +77,7 @@ value_of_arguments!(ClientId, ClientArguments, |given: ClientArguments| given.cl
 ///
 /// # Errors
 /// When it is none of them.
-pub fn person(text: &str) -> Result<Person, &'static str> {
+pub(crate) fn person(text: &str) -> Result<Person, &'static str> {
     Person::parse(text).ok_or("neither a sub (a UUID), nor an e-mail address, nor a username")
 }
 
@@ -137,7 +137,7 @@ pub(super) fn rate_limit(text: &str) -> Result<RateLimit, RateLimitFault> {
 /// What becomes of a setting that need not be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Setting<T> {
+pub(crate) enum Setting<T> {
     /// It goes.
     Removed,
     /// It becomes this.

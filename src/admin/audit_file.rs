@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use super::answer::EventAnswer;
 
 /// Writes an event as a line of JSON, as `sealgate audit --json` tells it.
-pub fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+pub(crate) fn write_line(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     writeln!(to, "{}", json!(event))
 }
 
 /// Writes the first line: the names of the columns.
-pub fn write_header(to: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
 }
 
 /// Writes the line of an event.
-pub fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
+pub(crate) fn write_row(to: &mut impl Write, event: &EventAnswer) -> io::Result<()> {
     let event = json!(event);
     write_fields(to, COLUMNS.into_iter().map(|column| cell(column, &event)))
 }

@@ -3,14 +3,14 @@
 //! them. It works the same inside the server and on a store that nobody serves. It knows nothing of what is printed, of the
 //! PKCS#11 token or of HTTP.
 
-pub mod answer;
+pub(crate) mod answer;
 mod app_passwords;
-pub mod arguments;
+pub(crate) mod arguments;
 mod audit;
-pub mod audit_file;
-pub mod client_settings;
+pub(crate) mod audit_file;
+pub(crate) mod client_settings;
 mod clients;
-pub mod command;
+pub(crate) mod command;
 mod consents;
 mod directory;
 mod execute;
@@ -24,17 +24,20 @@ mod person;
 mod reload;
 mod remote;
 mod sessions;
-pub mod socket;
-pub mod user_settings;
+pub(crate) mod socket;
+pub(crate) mod user_settings;
 mod users;
 mod wire;
 
-pub use answer::Answer;
-pub use directory::{CommandError, Directory};
+pub(crate) use answer::Answer;
+pub(crate) use directory::CommandError;
+pub use directory::Directory;
 pub use execute::execute;
-pub use export::{ExportError, export, hex, import};
-pub use hashing::{HashPassword, OnThisThread};
-pub use key_holder::{KeyHolder, NobodySigns};
+pub(crate) use export::ExportError;
+pub use export::{export, hex, import};
+pub use hashing::OnThisThread;
+pub use key_holder::NobodySigns;
 pub use person::Person;
-pub use reload::Reload;
-pub use remote::{AskError, ask};
+pub(crate) use reload::Reload;
+pub(crate) use remote::AskError;
+pub use remote::ask;

@@ -15,7 +15,7 @@ server.listen), is named, and everything stays as it was. SIGHUP does the same, 
 
 /// What reloads the configuration of a running server.
 #[async_trait]
-pub trait Reload: Send + Sync {
+pub(crate) trait Reload: Send + Sync {
     /// Reads the file again and takes all of it over.
     ///
     /// # Errors

@@ -106,7 +106,12 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
 }
 
 /// Carries out commands on a running server until `stop` turns true, then lets those under way end. Removes the socket.
-pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn Reload>, stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    socket: AdminSocket,
+    sealgate: Arc<Sealgate>,
+    reload: Arc<dyn Reload>,
+    stop: watch::Receiver<bool>,
+) {
     let carry_out = move |command| {
         let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
         async move {

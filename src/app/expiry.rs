@@ -7,12 +7,12 @@ use crate::config::{EXPIRES_SOON, days_left};
 
 /// The certificates that are shown, by their files, and the days that were left when each was last told of.
 #[derive(Debug, Default)]
-pub struct Expiry(BTreeMap<PathBuf, Option<i64>>);
+pub(crate) struct Expiry(BTreeMap<PathBuf, Option<i64>>);
 
 impl Expiry {
     /// Takes down the certificates that are shown now and until when each is good, and tells of those of which there is
     /// something to tell; all times are seconds since 1970. Yields those that are shown no more.
-    pub fn tell(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
+    pub(crate) fn tell(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
         let before = std::mem::take(&mut self.0);
         for (file, ends) in shown {
             let days = Some(days_left(*ends, now)).filter(|days| *days < EXPIRES_SOON);

@@ -17,7 +17,7 @@ use crate::domain::grant::{GrantId, Salt};
 use crate::domain::secret::SecretHash;
 
 /// How often the heart beats.
-pub const BEAT: Duration = Duration::from_millis(100);
+pub(crate) const BEAT: Duration = Duration::from_millis(100);
 /// From here on an answer, or a beat, is late: patient clients wait for longer, impatient ones hardly for less.
 const LATE: Duration = Duration::from_secs(1);
 /// What comes so soon after a stop may have waited all through it.

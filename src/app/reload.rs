@@ -22,7 +22,7 @@ use crate::log::SetFilter;
 /// Changes that one record of the audit trail names; the log has them all.
 const MOST_NAMED: usize = 20;
 
-pub struct Reloader {
+pub(crate) struct Reloader {
     file: PathBuf,
     changer: Arc<Changer>,
     set_filter: SetFilter,
@@ -38,19 +38,19 @@ struct Prepared {
 }
 
 /// From this call on SIGHUP does not end the process, though nobody listens to it yet. To be called inside a runtime.
-pub fn outlive_hangup() -> Result<(), String> {
+pub(crate) fn outlive_hangup() -> Result<(), String> {
     // The handler stays when the listener goes.
     signal(SignalKind::hangup()).map(drop).map_err(|error| format!("cannot listen for SIGHUP: {error}"))
 }
 
 impl Reloader {
     /// Reloads `file`, an absolute path, for the server that `changer` changes and that serves `site` now.
-    pub fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, site: Arc<Site>) -> Self {
+    pub(crate) fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, site: Arc<Site>) -> Self {
         Self { file, changer: Arc::new(changer), set_filter, site: Mutex::new(site) }
     }
 
     /// Reloads at each SIGHUP, until `stop` turns true. What comes of it is in the log.
-    pub async fn listen(self: Arc<Self>, mut stop: Stop) {
+    pub(crate) async fn listen(self: Arc<Self>, mut stop: Stop) {
         let mut hangup = match signal(SignalKind::hangup()) {
             Ok(hangup) => hangup,
             Err(error) => {

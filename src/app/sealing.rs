@@ -30,7 +30,7 @@ impl NotSealing {
 }
 
 /// Whether [`open`] would open what the store has. Writes nothing. Blocks on the token.
-pub async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
+pub(crate) async fn check(hsm: &config::Hsm, store: &Store, entropy: &dyn Entropy) -> Result<(), NotSealing> {
     let kept = kept(store).await?;
     if !kept.is_empty() {
         signer::data_key(hsm, &kept, fresh(entropy))?;

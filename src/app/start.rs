@@ -26,7 +26,7 @@ use crate::tokens::trusted;
 
 /// Why serving could not start.
 #[derive(Debug)]
-pub struct NotServing {
+pub(crate) struct NotServing {
     pub lines: Vec<String>,
     /// Whether the same start may succeed later although nobody has done anything: a token device that is away.
     pub may_pass: bool,
@@ -39,7 +39,7 @@ impl From<Vec<String>> for NotServing {
 }
 
 /// Where the configuration comes from when it is reloaded, and where it goes beyond this program's own parts.
-pub struct Reloading {
+pub(crate) struct Reloading {
     pub file: PathBuf,
     pub set_filter: SetFilter,
 }
@@ -48,7 +48,7 @@ pub struct Reloading {
 ///
 /// # Errors
 /// Why serving could not start.
-pub fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
+pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
     crate::app::server::log_panics();
     let line = |error: String| vec![error];
     block_on(async { reload::outlive_hangup().map_err(line) })?;

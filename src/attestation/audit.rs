@@ -17,7 +17,7 @@ const STATEMENTS: &str = "/.well-known/sealgate/keys";
 const METADATA: &str = "/.well-known/openid-configuration";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Audit {
+pub(crate) struct Audit {
     pub issuer: String,
     pub keys: Vec<KeyVerdict>,
     /// What is wrong beyond a single key.
@@ -26,21 +26,21 @@ pub struct Audit {
 
 impl Audit {
     /// Everything that is wrong, one line each.
-    pub fn all_faults(&self) -> Vec<String> {
+    pub(crate) fn all_faults(&self) -> Vec<String> {
         let of_key =
             |key: &KeyVerdict| key.faults.iter().map(|why| format!("key {}: {why}", key.kid)).collect::<Vec<_>>();
         self.faults.iter().cloned().chain(self.keys.iter().flat_map(of_key)).collect()
     }
 
     /// Whether a vendor whose root was named vouches for every key.
-    pub fn is_proven(&self) -> bool {
+    pub(crate) fn is_proven(&self) -> bool {
         self.all_faults().is_empty() && self.keys.iter().all(|key| key.outcome == CheckOutcome::Attested)
     }
 }
 
 /// What is to be thought of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct KeyVerdict {
+pub(crate) struct KeyVerdict {
     pub kid: String,
     /// What the provider says that it does.
     pub state: String,
@@ -55,7 +55,7 @@ pub struct KeyVerdict {
 /// What is proven about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CheckOutcome {
+pub(crate) enum CheckOutcome {
     /// A root that the verifier named vouches for it.
     Attested,
     /// The chain is consistent, but its root is not one that the verifier named.
@@ -68,7 +68,12 @@ pub enum CheckOutcome {
 ///
 /// # Errors
 /// One line, where the documents cannot be read at all.
-pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: UnixTime) -> Result<Audit, String> {
+pub(crate) fn audit(
+    web: &Web,
+    issuer: &IssuerUrl,
+    roots: &[CertificateDer<'_>],
+    now: UnixTime,
+) -> Result<Audit, String> {
     let name = issuer.as_str();
     let metadata = web.json(&format!("{name}{METADATA}"))?;
     if metadata["issuer"].as_str() != Some(name) {
@@ -121,7 +126,7 @@ fn judge(
 ///
 /// # Errors
 /// A sentence that says what it is not.
-pub fn roots(content: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+pub(crate) fn roots(content: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     const NONE: &str = "holds no certificate, PEM or DER";
     if content.first() == Some(&0x30) {
         return Ok(vec![CertificateDer::from(content.to_vec())]);

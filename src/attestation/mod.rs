@@ -9,5 +9,5 @@ mod chain;
 mod shelf;
 mod statement;
 
-pub use audit::{Audit, CheckOutcome, KeyVerdict, audit, roots};
-pub use shelf::Attestations;
+pub(crate) use audit::{Audit, CheckOutcome, KeyVerdict, audit, roots};
+pub(crate) use shelf::Attestations;

@@ -11,7 +11,7 @@ const AWAY: i32 = 75;
 
 /// Why a command line was not carried out.
 #[derive(Debug)]
-pub enum CommandFailure {
+pub(crate) enum CommandFailure {
     /// The arguments are wrong, or ask for help or the version.
     Usage(Box<clap::Error>),
     /// It failed: one line a fault.
@@ -39,7 +39,7 @@ impl CommandFailure {
     /// Prints the failure to standard error, or the help that was asked for to standard output. Yields the exit status:
     /// 1 for a failure, 2 for wrong usage, 3 for what is not proven, 75 (`EX_TEMPFAIL`) for a failure that may pass by
     /// itself, 0 for help.
-    pub fn report(&self) -> i32 {
+    pub(crate) fn report(&self) -> i32 {
         match self {
             Self::Usage(error) => {
                 // Where nobody reads, nobody is told.

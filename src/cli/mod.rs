@@ -28,9 +28,11 @@ use clap::{CommandFactory, Parser, Subcommand};
 use self::access::StoreAccess;
 use self::output::Output;
 use crate::admin::command::Command;
+use crate::app::memory;
 use crate::config::Config;
+use crate::log;
 
-pub use self::failure::CommandFailure;
+pub(crate) use self::failure::CommandFailure;
 
 /// An identity-aware proxy and OpenID Connect provider in one process, whose signing keys stay in a PKCS#11 token.
 #[derive(Debug, Parser)]
@@ -91,11 +93,19 @@ enum Noun {
     VerifyCopy(backup::VerifyCopyArguments),
 }
 
+/// The program: runs the command of the command line and ends the process.
+pub fn main() -> ! {
+    memory::use_small_pages();
+    let ended = run(std::env::args_os());
+    log::flush();
+    log::leave(ended.map_or_else(|failure| failure.report(), |()| 0))
+}
+
 /// Runs the program with these arguments, the first of which is its name.
 ///
 /// # Errors
 /// [`CommandFailure`], which prints itself.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandFailure> {
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), CommandFailure> {
     let cli = Cli::try_parse_from(arguments)?;
     let output = Output::new(cli.json);
     // An auditor has no configuration.

@@ -115,7 +115,7 @@ impl App {
 }
 
 /// The host of a `Host` header, without its port.
-pub fn host_name(authority: &str) -> &str {
+pub(crate) fn host_name(authority: &str) -> &str {
     split_port(authority).0
 }
 

@@ -232,7 +232,7 @@ impl Chain {
 }
 
 /// Until when a certificate is good, seconds since 1970; none when that cannot be read.
-pub fn not_after(certificate: &[u8]) -> Option<i64> {
+pub(crate) fn not_after(certificate: &[u8]) -> Option<i64> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(certificate.validity().not_after.timestamp())
 }

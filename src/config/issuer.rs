@@ -79,12 +79,12 @@ impl IssuerUrl {
 }
 
 /// Host and, where it is not the scheme's own, port: what a `Host` header says for this URL.
-pub fn authority(url: &Url) -> String {
+pub(crate) fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Whether a host name means this machine: `localhost`, a name under `.localhost` (RFC 6761 §6.3), 127.0.0.1 or `[::1]`.
-pub fn is_loopback_host(host: &str) -> bool {
+pub(crate) fn is_loopback_host(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "127.0.0.1" || host == "[::1]"
 }

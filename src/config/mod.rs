@@ -21,22 +21,26 @@ use std::path::{Path, PathBuf};
 
 use disk::Files;
 
-pub use app::{
-    Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
-    Route, RulePerson, Upstream, UpstreamTls, host_name,
-};
-pub use appearance::{Accent, Colour, Logo, Picture};
+pub use app::{Access, App, AuthorizationHeader, Caching, IdentityValue, Names, RulePerson, Upstream, UpstreamTls};
+pub(crate) use app::{GroupsDelimiter, IdentityHeaders, PathCharacters, Route, host_name};
+pub(crate) use appearance::Accent;
+pub use appearance::{Logo, Picture};
 pub use difference::Difference;
-pub use disk::not_after;
+pub(crate) use disk::not_after;
 pub use fault::ConfigFault;
-pub use issuer::{IssuerUrl, authority, is_loopback_host};
+pub use issuer::IssuerUrl;
+pub(crate) use issuer::{authority, is_loopback_host};
+pub(crate) use settings::{
+    AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FormPost, ForwardAuth, KeysConfig, Log, LogFormat, RateLimits,
+    Reach, Registration, SessionsConfig, TokensConfig, days_left,
+};
 pub use settings::{
-    AdminConfig, AuditConfig, CertificateEnd, Config, Console, EXPIRES_SOON, FormPost, ForwardAuth, Hsm, KeysConfig,
-    Language, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, RateLimits, Reach, Registration, RegistrationMode,
-    ServerConfig, SessionsConfig, StoreConfig, StoreEngine, TokensConfig, days_left,
+    AuditConfig, Config, Hsm, Language, LoginConfig, Mechanism, PagesConfig, RegistrationMode, ServerConfig,
+    StoreConfig, StoreEngine,
 };
 pub use tls::{ClientCertificates, Presence, TlsConfig};
-pub use trusted_issuer::{KeySource, TrustedIssuer};
+pub use trusted_issuer::KeySource;
+pub(crate) use trusted_issuer::TrustedIssuer;
 
 impl Config {
     /// Reads a file and checks everything that can be checked before a socket opens, the files that it names included.

@@ -115,10 +115,10 @@ pub struct ServerConfig {
 }
 
 /// A certificate that is good for fewer days than this is told of.
-pub const EXPIRES_SOON: i64 = 14;
+pub(crate) const EXPIRES_SOON: i64 = 14;
 
 /// Whole days between two times, seconds since 1970; below 0 when `ends` has passed.
-pub const fn days_left(ends: i64, now: i64) -> i64 {
+pub(crate) const fn days_left(ends: i64, now: i64) -> i64 {
     (ends - now).div_euclid(86_400)
 }
 

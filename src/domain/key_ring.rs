@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::time::UnixTime;
 
 pub use fault::KeyFault;
-pub use rotation::{NextRotation, Rotating};
+pub use rotation::Rotating;
 
 /// The most keys that a ring remembers, removed ones included: twenty years of monthly rotation.
 const MOST_KEYS: usize = 256;

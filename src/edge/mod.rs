@@ -21,24 +21,24 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Version, request};
 
-pub use self::listen::inherited::inherited_sockets;
+pub(crate) use self::listen::inherited::inherited_sockets;
 pub(crate) use self::listen::listeners::Listener;
 pub(crate) use self::listen::quota::Quota;
 pub(crate) use self::listen::service::{HttpService, Limits};
 pub(crate) use self::listen::tls::{Tls, watch_tls};
 pub(crate) use self::monitoring::{Phase, admin_service};
 pub(crate) use self::probe::Probe;
-pub use self::proxy::client_address::client_address;
 pub(crate) use self::proxy::long_lived::{LongLived, Severable, watch_long_lived};
 pub(crate) use self::proxy::redirect::Redirect;
 pub(crate) use self::proxy::service::Proxy;
-pub use self::proxy::snapshot::{Change, Changer};
+pub(crate) use self::proxy::snapshot::Change;
+pub use self::proxy::snapshot::Changer;
 pub(crate) use self::proxy::snapshot::{Snapshot, Snapshots, watch_upstreams};
 pub(crate) use self::proxy::transport_security::TransportSecurity;
 pub(crate) use self::request_id::RequestIds;
 pub use crate::web::origin::{Again, Origin};
 pub use crate::web::rewrite::{AnswerRewrite, Rewrite};
-pub use upstream::{Find, Resolver};
+pub use upstream::Resolver;
 
 /// What stands behind the edge: it decides on requests, and answers them. `head.extensions` holds the [`Origin`].
 #[async_trait]
@@ -102,7 +102,7 @@ pub enum Verdict {
 }
 
 /// What the front has found for a request: of a type that only the front knows.
-pub type RouteHandle = &'static (dyn Any + Send + Sync);
+pub(crate) type RouteHandle = &'static (dyn Any + Send + Sync);
 
 /// What an answer is wanted for.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use lanes::Lanes;
 pub(super) use lanes::Turn;
 use lookup::LookupAnswer;
-pub use lookup::{Find, Resolver};
+pub use lookup::Resolver;
 pub(super) use server::{UPGRADED_SILENCE, UpstreamServer};
 use source::{Address, UpstreamPlace, UpstreamSource};
 pub(super) use spent::Handle;

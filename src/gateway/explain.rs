@@ -28,7 +28,7 @@ use crate::oauth::trusted_token::Foreign;
 use crate::tokens::bearer::Bearer;
 
 #[derive(Debug, Clone)]
-pub enum Asker {
+pub(crate) enum Asker {
     /// Somebody without credentials.
     Nobody,
     /// Who holds a token that stands and says this.
@@ -46,7 +46,7 @@ pub enum Asker {
 
 /// What would become of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
+pub(crate) struct Explanation {
     /// The application's name; none when the host is nobody's.
     pub app: Option<String>,
     /// The rule, in words; none when no rule decided.
@@ -62,7 +62,7 @@ pub struct Explanation {
 
 /// A header that tells an application who somebody is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdentityHeader {
+pub(crate) struct IdentityHeader {
     pub name: String,
     /// Where its value comes from: what is known of a person, or `assertion`.
     pub from: &'static str,
@@ -76,7 +76,7 @@ pub struct IdentityHeader {
 ///
 /// # Errors
 /// When it is no absolute URL of http or https, or the method is none.
-pub fn explain(
+pub(crate) fn explain(
     config: &Config,
     method: &str,
     url: &str,

@@ -33,7 +33,7 @@ mod sign_in;
 use http::HeaderValue;
 
 pub(crate) use decide::Gateway;
-pub use explain::{Asker, Explanation, IdentityHeader, explain};
+pub(crate) use explain::{Asker, Explanation, IdentityHeader, explain};
 pub(crate) use outcome::GateOutcome;
 
 use crate::web::cookie;

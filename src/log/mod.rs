@@ -28,7 +28,7 @@ use self::queue::LogQueue;
 use crate::config::{Log, LogFormat};
 
 /// Sets what is logged; the error says why not.
-pub type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+pub(crate) type SetFilter = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// Bytes that wait for the reader: some 5,000 lines of the access log.
 const CAPACITY: usize = 1024 * 1024;
@@ -41,7 +41,7 @@ static LOG: OnceLock<Arc<LogQueue>> = OnceLock::new();
 ///
 /// # Errors
 /// One line: the filter cannot be read, the thread cannot be started, or a log runs already.
-pub fn start(log: &Log) -> Result<SetFilter, String> {
+pub(crate) fn start(log: &Log) -> Result<SetFilter, String> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| format!("log.filter: {error}"))?;
     let colours = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let queue = LogQueue::start(io::stderr(), CAPACITY).map_err(|error| {
@@ -85,12 +85,12 @@ fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>
 }
 
 /// Lines that were dropped since this was last asked.
-pub fn take_dropped() -> u64 {
+pub(crate) fn take_dropped() -> u64 {
     LOG.get().map_or(0, |queue| queue.take_dropped())
 }
 
 /// Waits until what was logged is written, for a second at most. To be called before the program ends.
-pub fn flush() {
+pub(crate) fn flush() {
     if let Some(queue) = LOG.get() {
         queue.flush(LAST_LINES);
     }
@@ -98,14 +98,14 @@ pub fn flush() {
 
 /// Ends the process with this status, once standard output is written. No exit handlers run: those of a PKCS#11 module beside
 /// its live threads have ended in SIGSEGV, after a failure and after an orderly stop, and then nobody saw the status.
-pub fn leave(status: i32) -> ! {
+pub(crate) fn leave(status: i32) -> ! {
     // Where nobody reads, nobody is told.
     let _ = io::stdout().flush();
     exit::exit(status)
 }
 
 /// Says why and ends the process at once with this status, as [`leave`] does.
-pub fn fail(status: i32, cause: Arguments<'_>) -> ! {
+pub(crate) fn fail(status: i32, cause: Arguments<'_>) -> ! {
     if LOG.get().is_some() {
         tracing::error!("{cause}");
         flush();
@@ -117,7 +117,7 @@ pub fn fail(status: i32, cause: Arguments<'_>) -> ! {
 }
 
 /// What stands before a line of an error that is written past the log: its severity where the journal reads it.
-pub fn error_prefix() -> &'static str {
+pub(crate) fn error_prefix() -> &'static str {
     if is_journal(io::stderr()) { "<3>" } else { "" }
 }
 

@@ -12,7 +12,7 @@ pub fn language_tag(language: Language) -> &'static str {
 }
 
 /// The language that a tag such as `tr-TR` names, if we have it. Case does not matter, in ASCII only: `İ` is no `i`.
-pub fn language_from_tag(tag: &str) -> Option<Language> {
+pub(crate) fn language_from_tag(tag: &str) -> Option<Language> {
     let primary = tag.trim().split(['-', '_']).next().unwrap_or_default();
     [Language::Turkish, Language::English]
         .into_iter()

@@ -7,7 +7,7 @@
 
 mod account;
 mod asset;
-pub mod console;
+pub(crate) mod console;
 mod device;
 mod events;
 mod frame;
@@ -15,7 +15,7 @@ mod inside;
 mod language;
 mod moment;
 mod problem;
-pub mod qr_code;
+pub(crate) mod qr_code;
 mod sign_in;
 mod words;
 
@@ -28,11 +28,13 @@ pub use account::{
     AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage,
     PasswordProblem, ProfileField, ProfilePage, SessionsPage,
 };
-pub use asset::{Asset, SCRIPT, STYLESHEET};
+pub(crate) use asset::Asset;
+pub use asset::{SCRIPT, STYLESHEET};
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
 pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
-pub use language::{language_from_tag, language_tag};
+pub(crate) use language::language_from_tag;
+pub use language::language_tag;
 pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo};
 pub use sign_in::{
     AccountChooserPage, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, Publisher, ReturnFormPage,
@@ -47,7 +49,7 @@ pub use sign_in::{
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
 
 /// The policy under which the logo is served: nothing runs in it, nor comes from elsewhere.
-pub const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+pub(crate) const LOGO_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /// What all pages have in common. Immutable; built once and shared.
 pub struct Pages {

@@ -7,7 +7,7 @@ use crate::domain::user::{Email, plain_letters};
 use crate::domain::username::Username;
 
 /// The shortest password, characters: what NIST asks where it is the only factor of a sign-in, as it is here.
-pub const SHORTEST_PASSWORD: usize = 15;
+pub(crate) const SHORTEST_PASSWORD: usize = 15;
 
 /// The shortest name that a password must not contain, characters: with less, too many good ones would be refused.
 const SHORTEST_NAME: usize = 4;
@@ -37,7 +37,7 @@ pub enum PasswordFault {
 
 /// Whose password it is to be.
 #[derive(Debug, Clone, Copy)]
-pub struct Owner<'a> {
+pub(crate) struct Owner<'a> {
     pub email: &'a Email,
     pub username: Option<&'a Username>,
     pub name: &'a str,
@@ -47,7 +47,7 @@ pub struct Owner<'a> {
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub fn check_password(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
+pub(crate) fn check_password(password: &Secret, owner: &Owner<'_>) -> Result<(), PasswordFault> {
     let password = password.expose();
     if password.chars().count() < SHORTEST_PASSWORD {
         return Err(PasswordFault::TooShort);

@@ -151,7 +151,7 @@ fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
 
 /// The label of a key that was removed for cause. Such a key is none of the server's: it is neither published nor used,
 /// whatever a store says that knows nothing of its removal.
-pub fn removed_label(hsm: &config::Hsm) -> String {
+pub(crate) fn removed_label(hsm: &config::Hsm) -> String {
     format!("{}-removed", hsm.key_label)
 }
 
@@ -159,7 +159,7 @@ pub fn removed_label(hsm: &config::Hsm) -> String {
 ///
 /// # Errors
 /// As for opening a signer, as far as the token is concerned; `Device` where it does not let a label be changed.
-pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
+pub(crate) fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
         let keys = key::token_keys(session, Some(&hsm.key_label)).map_err(device)?;

@@ -36,16 +36,18 @@ use async_trait::async_trait;
 use crate::clock::Clock;
 use crate::domain::key_ring::KeyRing;
 
-pub use ceremony::{Check, CheckedKey, KeySize, check, generate, list, mark_removed, removed_label};
+pub(crate) use ceremony::{Check, mark_removed, removed_label};
+pub use ceremony::{KeySize, check, generate, list};
 pub use error::{PinProblem, SignError, SignerOpenError};
 pub use fault::ErrorClass;
 pub use key::KeyReport;
-pub use key_set::{JwkSet, KeySet};
+pub(crate) use key_set::KeySet;
 pub use observer::{Observer, Unobserved};
 pub use pool::Pkcs11Signer;
-pub use public_key::{Jwk, KeyId, PublicKey, Signature, UnfitPublicKey};
+pub use public_key::KeyId;
+pub(crate) use public_key::{PublicKey, Signature};
 pub use timing::Timing;
-pub use wrapping::{DataKey, Fresh, WrappedKey, data_key, wrap_init};
+pub use wrapping::{Fresh, WrappedKey, data_key, wrap_init};
 
 /// Makes RS256 signatures (RFC 7518 §3.3).
 #[async_trait]

@@ -21,7 +21,12 @@ pub fn count() -> u64 {
 /// Any arguments are sound: a bad descriptor yields -1 and `errno`, as the C library's own function does.
 // SAFETY: no other crate of the program defines this symbol; the signature is the C library's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sync_file_range(file: c_int, _offset: off64_t, _length: off64_t, _flags: c_uint) -> c_int {
+pub(crate) unsafe extern "C" fn sync_file_range(
+    file: c_int,
+    _offset: off64_t,
+    _length: off64_t,
+    _flags: c_uint,
+) -> c_int {
     BARRIERS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: fdatasync takes any integer and touches no memory of ours.
     unsafe { libc::fdatasync(file) }

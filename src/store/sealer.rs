@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::domain::secret::{base64url, from_base64url};
 
 /// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
-pub const NONCE_BYTES: usize = 12;
+pub(crate) const NONCE_BYTES: usize = 12;
 
 /// What is written in front of the associated data: a sealed record can be of no other kind.
 const CONTEXT: &[u8] = b"sealgate record 1\0";

@@ -26,8 +26,9 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::disk::Disk;
-pub use self::opening::{Loss, OpenError};
-pub use self::options::{CopyVerifier, Options};
+pub use self::opening::OpenError;
+pub(crate) use self::options::CopyVerifier;
+pub use self::options::Options;
 pub use self::placing::NewStore;
 use self::records::Records;
 use self::writer::{Commit, CommitTurn, Copy, Job, Writer};
@@ -148,7 +149,7 @@ impl SledEngine {
 
 /// Looks through the copy in `directory`, which must have been made after batch `sequence`: what [`CopyVerifier::Apart`] starts.
 /// Yields how many records it has.
-pub fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
+pub(crate) fn verify_copy(directory: &Path, sequence: u64) -> Result<usize, String> {
     copying::look_through(directory, sequence)
 }
 

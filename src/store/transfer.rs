@@ -13,7 +13,7 @@ use crate::store::{PAGE, Store, StoreError};
 const STEP: usize = 64;
 
 /// The format that [`Store::import`] takes, and every older one.
-pub const EXPORT_FORMAT: u32 = VERSION as u32;
+pub(crate) const EXPORT_FORMAT: u32 = VERSION as u32;
 
 /// A place in a store that is read from its start to its end.
 #[derive(Debug, Clone, Default)]

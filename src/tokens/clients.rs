@@ -10,14 +10,14 @@ use crate::domain::scope::ScopeValue;
 use crate::domain::time::UnixTime;
 use crate::store::{Store, StoreError};
 
-pub use crate::domain::client::INTERNAL_CLIENT;
+pub(crate) use crate::domain::client::INTERNAL_CLIENT;
 
 /// The client through which people sign in to our own pages. The name after the prefix is none that an application can
 /// have.
-pub const OWN_CLIENT: &str = "sealgate-app-~own";
+pub(crate) const OWN_CLIENT: &str = "sealgate-app-~own";
 
 /// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
-pub const OWN_PAGES: &[&str] = &[
+pub(crate) const OWN_PAGES: &[&str] = &[
     "/",
     "/account",
     "/account/password",
@@ -36,10 +36,10 @@ pub const OWN_PAGES: &[&str] = &[
 ];
 
 /// Where a protected application's sign-in comes back to, on its own host.
-pub const CALLBACK: &str = "/.sealgate/callback";
+pub(crate) const CALLBACK: &str = "/.sealgate/callback";
 
 /// The client with this id: a protected application's own, or a registered one.
-pub async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
+pub(crate) async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     match id.as_str().strip_prefix(INTERNAL_CLIENT) {
         Some(_) if id.as_str() == OWN_CLIENT => Ok(of_own_pages(config)),
         Some(name) => Ok(config.apps.iter().find(|app| app.name == name).and_then(|app| of_app(config, app))),
@@ -48,7 +48,7 @@ pub async fn find(store: &Store, config: &Config, id: &ClientId) -> Result<Optio
 }
 
 /// The client that was registered under this id, with the scope that it may have as this server is configured.
-pub async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
+pub(crate) async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
     let client = store.client(id).await?;
     Ok(client.map(|client| {
         if config.tokens.groups_scope {

@@ -1,6 +1,6 @@
 //! Tokens: made (`issuer`), taken back (`bearer`), those of other issuers (`trusted`), and the clients that have them (`clients`).
 
-pub mod bearer;
-pub mod clients;
-pub mod issuer;
-pub mod trusted;
+pub(crate) mod bearer;
+pub(crate) mod clients;
+pub(crate) mod issuer;
+pub(crate) mod trusted;

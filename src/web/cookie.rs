@@ -11,7 +11,7 @@ use crate::domain::secret::base64url;
 use crate::domain::user::Subject;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CookieNames {
+pub(crate) struct CookieNames {
     /// The session: at the provider, and on an application's host the application's.
     pub session: &'static str,
     /// Names the browser while it signs in, so that nobody else can go on with what it began. One, however many tabs.
@@ -27,7 +27,7 @@ pub struct CookieNames {
 
 impl CookieNames {
     /// The names under this issuer.
-    pub fn of(issuer: &IssuerUrl) -> Self {
+    pub(crate) fn of(issuer: &IssuerUrl) -> Self {
         if issuer.is_https() {
             Self {
                 session: "__Host-sealgate",
@@ -52,7 +52,7 @@ impl CookieNames {
 
 impl CookieNames {
     /// The browser's name for itself: the one that it has, or `fresh` with the cookie that gives it.
-    pub fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
+    pub(crate) fn browser(&self, headers: &HeaderMap, fresh: [u8; 32]) -> (String, Option<HeaderValue>) {
         match find(headers, self.browser) {
             Some(known) if known.len() == 43 => (known.to_owned(), None),
             _ => {
@@ -65,11 +65,11 @@ impl CookieNames {
 }
 
 /// How long a browser remembers the language that a person chose, seconds: a year.
-pub const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
+pub(crate) const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 
 /// Who was signed in on a host before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub(crate) enum Left {
     Nobody,
     /// This person, and nobody else.
     By(Subject),
@@ -80,7 +80,7 @@ pub enum Left {
 impl CookieNames {
     /// Notes in the browser that this person, or somebody unknown, has signed out. Pages that they had open stay open: what
     /// is sent from one of those later is theirs, and not of whoever signs in next. The cookie opens nothing.
-    pub fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
+    pub(crate) fn left_by(&self, headers: &HeaderMap, person: Option<Subject>) -> HeaderValue {
         let only = match (self.left(headers), person) {
             (Left::Nobody, person) => person,
             (Left::By(before), Some(person)) => Some(person).filter(|person| *person == before),
@@ -91,7 +91,7 @@ impl CookieNames {
     }
 
     /// Who has signed out in this browser on this host.
-    pub fn left(&self, headers: &HeaderMap) -> Left {
+    pub(crate) fn left(&self, headers: &HeaderMap) -> Left {
         match find(headers, self.left) {
             None => Left::Nobody,
             Some(value) => Subject::parse(value).map_or(Left::Somebody, Left::By),
@@ -111,7 +111,7 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Without the blanks around it (RFC 6265 §5.2): space and tab, and nothing that another encoding takes for a letter.
-pub fn trimmed(bytes: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let start = bytes.iter().position(is_text).unwrap_or(bytes.len());
     let end = bytes.iter().rposition(is_text).map_or(start, |last| last + 1);
@@ -119,13 +119,13 @@ pub fn trimmed(bytes: &[u8]) -> &[u8] {
 }
 
 /// The value of the first cookie with this name that is text, as the values of ours are.
-pub fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn find<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
     pairs(headers).filter_map(value).find_map(|value| str::from_utf8(value).ok())
 }
 
 /// The Cookie header without our cookies, under either of their names; `None` when nothing is left.
-pub fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(crate) fn without_ours(headers: &HeaderMap) -> Option<HeaderValue> {
     let theirs: Vec<&[u8]> = pairs(headers).filter(|pair| !is_ours(pair)).collect();
     (!theirs.is_empty()).then(|| HeaderValue::from_bytes(&theirs.join(b"; ".as_slice())).ok()).flatten()
 }
@@ -142,23 +142,23 @@ const OURS: [&[u8]; 6] =
 
 /// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
 /// its value: `=sealgate=x` comes back as `sealgate=x`.
-pub fn sets_ours(line: &[u8]) -> bool {
+pub(crate) fn sets_ours(line: &[u8]) -> bool {
     let pair = trimmed(line.split(|byte| *byte == b';').next().unwrap_or_default());
     is_ours(pair) || pair.strip_prefix(b"=").is_some_and(|value| is_ours(trimmed(value)))
 }
 
 /// A Set-Cookie that lives until the browser closes. `value` is of our own making: base64url or a plain word.
-pub fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
+pub(crate) fn set(name: &str, value: &str, secure: bool) -> HeaderValue {
     attributes(name, value, secure, "")
 }
 
 /// A Set-Cookie that lives this long.
-pub fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
+pub(crate) fn set_for(name: &str, value: &str, secure: bool, seconds: u64) -> HeaderValue {
     attributes(name, value, secure, &format!("; Max-Age={seconds}"))
 }
 
 /// A Set-Cookie that removes the cookie.
-pub fn expire(name: &str, secure: bool) -> HeaderValue {
+pub(crate) fn expire(name: &str, secure: bool) -> HeaderValue {
     attributes(name, "", secure, "; Max-Age=0")
 }
 

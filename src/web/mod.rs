@@ -4,13 +4,13 @@
 
 pub(crate) mod asset;
 pub(crate) mod context;
-pub mod cookie;
+pub(crate) mod cookie;
 pub(crate) mod failure;
 pub(crate) mod limits;
 pub(crate) mod navigation;
-pub mod origin;
+pub(crate) mod origin;
 pub(crate) mod pages;
 pub(crate) mod request_fields;
 pub(crate) mod response;
-pub mod rewrite;
+pub(crate) mod rewrite;
 pub(crate) mod way_back;

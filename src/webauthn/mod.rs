@@ -27,7 +27,7 @@ pub use cbor::CborFault;
 pub use credential::{BackupState, CredentialId, CredentialKind, CredentialRecord, UserHandle};
 pub use credential_key::{CredentialKey, KeyAlgorithm};
 pub use error::{CeremonyBlame, CeremonyError};
-pub use options::{CreationOptions, CredentialDescriptor, RequestOptions, UserEntity};
+pub use options::{CreationOptions, RequestOptions, UserEntity};
 pub use registration::{RegistrationResponse, RegistrationTerms, VerifiedRegistration};
 
 /// The longest answer of a browser that is read, bytes of JSON. A TPM's attestation statement, which some browsers send though

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sealgate::config::{StoreConfig, StoreEngine};
-use sealgate::store::engine::{Changes, Engine, Key, Outcome, Value};
-use sealgate::store::sled::SledEngine;
+use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::store::engine::{Changes, Engine, Key, Outcome, Value};
+use sealgate::facade::store::sled::SledEngine;
 
 use crate::backup::{LIMITS, granted, refresh};
 use crate::support::{Browser, Instance, Settings};

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use sealgate::clock::{Clock, SystemClock};
+use sealgate::facade::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::foreign::{Answer, Key, Publisher};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use sealgate::domain::client::{Client, ClientId};
-use sealgate::domain::secret::{Secret, SecretHash};
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::Subject;
+use sealgate::facade::domain::client::{Client, ClientId};
+use sealgate::facade::domain::secret::{Secret, SecretHash};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::Subject;
 use serde_json::{Value, json};
 
 use crate::records;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealgate::oauth::jwt;
+use sealgate::facade::oauth::jwt;
 use serde_json::{Value, json};
 
 use crate::site::{PASSWORD, Site, stderr};

@@ -1,14 +1,14 @@
 //! Grants, consents and the audit trail, listed and ended by commands to a running server.
 
-use sealgate::clock::{Clock, SystemClock};
-use sealgate::domain::client::ClientId;
-use sealgate::domain::code::{Code, CodeState};
-use sealgate::domain::consent::Consent;
-use sealgate::domain::scope::Scope;
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::session::{SessionId, SignIn, Step};
-use sealgate::domain::user::Subject;
-use sealgate::store::Store;
+use sealgate::facade::clock::{Clock, SystemClock};
+use sealgate::facade::domain::client::ClientId;
+use sealgate::facade::domain::code::{Code, CodeState};
+use sealgate::facade::domain::consent::Consent;
+use sealgate::facade::domain::scope::Scope;
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::session::{SessionId, SignIn, Step};
+use sealgate::facade::domain::user::Subject;
+use sealgate::facade::store::Store;
 use serde_json::{Value, json};
 
 use crate::server::Served;

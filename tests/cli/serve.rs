@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sealgate::domain::user::Email;
+use sealgate::facade::domain::user::Email;
 
 use crate::site::{PASSWORD, Site};
 

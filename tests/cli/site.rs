@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use sealgate::config;
-use sealgate::store::Store;
-use sealgate::store::sled::SledEngine;
+use sealgate::facade::config;
+use sealgate::facade::store::Store;
+use sealgate::facade::store::sled::SledEngine;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs};
 
-use sealgate::clock::{OsEntropy, random};
-use sealgate::domain::app_password::AppPassword;
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::Subject;
-use sealgate::store::{AppPasswordAdded, Store};
+use sealgate::facade::clock::{OsEntropy, random};
+use sealgate::facade::domain::app_password::AppPassword;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::Subject;
+use sealgate::facade::store::{AppPasswordAdded, Store};
 
 use crate::grants::allow;
 use crate::serve::Server;
@@ -94,7 +94,7 @@ impl Transcript {
     }
 
     /// Compares with the file of this name.
-    fn is_kept_in(self, file: &str) {
+    fn compare_with(self, file: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript").join(file);
         if env::var_os("KEEP_TRANSCRIPTS").is_some() {
             fs::write(path, self.text).unwrap();
@@ -143,6 +143,7 @@ async fn live(store: &Store, subject: Subject) -> (String, String) {
 }
 
 /// Every command about people and clients and what hangs on them. `live` does what people do meanwhile.
+#[expect(clippy::too_many_lines, reason = "one command after the other")]
 async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subject) -> (String, String)) {
     told.run("user  list").await;
     let add = "user  add  --email  anna@example.test  --name  Anna Öz  --username  anna  --phone  +90 212 555 01 01  \
@@ -213,7 +214,8 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     told.run(&format!("grant  revoke  --grant={grant}")).await;
     told.run("grant  revoke  --user  anna").await;
     told.run("grant  revoke").await;
-    told.run(&format!("session  end  --sid={}", sealgate::domain::session::SessionId::from_bytes([1; 16]))).await;
+    told.run(&format!("session  end  --sid={}", sealgate::facade::domain::session::SessionId::from_bytes([1; 16])))
+        .await;
     told.run("session  end  --email  anna@example.test").await;
     told.run("session  end  --client  app").await;
     told.run(&format!(
@@ -250,14 +252,14 @@ async fn on_a_store(json: bool, file: &str) {
     let site = Arc::new(Site::new());
     let mut told = Transcript::new(Arc::clone(&site), json);
     people_and_clients(&mut told, async |subject| live(&site.store().await, subject).await).await;
-    told.is_kept_in(file);
+    told.compare_with(file);
 }
 
 async fn through_a_server(json: bool, file: &str) {
     let served = Served::start().await;
     let mut told = Transcript::new(Arc::clone(&served.site), json);
     people_and_clients(&mut told, async |subject| live(&served.store, subject).await).await;
-    told.is_kept_in(file);
+    told.compare_with(file);
 }
 
 #[tokio::test]
@@ -333,12 +335,12 @@ async fn keys_and_copies(told: &mut Transcript) {
 async fn keys_and_copies_are_told_of_as_before_in_json() {
     let mut told = Transcript::new(Arc::new(Site::with_token()), true);
     keys_and_copies(&mut told).await;
-    told.is_kept_in("keys_and_copies.json.txt");
+    told.compare_with("keys_and_copies.json.txt");
 }
 
 #[tokio::test]
 async fn keys_and_copies_are_told_of_as_before_for_people() {
     let mut told = Transcript::new(Arc::new(Site::with_token()), false);
     keys_and_copies(&mut told).await;
-    told.is_kept_in("keys_and_copies.txt");
+    told.compare_with("keys_and_copies.txt");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sealgate::admin::hex;
+use sealgate::facade::admin::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 

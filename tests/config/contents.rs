@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sealgate::config::{Access, ClientCertificates, Mechanism, Presence, RegistrationMode, Upstream};
-use sealgate::domain::rate_limit::RateLimit;
+use sealgate::facade::config::{Access, ClientCertificates, Mechanism, Presence, RegistrationMode, Upstream};
+use sealgate::facade::domain::rate_limit::RateLimit;
 
 use super::{APP, REQUIRED, base, fault, parse, starts, with, with_app};
 
@@ -327,7 +327,7 @@ fn a_mechanism_that_nobody_knows_is_a_fault() {
 fn certificates_are_one_or_several() {
     let one = "{ certificate = \"a\", key = \"b\" }";
     let tls = |text: &str| parse(&format!("{REQUIRED}\n{text}")).server.tls;
-    let keys = |tls: Vec<sealgate::config::TlsConfig>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
+    let keys = |tls: Vec<sealgate::facade::config::TlsConfig>| tls.into_iter().map(|tls| tls.key).collect::<Vec<_>>();
     assert_eq!(keys(tls(&format!("server.tls = {one}"))), [base().join("b")]);
     let two = format!("server.tls = [{one}, {}]", one.replace('"', "'").replace("'b'", "'c'"));
     assert_eq!(keys(tls(&two)), [base().join("b"), base().join("c")]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sealgate::config;
+use sealgate::facade::config;
 
 use super::parse;
 

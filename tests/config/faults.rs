@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use sealgate::config::Config;
+use sealgate::facade::config::Config;
 
 use super::{APP, REQUIRED, base, fault, faults, lines, starts};
 

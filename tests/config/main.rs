@@ -11,7 +11,7 @@ mod trusted_issuers;
 
 use std::path::PathBuf;
 
-use sealgate::config::{Config, ConfigFault};
+use sealgate::facade::config::{Config, ConfigFault};
 
 const REQUIRED: &str = r#"
     issuer = "https://id.example.com"

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealgate::edge::Health;
+use sealgate::facade::edge::Health;
 
 use crate::harness::{Client, Edge, Reply, soon};
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use sealgate::edge::AnsweredBy;
+use sealgate::facade::edge::AnsweredBy;
 
 use crate::harness::{BODY_LIMIT, BODY_TIMEOUT, Edge, GRACE, curl};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sealgate::config::TlsConfig;
-use sealgate::edge::ConnectionEvent;
+use sealgate::facade::config::TlsConfig;
+use sealgate::facade::edge::ConnectionEvent;
 use tempfile::TempDir;
 
 use crate::harness::{BODY_LIMIT, Edge, GRACE, HEADER_TIMEOUT, curl, legacy, soon};
@@ -164,7 +164,7 @@ fn a_key_that_does_not_fit_is_one_clear_line() {
     let files = TlsConfig { key: certificate(second.path()).key, ..certificate(first.path()) };
     let mut parts = crate::harness::parts(std::sync::Arc::default(), &[]);
     parts.server.tls = vec![files];
-    let faults = sealgate::app::server::Server::prepare(parts).err().unwrap();
+    let faults = sealgate::facade::app::server::Server::prepare(parts).err().unwrap();
     assert!(faults.len() == 1 && faults[0].starts_with("cannot use certificate "), "{faults:?}");
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealgate::config::StoreConfig;
-use sealgate::store::engine::{Changes, Engine, EngineError, Outcome};
-use sealgate::store::memory::MemoryEngine;
-use sealgate::store::sled::{NewStore, OpenError, SledEngine};
+use sealgate::facade::config::StoreConfig;
+use sealgate::facade::store::engine::{Changes, Engine, EngineError, Outcome};
+use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::sled::{NewStore, OpenError, SledEngine};
 
 use crate::{BARRIERS, Place, commit, put, store};
 

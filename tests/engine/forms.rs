@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::time::UnixTime;
-use sealgate::store::engine::Engine;
-use sealgate::store::memory::MemoryEngine;
-use sealgate::store::sealer::{SealError, Sealer};
-use sealgate::store::{Form, MAX_FORM_BYTES, Position, Store, StoreError};
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::store::engine::Engine;
+use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::sealer::{SealError, Sealer};
+use sealgate::facade::store::{Form, MAX_FORM_BYTES, Position, Store, StoreError};
 
 use crate::{BARRIERS, Place};
 

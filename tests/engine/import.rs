@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use sealgate::admin;
-use sealgate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate::domain::client::{Client, ClientId};
-use sealgate::domain::grant::{Grant, GrantId, GrantState};
-use sealgate::domain::scope::Scope;
-use sealgate::domain::secret::{SecretHash, base64url};
-use sealgate::domain::session::{Session, SessionId, SignIn, Step};
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Email, Subject, User};
-use sealgate::domain::username::Username;
-use sealgate::store::engine::Engine;
-use sealgate::store::memory::MemoryEngine;
-use sealgate::store::{AddOutcome, GrantFilter, Store};
+use sealgate::facade::admin;
+use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::facade::domain::client::{Client, ClientId};
+use sealgate::facade::domain::grant::{Grant, GrantId, GrantState};
+use sealgate::facade::domain::scope::Scope;
+use sealgate::facade::domain::secret::{SecretHash, base64url};
+use sealgate::facade::domain::session::{Session, SessionId, SignIn, Step};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Email, Subject, User};
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::store::engine::Engine;
+use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::{AddOutcome, GrantFilter, Store};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 

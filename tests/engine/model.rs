@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use proptest::prelude::*;
-use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
-use sealgate::store::memory::MemoryEngine;
+use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate::facade::store::memory::MemoryEngine;
 
 use crate::{BARRIERS, Place};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Email, Subject, User};
-use sealgate::domain::username::Username;
-use sealgate::store::memory::MemoryEngine;
-use sealgate::store::{AddOutcome, RenameOutcome, Store};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Email, Subject, User};
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::{AddOutcome, RenameOutcome, Store};
 
 use crate::records;
 

@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::config::StoreConfig;
-use sealgate::store::barrier;
-use sealgate::store::engine::{Changes, CommitObserver, Counter, Engine, EngineError, Outcome};
-use sealgate::store::sled::{OpenError, Options, SledEngine};
+use sealgate::facade::config::StoreConfig;
+use sealgate::facade::store::barrier;
+use sealgate::facade::store::engine::{Changes, CommitObserver, Counter, Engine, EngineError, Outcome};
+use sealgate::facade::store::sled::{OpenError, Options, SledEngine};
 
 use crate::{BARRIERS, Place, absent, commit, delete, put, store};
 

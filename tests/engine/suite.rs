@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sealgate::store::engine::{Changes, Counter, Engine, EngineError, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome};
-use sealgate::store::memory::MemoryEngine;
+use sealgate::facade::store::engine::{Changes, Counter, Engine, EngineError, MAX_KEY_BYTES, MAX_VALUE_BYTES, Outcome};
+use sealgate::facade::store::memory::MemoryEngine;
 
 use crate::{BARRIERS, Place, absent, commit, delete, put, value};
 

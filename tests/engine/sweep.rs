@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sealgate::domain::time::UnixTime;
-use sealgate::store::Store;
-use sealgate::store::engine::{CommitObserver, Engine};
-use sealgate::store::sled::Options;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::store::Store;
+use sealgate::facade::store::engine::{CommitObserver, Engine};
+use sealgate::facade::store::sled::Options;
 
 use crate::{BARRIERS, Place};
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::admin::command::{Command, UserCommand};
-use sealgate::admin::{self, Person};
-use sealgate::config::{StoreConfig, StoreEngine};
-use sealgate::domain::secret::Secret;
-use sealgate::store::engine::Engine;
-use sealgate::store::sled::SledEngine;
+use sealgate::facade::admin::command::{Command, UserCommand};
+use sealgate::facade::admin::{self, Person};
+use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::domain::secret::Secret;
+use sealgate::facade::store::engine::Engine;
+use sealgate::facade::store::sled::SledEngine;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::{env, fs, thread};
 
-use sealgate::config;
-use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
-use sealgate::store::sled::SledEngine;
+use sealgate::facade::config;
+use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate::facade::store::sled::SledEngine;
 use tempfile::TempDir;
 
 use crate::MACHINE;

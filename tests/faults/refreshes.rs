@@ -7,19 +7,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use sealgate::config;
-use sealgate::config::StoreEngine;
-use sealgate::domain::client::ClientId;
-use sealgate::domain::code::{Code, CodeState};
-use sealgate::domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
-use sealgate::domain::scope::Scope;
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::session::{SessionId, SignIn, Step};
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::Subject;
-use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
-use sealgate::store::sled::SledEngine;
-use sealgate::store::{Committed, Store};
+use sealgate::facade::config;
+use sealgate::facade::config::StoreEngine;
+use sealgate::facade::domain::client::ClientId;
+use sealgate::facade::domain::code::{Code, CodeState};
+use sealgate::facade::domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
+use sealgate::facade::domain::scope::Scope;
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::session::{SessionId, SignIn, Step};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::Subject;
+use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
+use sealgate::facade::store::sled::SledEngine;
+use sealgate::facade::store::{Committed, Store};
 
 use crate::MACHINE;
 

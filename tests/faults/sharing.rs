@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealgate::config::{StoreConfig, StoreEngine};
-use sealgate::store::engine::{Changes, Engine, Expect, Outcome};
-use sealgate::store::sled::SledEngine;
+use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::store::engine::{Changes, Engine, Expect, Outcome};
+use sealgate::facade::store::sled::SledEngine;
 
 use crate::MACHINE;
 

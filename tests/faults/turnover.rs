@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sealgate::config::{StoreConfig, StoreEngine};
-use sealgate::store::engine::{Changes, Engine, Outcome};
-use sealgate::store::sled::SledEngine;
+use sealgate::facade::config::{StoreConfig, StoreEngine};
+use sealgate::facade::store::engine::{Changes, Engine, Outcome};
+use sealgate::facade::store::sled::SledEngine;
 use sha2::{Digest, Sha256};
 
 use crate::MACHINE;

@@ -1,8 +1,8 @@
 //! Who is let through: bearer tokens, rules, scripts, paths.
 
-use sealgate::clock::Clock;
-use sealgate::domain::client::{Authority, Client, ClientDecision, ClientId, SelfRegistration};
-use sealgate::domain::secret::Secret;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::client::{Authority, Client, ClientDecision, ClientId, SelfRegistration};
+use sealgate::facade::domain::secret::Secret;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
@@ -98,11 +98,11 @@ async fn a_token_that_does_not_stand_is_refused_whatever_the_cookie_says() {
 
 #[tokio::test]
 async fn a_token_that_begins_later_is_refused_until_then() {
-    use sealgate::oauth::jwt;
+    use sealgate::facade::oauth::jwt;
     let world = World::new().await;
     let token = world.access_token("openid").await;
     let part = token.split('.').nth(1).unwrap();
-    let claims = sealgate::domain::secret::from_base64url(part).unwrap();
+    let claims = sealgate::facade::domain::secret::from_base64url(part).unwrap();
     let mut claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
     let begins = claims["iat"].as_u64().unwrap() + 60;
     // Signed with our own key, as a tool of the operator may do.

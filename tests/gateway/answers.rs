@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
-use sealgate::app::site::Site;
-use sealgate::clock::Clock;
-use sealgate::config::{Logo, Picture};
-use sealgate::domain::client::{AuthMethod, Client, ClientSecret, ClientType, ConsentRule};
-use sealgate::domain::secret::Secret;
-use sealgate::edge::{Front, Occasion, Verdict};
-use sealgate::store::AddOutcome;
-use sealgate::store::engine::{Changes, Engine};
-use sealgate::web::origin::Origin;
+use sealgate::facade::app::site::Site;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::config::{Logo, Picture};
+use sealgate::facade::domain::client::{AuthMethod, Client, ClientSecret, ClientType, ConsentRule};
+use sealgate::facade::domain::secret::Secret;
+use sealgate::facade::edge::{Front, Occasion, Verdict};
+use sealgate::facade::store::AddOutcome;
+use sealgate::facade::store::engine::{Changes, Engine};
+use sealgate::facade::web::origin::Origin;
 
 use crate::browser::Browser;
 use crate::records;

@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sealgate::clock::Clock;
-use sealgate::domain::app_password::AppPassword;
-use sealgate::domain::user::{User, UserState};
-use sealgate::domain::username::Username;
-use sealgate::store::{AppPasswordAdded, RenameOutcome};
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::app_password::AppPassword;
+use sealgate::facade::domain::user::{User, UserState};
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::store::{AppPasswordAdded, RenameOutcome};
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World};
@@ -48,7 +48,7 @@ async fn world() -> World {
 
 /// A new application password of this person.
 async fn made(world: &World, user: &User, app: &str) -> (String, String) {
-    let random = sealgate::clock::random(&sealgate::clock::OsEntropy);
+    let random = sealgate::facade::clock::random(&sealgate::facade::clock::OsEntropy);
     let (password, secret) = AppPassword::new(app, "a program", &random, world.clock.now());
     assert_eq!(world.sealgate.store.add_app_password(user.sub, &password).await.unwrap(), AppPasswordAdded::Yes);
     (secret.expose().to_owned(), password.id())
@@ -169,7 +169,7 @@ async fn a_revoked_one_and_one_of_whoever_is_kept_out_are_dead_at_once() {
     store.change_user(world.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
     answer(&other).await.arrived();
     store
-        .revoke_person(world.anna.sub, sealgate::domain::grant::EndReason::Administrator, world.clock.now())
+        .revoke_person(world.anna.sub, sealgate::facade::domain::grant::EndReason::Administrator, world.clock.now())
         .await
         .unwrap();
     assert_challenged(&answer(&other).await);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sealgate::domain::user::User;
-use sealgate::domain::username::Username;
-use sealgate::oauth::jwt::Unverified;
-use sealgate::store::RenameOutcome;
+use sealgate::facade::domain::user::User;
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::oauth::jwt::Unverified;
+use sealgate::facade::store::RenameOutcome;
 use serde_json::Value;
 
 use crate::browser::Browser;

@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use sealgate::edge::{Front, Verdict};
-use sealgate::web::origin::Origin;
+use sealgate::facade::edge::{Front, Verdict};
+use sealgate::facade::web::origin::Origin;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};

@@ -1,8 +1,8 @@
 //! Who somebody is, in the headers that an application wants.
 
-use sealgate::domain::user::User;
-use sealgate::domain::username::Username;
-use sealgate::store::RenameOutcome;
+use sealgate::facade::domain::user::User;
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::store::RenameOutcome;
 
 use crate::browser::Browser;
 use crate::world::{ANNA, World};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::header;
-use sealgate::edge::{Front, Occasion, Verdict};
-use sealgate::web::origin::Origin;
+use sealgate::facade::edge::{Front, Occasion, Verdict};
+use sealgate::facade::web::origin::Origin;
 
 use crate::browser::{Browser, attribute, is_login};
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World, encode, request};

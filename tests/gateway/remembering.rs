@@ -1,7 +1,7 @@
 //! Sessions that the gate remembers, and what is taken away while it looks: each race driven to the same end every time.
 
-use sealgate::domain::session::{Session, SessionCookie, SessionId};
-use sealgate::domain::user::UserState;
+use sealgate::facade::domain::session::{Session, SessionCookie, SessionId};
+use sealgate::facade::domain::user::UserState;
 
 use crate::browser::Browser;
 use crate::meddler::At;

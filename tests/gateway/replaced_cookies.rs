@@ -1,6 +1,6 @@
 //! What a cookie is still worth after it was replaced: by a renewed sign-in, by a new password, by "end every other session".
 
-use sealgate::password::hash_blocking;
+use sealgate::facade::password::hash_blocking;
 use secrecy::SecretString;
 
 use crate::browser::Browser;

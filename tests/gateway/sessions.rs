@@ -1,7 +1,7 @@
 //! How long a browser's session at an application lasts, and what ends it.
 
-use sealgate::domain::session::SessionCookie;
-use sealgate::domain::user::UserState;
+use sealgate::facade::domain::session::SessionCookie;
+use sealgate::facade::domain::user::UserState;
 
 use crate::browser::{Browser, is_login};
 use crate::world::{ANNA, BEN, World};

@@ -1,6 +1,6 @@
 //! The account pages: what a person may see and change of their own, and that nobody else can.
 
-use sealgate::domain::user::UserState;
+use sealgate::facade::domain::user::UserState;
 
 use crate::steps::{assert_code, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, Tokens, form_action, jwt_claims};

@@ -1,8 +1,8 @@
 //! The account page's application passwords.
 
-use sealgate::domain::app_password::MOST_APP_PASSWORDS;
-use sealgate::domain::audit::{AuditFilter, AuditKind};
-use sealgate::domain::secret::Secret;
+use sealgate::facade::domain::app_password::MOST_APP_PASSWORDS;
+use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
+use sealgate::facade::domain::secret::Secret;
 
 use crate::steps::with_anna;
 use crate::support::{Browser, PASSWORD, Provider, Reply, hidden_fields, is_login};

@@ -1,8 +1,8 @@
 //! The audit trail: what people and clients do is kept with who, what, where and when, and no secret is among it.
 
-use sealgate::domain::audit::AuditKind as Kind;
-use sealgate::domain::audit::{Actor, AuditFilter, AuditKind};
-use sealgate::store::AuditRecord;
+use sealgate::facade::domain::audit::AuditKind as Kind;
+use sealgate::facade::domain::audit::{Actor, AuditFilter, AuditKind};
+use sealgate::facade::store::AuditRecord;
 
 use crate::steps::csrf_of;
 use crate::support::{PASSWORD, Provider, Tokens};
@@ -216,7 +216,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     let provider = Provider::new().await;
     let store = &provider.sealgate.store;
     let keep = std::time::Duration::from_hours(24);
-    let now = || sealgate::clock::Clock::now(&*provider.clock);
+    let now = || sealgate::facade::clock::Clock::now(&*provider.clock);
     provider.c1().tokens("openid").await;
     trail(&provider, AuditFilter::default()).await;
     provider.wait(24 * 3600);
@@ -231,7 +231,7 @@ async fn records_go_when_they_are_old_and_when_there_are_too_many() {
     assert_eq!(now_left, left[..1]);
     provider.wait(24 * 3600);
     assert_eq!(store.trim_audit(now(), keep, 1000, 100).await.unwrap(), 1);
-    let rows = store.export(&sealgate::store::Position::default()).await.unwrap().unwrap().0;
+    let rows = store.export(&sealgate::facade::store::Position::default()).await.unwrap().unwrap().0;
     // The records are gone with their entries by person, client and age.
     assert!(rows.iter().all(|row| row.table != "audit"));
     let index = rows.iter().filter(|row| row.table == "index").count();

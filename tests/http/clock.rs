@@ -1,11 +1,11 @@
 //! A clock that is moved back, by a minute or by hours: what came later stays later, and nobody is kept out until it has
 //! caught up.
 
-use sealgate::admin::client_settings::NewClient;
-use sealgate::admin::command::{ClientCommand, Command};
-use sealgate::admin::{Directory, execute};
-use sealgate::domain::client::{ClientId, ClientType, ConsentRule};
-use sealgate::domain::time::UnixTime;
+use sealgate::facade::admin::client_settings::NewClient;
+use sealgate::facade::admin::command::{ClientCommand, Command};
+use sealgate::facade::admin::{Directory, execute};
+use sealgate::facade::domain::client::{ClientId, ClientType, ConsentRule};
+use sealgate::facade::domain::time::UnixTime;
 
 use crate::steps::{assert_code, assert_consent, with_anna};
 use crate::support::{Browser, Client, Provider, Reply, Tokens};

@@ -1,9 +1,9 @@
 //! A code whose ground is gone gives nothing: the person, the consent or the session ended before it was redeemed.
 
-use sealgate::clock::Clock;
-use sealgate::domain::client::ClientId;
-use sealgate::domain::grant::EndReason;
-use sealgate::domain::user::UserState;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::client::ClientId;
+use sealgate::facade::domain::grant::EndReason;
+use sealgate::facade::domain::user::UserState;
 
 use crate::support::{Provider, Tokens};
 

@@ -5,12 +5,12 @@ mod approval;
 mod audit;
 mod device;
 
-use sealgate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate::domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
-use sealgate::domain::scope::Scope;
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Email, Role, Subject, User, UserState};
-use sealgate::store::{AddOutcome, GrantFilter};
+use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+use sealgate::facade::domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
+use sealgate::facade::domain::scope::Scope;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
+use sealgate::facade::store::{AddOutcome, GrantFilter};
 
 use crate::steps::{assert_code, assert_login, csrf_of};
 use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, is_consent};
@@ -107,7 +107,7 @@ async fn without_being_configured_there_is_no_console() {
     let browser = signed_in(&provider, ANNA).await;
     for path in DEVELOPERS.iter().chain(&ADMINISTRATORS) {
         browser.get(path).await.assert_error(404, "not_found");
-        assert!(!sealgate::provider::owns(&provider.sealgate.config, path), "{path}");
+        assert!(!sealgate::facade::provider::owns(&provider.sealgate.config, path), "{path}");
     }
     assert!(!browser.get("/account").await.text().contains("/console"));
 }

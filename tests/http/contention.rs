@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use sealgate::admin::command::{Command, UserCommand};
-use sealgate::admin::{Directory, Person, execute};
-use sealgate::domain::scope::ScopeValue;
-use sealgate::domain::secret::Secret;
-use sealgate::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
-use sealgate::store::memory::MemoryEngine;
+use sealgate::facade::admin::command::{Command, UserCommand};
+use sealgate::facade::admin::{Directory, Person, execute};
+use sealgate::facade::domain::scope::ScopeValue;
+use sealgate::facade::domain::secret::Secret;
+use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
+use sealgate::facade::store::memory::MemoryEngine;
 
 use crate::steps::{assert_code, assert_consent, with_anna};
 use crate::support::{PASSWORD, Provider, Tokens, token_device};

@@ -1,12 +1,12 @@
 //! Requests that wait for a person: bound to one browser, finished once, and judged anew at each step (RFC 9700 §4.7;
 //! RFC 6749 §10.12).
 
-use sealgate::clock::Clock as _;
-use sealgate::domain::client::ClientState;
-use sealgate::domain::redirect_uri::RedirectUri;
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::user::UserState;
-use sealgate::store::engine::{Changes, Engine};
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::client::ClientState;
+use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::user::UserState;
+use sealgate::facade::store::engine::{Changes, Engine};
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna, with_anna_and_ben};
 use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};
@@ -259,7 +259,7 @@ async fn a_session_that_ends_in_between_brings_the_sign_in_back() {
 }
 
 /// Disables somebody, as an operator does.
-async fn disable(provider: &Provider, user: &sealgate::domain::user::User) {
+async fn disable(provider: &Provider, user: &sealgate::facade::domain::user::User) {
     provider.sealgate.store.change_user(user.sub, |user| user.state = UserState::Disabled).await.unwrap();
 }
 

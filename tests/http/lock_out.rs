@@ -1,9 +1,9 @@
 //! Strangers who guess passwords or flood the sign-in: they are slowed down, and keep nobody out who has signed in from
 //! their browser before, or who comes from elsewhere.
 
-use sealgate::clock::Clock;
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::user::UserState;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::user::UserState;
 
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna};
 use crate::support::{Browser, FORM, PASSWORD, Provider, Reply, encode, form_action};
@@ -89,8 +89,8 @@ async fn strangers_keep_nobody_out_of_a_browser_that_they_have_signed_in_from() 
     assert_code(&guess(&anna, &provider, ANNA, PASSWORD).await);
 }
 
-fn other() -> sealgate::domain::session::SessionId {
-    sealgate::domain::session::SessionId::from_bytes([0; 16])
+fn other() -> sealgate::facade::domain::session::SessionId {
+    sealgate::facade::domain::session::SessionId::from_bytes([0; 16])
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use sealgate::domain::user::{PasswordHash, UserState};
+use sealgate::facade::domain::user::{PasswordHash, UserState};
 
 use crate::steps::{assert_code, assert_consent, assert_login, with_anna};
 use crate::support::{Browser, PASSWORD, Provider, Reply, form_action};

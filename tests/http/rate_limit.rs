@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sealgate::clock::Clock;
-use sealgate::domain::rate_limit::RateLimit;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::rate_limit::RateLimit;
 use tokio::task::JoinSet;
 
 use crate::support::{FORM, Provider, REDIRECT_URI, Reply, Tokens, basic, redemption};

@@ -1,8 +1,8 @@
 //! Client and redirect URI: until they are known to belong together, nothing leaves by a redirect (RFC 6749 §4.1.2.1;
 //! RFC 9700 §4.1, §4.11; RFC 8252 §7.3).
 
-use sealgate::domain::client::{Client, ClientState};
-use sealgate::domain::redirect_uri::RedirectUri;
+use sealgate::facade::domain::client::{Client, ClientState};
+use sealgate::facade::domain::redirect_uri::RedirectUri;
 
 use crate::steps::{assert_code, assert_login, fields_of};
 use crate::support::{Provider, Reply};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sealgate::clock::Clock;
-use sealgate::domain::client::ClientId;
-use sealgate::domain::scope::Scope;
-use sealgate::domain::user::UserState;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::client::ClientId;
+use sealgate::facade::domain::scope::Scope;
+use sealgate::facade::domain::user::UserState;
 use tokio::task::JoinSet;
 
 use crate::support::{Provider, Reply, Tokens, jwt_claims};

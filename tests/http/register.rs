@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::clock::Clock;
-use sealgate::domain::secret::Secret;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::secret::Secret;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

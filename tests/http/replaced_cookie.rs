@@ -1,6 +1,6 @@
 //! The session cookie from before a renewed sign-in: at the provider it is worth nothing from that moment on.
 
-use sealgate::domain::user::Role;
+use sealgate::facade::domain::user::Role;
 
 use crate::steps::{assert_code, assert_login, with_anna};
 use crate::support::{Browser, Provider};

@@ -1,8 +1,8 @@
 //! Access that is taken away at the worst moment: while a request has looked and not yet remembered what it saw, and by a
 //! commit whose answer never came.
 
-use sealgate::domain::client::ClientState;
-use sealgate::domain::user::UserState;
+use sealgate::facade::domain::client::ClientState;
+use sealgate::facade::domain::user::UserState;
 
 use crate::meddler::At;
 use crate::support::{Provider, Tokens};

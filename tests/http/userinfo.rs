@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealgate::domain::client::ClientState;
-use sealgate::domain::user::UserState;
+use sealgate::facade::domain::client::ClientState;
+use sealgate::facade::domain::user::UserState;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

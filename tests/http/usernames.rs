@@ -1,9 +1,9 @@
 //! Usernames: a second name to sign in with, and what applications call a person.
 
-use sealgate::clock::Clock;
-use sealgate::domain::user::User;
-use sealgate::domain::username::Username;
-use sealgate::store::RenameOutcome;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::user::User;
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::store::RenameOutcome;
 
 use crate::steps::assert_login;
 use crate::support::{PASSWORD, Provider, Reply, Tokens, jwt_claims};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sealgate::webauthn::{
+use sealgate::facade::webauthn::{
     AssertionPurpose, AssertionResponse, AssertionTerms, BackupState, CeremonyChallenge, CeremonyError, CredentialKind,
     CredentialOwner, CredentialRecord, KeyAlgorithm, RegistrationResponse, RegistrationTerms, RelyingParty,
     VerifiedAssertion,

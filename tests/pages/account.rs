@@ -1,18 +1,18 @@
 //! The account pages, filled in.
 
-use sealgate::domain::app_password::AppPassword;
-use sealgate::domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate::domain::client::ClientId;
-use sealgate::domain::scope::{Scope, ScopeValue};
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::User;
-use sealgate::domain::username::Username;
-use sealgate::page::{
+use sealgate::facade::domain::app_password::AppPassword;
+use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate::facade::domain::client::ClientId;
+use sealgate::facade::domain::scope::{Scope, ScopeValue};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::User;
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::page::{
     ActivityPage, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done, EventLine, Frame, HomeApp,
     HomePage, Inside, Named, NewAppPassword, PasswordPage, PasswordProblem, ProfileField, ProfilePage, SessionsPage,
     html,
 };
-use sealgate::password::PasswordFault;
+use sealgate::facade::password::PasswordFault;
 
 use crate::sample::{AT, Sample};
 

@@ -1,22 +1,22 @@
 //! The console's pages, filled in.
 
-use sealgate::domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate::domain::client::{
+use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate::facade::domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
     ConsentRule,
 };
-use sealgate::domain::key_ring::KeyRing;
-use sealgate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
-use sealgate::domain::scope::{Scope, ScopeValue};
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Role, User, UserState};
-use sealgate::domain::username::Username;
-use sealgate::page::console::{
+use sealgate::facade::domain::key_ring::KeyRing;
+use sealgate::facade::domain::redirect_uri::{RedirectUri, RedirectUriFault};
+use sealgate::facade::domain::scope::{Scope, ScopeValue};
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Role, User, UserState};
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::page::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
     NewClientPage, NewUserPage, SettingsPage, TrialPage, TrialProblem, UserField, UserPage, UsersPage,
 };
-use sealgate::page::{AuditField, AuditLogPage, ConsoleRole, Done, EventLine, Frame, Inside, Named, html};
+use sealgate::facade::page::{AuditField, AuditLogPage, ConsoleRole, Done, EventLine, Frame, Inside, Named, html};
 
 use crate::sample::{AT, Sample};
 

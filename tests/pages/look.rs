@@ -1,7 +1,7 @@
 //! The stylesheet: it fetches nothing, and its colours can be told apart.
 
-use sealgate::config::Language;
-use sealgate::page::STYLESHEET;
+use sealgate::facade::config::Language;
+use sealgate::facade::page::STYLESHEET;
 
 use crate::sample::pages;
 

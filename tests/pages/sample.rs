@@ -1,12 +1,12 @@
 //! Every page in every state, filled with the same sample.
 
-use sealgate::config::{self, Language};
-use sealgate::domain::scope::ScopeValue;
-use sealgate::domain::secret::SecretHash;
-use sealgate::domain::session::{Session, SessionId, SignIn};
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Email, Role, Subject, User, UserState};
-use sealgate::page::{
+use sealgate::facade::config::{self, Language};
+use sealgate::facade::domain::scope::ScopeValue;
+use sealgate::facade::domain::secret::SecretHash;
+use sealgate::facade::domain::session::{Session, SessionId, SignIn};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
+use sealgate::facade::page::{
     AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, Frame, LoginPage,
     LoginProblem, Pages, Problem, Publisher, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, html,
     language_tag,

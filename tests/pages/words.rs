@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sealgate::config::Language;
+use sealgate::facade::config::Language;
 
 use crate::build_script::methods;
 use crate::markup::text;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sealgate::config::Hsm;
-use sealgate::signer::{ErrorClass, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing, Unobserved};
+use sealgate::facade::config::Hsm;
+use sealgate::facade::signer::{
+    ErrorClass, PinProblem, Pkcs11Signer, SignError, Signer, SignerOpenError, Timing, Unobserved,
+};
 
 use crate::shim::{ANSWERS, Call, FOREVER, Shim};
 use crate::softhsm::{SoftHsm, in_own_process};

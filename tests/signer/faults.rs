@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::Attribute;
-use sealgate::config::Hsm;
-use sealgate::signer::{self, PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
+use sealgate::facade::config::Hsm;
+use sealgate::facade::signer::{self, PinProblem, Pkcs11Signer, SignerOpenError, Unobserved};
 
 use crate::softhsm::{PIN, SPY, in_own_process};
 use crate::support::{LABEL, generate, hsm, module, session, slot};

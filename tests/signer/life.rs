@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::clock::FixedClock;
-use sealgate::domain::key_ring::{KeyRing, KeyTimes};
-use sealgate::domain::time::UnixTime;
-use sealgate::signer::{self, KeyReport, KeySize, Pkcs11Signer, Signer, SignerOpenError, Timing, Unobserved};
+use sealgate::facade::clock::FixedClock;
+use sealgate::facade::domain::key_ring::{KeyRing, KeyTimes};
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::signer::{self, KeyReport, KeySize, Pkcs11Signer, Signer, SignerOpenError, Timing, Unobserved};
 
 use crate::softhsm::in_own_process;
 use crate::support::{LABEL, block_on, generate, hsm, open, quick, sign_one};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sealgate::app::sealing;
-use sealgate::clock::{OsEntropy, random};
-use sealgate::config::Hsm;
-use sealgate::signer::{self, Fresh, SignerOpenError, WrappedKey};
-use sealgate::store::Store;
-use sealgate::store::memory::MemoryEngine;
+use sealgate::facade::app::sealing;
+use sealgate::facade::clock::{OsEntropy, random};
+use sealgate::facade::config::Hsm;
+use sealgate::facade::signer::{self, Fresh, SignerOpenError, WrappedKey};
+use sealgate::facade::store::Store;
+use sealgate::facade::store::memory::MemoryEngine;
 use zeroize::Zeroizing;
 
 use crate::softhsm::in_own_process;

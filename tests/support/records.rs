@@ -5,13 +5,13 @@
 
 use std::sync::OnceLock;
 
-use sealgate::domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
-use sealgate::domain::client::{ConsentRule, GrantType};
-use sealgate::domain::redirect_uri::RedirectUri;
-use sealgate::domain::scope::Scope;
-use sealgate::domain::time::UnixTime;
-use sealgate::domain::user::{Email, PasswordHash, Subject, User, UserState};
-use sealgate::password::hash_blocking;
+use sealgate::facade::domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
+use sealgate::facade::domain::client::{ConsentRule, GrantType};
+use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate::facade::domain::scope::Scope;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::domain::user::{Email, PasswordHash, Subject, User, UserState};
+use sealgate::facade::password::hash_blocking;
 use secrecy::SecretString;
 
 /// The password of everybody who has one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use sealgate::webauthn::{
+use sealgate::facade::webauthn::{
     AssertionPurpose, AssertionResponse, CeremonyError, CredentialKind, KeyAlgorithm, RegistrationResponse,
 };
 

@@ -1,6 +1,6 @@
 //! Each check of a registration (Level 3 §7.1), by an answer that fails this one alone.
 
-use sealgate::webauthn::{
+use sealgate::facade::webauthn::{
     BackupState, CborFault, CeremonyBlame, CeremonyError, CredentialKind, CredentialRecord, KeyAlgorithm,
 };
 use serde_json::{Value, json};
@@ -226,7 +226,10 @@ fn the_answer_is_the_json_of_a_credential() {
     tpm["padding"] = "x".repeat(12 * 1024).into();
     assert!(passkey(&tpm).is_ok());
     let twice = sound.to_string().replacen('{', r#"{"type":"public-key","#, 1);
-    assert_eq!(sealgate::webauthn::RegistrationResponse::parse(&twice).map(|_| ()), Err(CeremonyError::ResponseJson));
+    assert_eq!(
+        sealgate::facade::webauthn::RegistrationResponse::parse(&twice).map(|_| ()),
+        Err(CeremonyError::ResponseJson)
+    );
 }
 
 /// The three groups by which a refusal is told on.

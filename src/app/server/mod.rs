@@ -29,7 +29,7 @@ use crate::edge::{
 };
 
 use self::process::{UPSTREAM_POOL, allow_descriptors, start_timer};
-pub use self::process::{log_panics, notify};
+pub(crate) use self::process::{log_panics, notify};
 
 /// Attempts a request, the first included.
 const UPSTREAM_TRIES: usize = 2;
@@ -50,10 +50,10 @@ const BACKGROUND_STOP: Duration = Duration::from_secs(5);
 const HOOK_STOP: Duration = Duration::from_secs(30);
 
 /// A future without a name.
-pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Turns true when the program stops.
-pub type Stop = watch::Receiver<bool>;
+pub(crate) type Stop = watch::Receiver<bool>;
 
 /// A task beside the requests: it runs until it ends or `Stop` turns true, then soon ends.
 pub struct Background {

@@ -46,7 +46,7 @@ pub(super) async fn start_timer() -> Result<(), String> {
 }
 
 /// Tells systemd of our state, where it listens.
-pub fn notify(state: &[NotifyState<'_>]) {
+pub(crate) fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot tell systemd of our state");
     }
@@ -54,7 +54,7 @@ pub fn notify(state: &[NotifyState<'_>]) {
 
 /// Sends panics to the log. For the program's start: the hook belongs to the whole process. One of the main thread, which
 /// puts the program together, ends the process: unwinding would wait for the runtimes that stand already, for ever.
-pub fn log_panics() {
+pub(crate) fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
         let text = payload.downcast_ref::<&str>().copied();

@@ -22,7 +22,7 @@ pub(in crate::edge) fn peer(session: &ServerSession) -> IpAddr {
 /// are trusted, the left-most is the client. A list that cannot be read as far as it is needed is not believed at all.
 ///
 /// `X-Forwarded-Proto` of a trusted peer counts when it is exactly one `http` or `https`.
-pub fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
+pub(crate) fn client_address(peer: IpAddr, own_tls: bool, headers: &HeaderMap, trusted: &[IpNet]) -> (IpAddr, bool) {
     let peer = peer.to_canonical();
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     if !is_trusted(&peer) {

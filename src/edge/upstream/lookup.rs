@@ -21,7 +21,7 @@ pub struct Resolver {
 pub(super) type LookupAnswer = Result<Vec<SocketAddr>, String>;
 
 /// Finds the addresses of a host at a port.
-pub type Find = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
+pub(crate) type Find = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
 impl Resolver {
     /// The machine's own, as `/etc/nsswitch.conf` has it.

@@ -9,5 +9,4 @@ mod users;
 pub use clients::{ClientPage, ClientsPage, NewClientPage, TrialPage, TrialProblem};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
-pub use snippets::Library;
 pub use users::{NewUserPage, UserField, UserPage, UsersPage};

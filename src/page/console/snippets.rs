@@ -8,7 +8,7 @@ use crate::domain::scope::{Scope, ScopeValue};
 use crate::page::html;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Library {
+pub(crate) enum Library {
     OpenidClient,
     OidcClientTs,
     Authlib,
@@ -22,7 +22,7 @@ pub enum Library {
 }
 
 impl Library {
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::OpenidClient,
         Self::OidcClientTs,
         Self::Authlib,
@@ -32,7 +32,7 @@ impl Library {
         Self::Curl,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OpenidClient => "openid-client (Node)",
             Self::OidcClientTs => "oidc-client-ts (browser)",

@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::oauth::trusted_token::{Foreign, ForeignFault, Signed, claimed_issuer};
 
 pub use keep::keep;
-pub use source::Source;
+pub(crate) use source::Source;
 
 /// Tokens that are remembered, about, and the memory that they may take, bytes: an issuer may put much into each.
 const REMEMBERED: usize = 16_384;

@@ -1,7 +1,7 @@
 //! Who vouches for a client, and who may enable one again.
 
-use sealgate::domain::client::{Authority, ClientDecision, ConsentRule, SelfRegistration};
-use sealgate::domain::secret::Secret;
+use sealgate::facade::domain::client::{Authority, ClientDecision, ConsentRule, SelfRegistration};
+use sealgate::facade::domain::secret::Secret;
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! The console of an issuer on this device, whose host lies below `.localhost`.
 
-use sealgate::config::IssuerUrl;
-use sealgate::domain::redirect_uri::RedirectUri;
-use sealgate::domain::user::Role;
+use sealgate::facade::config::IssuerUrl;
+use sealgate::facade::domain::redirect_uri::RedirectUri;
+use sealgate::facade::domain::user::Role;
 
 use super::{ANNA, ON, element, give, press, register, signed_in, stored};
 use crate::steps::assert_code;

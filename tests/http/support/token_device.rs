@@ -4,8 +4,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sealgate::config::Hsm;
-use sealgate::signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
+use sealgate::facade::config::Hsm;
+use sealgate::facade::signer::{KeySize, Pkcs11Signer, Signer, Unobserved};
 
 use crate::softhsm::{MODULE, SoftHsm};
 
@@ -20,7 +20,7 @@ pub(crate) fn signer() -> Arc<dyn Signer> {
 pub(crate) fn own_signer(label: &str) -> Arc<Pkcs11Signer> {
     let hsm = hsm(label);
     // The token tells keys apart by it.
-    sealgate::signer::generate(&hsm, KeySize::Rsa2048, label.as_bytes(), false).unwrap();
+    sealgate::facade::signer::generate(&hsm, KeySize::Rsa2048, label.as_bytes(), false).unwrap();
     Arc::new(Pkcs11Signer::open(&hsm, Arc::new(Unobserved)).unwrap())
 }
 
@@ -44,7 +44,7 @@ fn hsm(label: &str) -> Hsm {
         sign_timeout: Duration::from_secs(30),
         queue: 1000,
         hang_abort: Duration::from_secs(30),
-        mechanism: sealgate::config::Mechanism::RsaPkcs,
+        mechanism: sealgate::facade::config::Mechanism::RsaPkcs,
         require_local: true,
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Request;
-use sealgate::app::state::Parts;
-use sealgate::clock::{Clock, OsEntropy};
-use sealgate::config::Config;
-use sealgate::domain::client::{self, ClientId};
-use sealgate::domain::user::{Subject, User};
-use sealgate::metrics::Metrics;
-use sealgate::store::engine::Engine;
+use sealgate::facade::app::state::Parts;
+use sealgate::facade::clock::{Clock, OsEntropy};
+use sealgate::facade::config::Config;
+use sealgate::facade::domain::client::{self, ClientId};
+use sealgate::facade::domain::user::{Subject, User};
+use sealgate::facade::metrics::Metrics;
+use sealgate::facade::store::engine::Engine;
 
 use super::{Client, ISSUER, Provider, REDIRECT_URI, Reply, settings, token_device};
 

@@ -24,11 +24,13 @@ use crate::config;
 use crate::domain::profile::LONGEST_PASSWORD;
 use crate::domain::user::PasswordHash;
 
-pub use queue::{Line, PasswordError};
-pub use rules::{Owner, PasswordFault, SHORTEST_PASSWORD, check_password};
+pub use queue::Line;
+pub(crate) use queue::PasswordError;
+pub use rules::PasswordFault;
+pub(crate) use rules::{Owner, check_password};
 
 /// The longest password, bytes. A longer one is never anybody's.
-pub const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;
+pub(crate) const MAX_PASSWORD_BYTES: usize = LONGEST_PASSWORD;
 
 /// Memory of a new hash, KiB (OWASP's second set: 19 MiB, two passes, one lane).
 const MEMORY_KIB: u32 = 19_456;
@@ -49,7 +51,7 @@ const NICENESS: i32 = 5;
 const IDLE: Duration = Duration::from_secs(30);
 
 /// Whether a password should be hashed anew, with today's parameters, when it is next seen.
-pub fn needs_rehash(hash: &PasswordHash) -> bool {
+pub(crate) fn needs_rehash(hash: &PasswordHash) -> bool {
     Parsed::new(hash).is_ok_and(|Parsed { params, output, .. }| {
         (params.m_cost(), params.t_cost(), params.p_cost()) != (MEMORY_KIB, PASSES, LANES)
             || output.len() != OUTPUT_BYTES

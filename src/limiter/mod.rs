@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-pub use brake::{Brake, Counted, Pace};
+pub(crate) use brake::{Brake, Counted, Pace};
 
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::time::UnixTime;

@@ -1,0 +1,190 @@
+//! What this repository's tests, benches and fuzz targets use of the crate, module by module. It is no interface: whoever needs
+//! something else here adds it, and the compiler finds what nothing uses in all that does not stand here.
+
+pub mod admin {
+    pub use crate::admin::{Directory, NobodySigns, OnThisThread, Person, ask, execute, export, hex, import};
+    pub mod client_settings {
+        pub use crate::admin::client_settings::NewClient;
+    }
+    pub mod command {
+        pub use crate::admin::command::{ClientCommand, Command, KeyCommand, UserCommand};
+    }
+    pub mod socket {
+        pub use crate::admin::socket::{bind, serve_with};
+    }
+}
+pub mod app {
+    pub mod rotation {
+        pub use crate::app::rotation::keep;
+    }
+    pub mod sealing {
+        pub use crate::app::sealing::open;
+    }
+    pub mod server {
+        pub use crate::app::server::{Background, Server, ServerParts, StopSignal};
+    }
+    pub mod site {
+        pub use crate::app::site::Site;
+    }
+    pub mod state {
+        pub use crate::app::state::{Parts, Sealgate};
+    }
+}
+pub mod audit {
+    pub use crate::audit::AuditLog;
+}
+pub mod clock {
+    pub use crate::clock::{Clock, FixedClock, OsEntropy, SystemClock, random};
+}
+pub mod config {
+    pub use crate::config::{
+        Access, App, AuditConfig, AuthorizationHeader, Caching, ClientCertificates, Config, ConfigFault, Difference,
+        Hsm, IdentityValue, IssuerUrl, KeySource, Language, LoginConfig, Logo, Mechanism, Names, PagesConfig, Picture,
+        Presence, RegistrationMode, RulePerson, ServerConfig, StoreConfig, StoreEngine, TlsConfig, Upstream,
+        UpstreamTls, known_keys,
+    };
+}
+pub mod domain {
+    pub mod app_password {
+        pub use crate::domain::app_password::{AppPassword, MOST_APP_PASSWORDS};
+    }
+    pub mod audit {
+        pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
+    }
+    pub mod client {
+        pub use crate::domain::client::{
+            AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState,
+            ClientType, ConsentRule, GrantType, SelfRegistration,
+        };
+    }
+    pub mod code {
+        pub use crate::domain::code::{Code, CodeState};
+    }
+    pub mod consent {
+        pub use crate::domain::consent::Consent;
+    }
+    pub mod grant {
+        pub use crate::domain::grant::{
+            EndReason, Grant, GrantId, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt,
+        };
+    }
+    pub mod key_ring {
+        pub use crate::domain::key_ring::{KeyRing, KeyState, KeyTimes};
+    }
+    pub mod rate_limit {
+        pub use crate::domain::rate_limit::RateLimit;
+    }
+    pub mod redirect_uri {
+        pub use crate::domain::redirect_uri::{RedirectUri, RedirectUriFault};
+    }
+    pub mod scope {
+        pub use crate::domain::scope::{Scope, ScopeValue};
+    }
+    pub mod secret {
+        pub use crate::domain::secret::{Secret, SecretHash, base64url, from_base64url};
+    }
+    pub mod session {
+        pub use crate::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
+    }
+    pub mod time {
+        pub use crate::domain::time::UnixTime;
+    }
+    pub mod totp {
+        pub use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
+    }
+    pub mod user {
+        pub use crate::domain::user::{Email, PasswordHash, Role, Subject, User, UserState};
+    }
+    pub mod username {
+        pub use crate::domain::username::Username;
+    }
+}
+pub mod edge {
+    pub use crate::edge::{
+        Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
+        Occasion, Origin, Policy, Resolver, Rewrite, Verdict,
+    };
+}
+pub mod metrics {
+    pub use crate::metrics::Metrics;
+}
+pub mod oauth {
+    pub mod algorithm {
+        pub use crate::oauth::algorithm::Algorithm;
+    }
+    pub mod jwt {
+        pub use crate::oauth::jwt::{ACCESS_TOKEN, ASSERTION, ID_TOKEN, Unverified, assemble, signing_input};
+    }
+}
+pub mod page {
+    pub use crate::page::{
+        AccountChooserPage, ActivityPage, Addresses, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage,
+        AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage, ConsoleRole, Done,
+        ErrorPage, EventLine, ForbiddenPage, Frame, HomeApp, HomePage, Inside, LoginPage, LoginProblem, Named,
+        NewAppPassword, Pages, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage, Publisher,
+        ReturnFormPage, SCRIPT, STYLESHEET, SendAgainPage, SessionsPage, SignedOutPage, Way, WayTo, html, language_tag,
+    };
+    pub mod console {
+        pub use crate::page::console::{
+            AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
+            NewClientPage, NewUserPage, SettingsPage, TrialPage, TrialProblem, UserField, UserPage, UsersPage,
+        };
+    }
+    pub mod qr_code {
+        pub use crate::page::qr_code::qr_code;
+    }
+}
+pub mod password {
+    pub use crate::password::{Line, PasswordFault, Passwords, hash_blocking};
+}
+pub mod provider {
+    pub use crate::provider::{dispatch, owns, route};
+}
+pub mod signer {
+    pub use crate::signer::{
+        ErrorClass, Fresh, KeyId, KeyReport, KeySize, Observer, PinProblem, Pkcs11Signer, SignError, Signer,
+        SignerOpenError, Timing, Unobserved, WrappedKey, check, data_key, generate, list, wrap_init,
+    };
+}
+pub mod store {
+    pub use crate::store::{
+        AddOutcome, AppPasswordAdded, AuditRecord, Committed, ExportRecord, Form, GrantFilter, MAX_FORM_BYTES,
+        Position, RenameOutcome, Store, StoreError, Swept, Table,
+    };
+    pub mod barrier {
+        pub use crate::store::barrier::count;
+    }
+    pub mod engine {
+        pub use crate::store::engine::{
+            Changes, CommitObserver, Counter, Counters, Engine, EngineError, Expect, Key, MAX_KEY_BYTES,
+            MAX_VALUE_BYTES, Outcome, Value,
+        };
+    }
+    pub mod memory {
+        pub use crate::store::memory::MemoryEngine;
+    }
+    pub mod sealer {
+        pub use crate::store::sealer::{SealError, Sealer};
+    }
+    pub mod sled {
+        pub use crate::store::sled::{NewStore, OpenError, Options, SledEngine};
+    }
+}
+pub mod tokens {
+    pub mod trusted {
+        pub use crate::tokens::trusted::keep;
+    }
+}
+pub mod web {
+    pub mod origin {
+        pub use crate::web::origin::Origin;
+    }
+}
+pub mod webauthn {
+    pub use crate::webauthn::{
+        AssertionPurpose, AssertionResponse, AssertionTerms, BackupState, CborFault, CeremonyBlame, CeremonyChallenge,
+        CeremonyError, CreationOptions, CredentialId, CredentialKey, CredentialKind, CredentialOwner, CredentialRecord,
+        KeyAlgorithm, RegistrationResponse, RegistrationTerms, RelyingParty, RequestOptions, UserEntity, UserHandle,
+        VerifiedAssertion, VerifiedRegistration,
+    };
+}
