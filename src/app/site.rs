@@ -18,7 +18,7 @@ use crate::config::{Config, host_name};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::error::Refusal;
 use crate::edge::{
-    AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
+    Again, AnsweredBy, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health, Occasion, Policy, Verdict,
 };
 use crate::gateway::{self, GateOutcome, Gateway};
 use crate::provider;
@@ -233,6 +233,10 @@ impl Front for Site {
         let route = provider::route(config, head.uri.path());
         if route.is_public_document() {
             return Verdict::Local { body_limit: 0, route };
+        }
+        if head.extensions.get::<Again>().is_some() {
+            // Nobody reads this answer, and nobody is to be charged for it.
+            return Verdict::Answer(Response::default());
         }
         Verdict::Answer(provider::misdirected(&self.sealgate, head).finish())
     }

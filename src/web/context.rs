@@ -27,6 +27,7 @@ const LONGEST_USER_AGENT: usize = 800;
 
 #[derive(Debug)]
 pub(crate) enum Body {
+    /// Nobody can read it here.
     Away,
     /// It has not been read.
     Unread,

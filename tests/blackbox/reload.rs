@@ -187,7 +187,7 @@ async fn what_needs_a_restart_is_named_and_the_rest_waits_with_it() {
 fn sighup_reloads_too_and_tells_the_log() {
     let mut settings = saying("first");
     let instance = Instance::started(&settings);
-    let quiet = "[log]\nfilter = \"warn,sealgate::facade::app::reload=info\"\n";
+    let quiet = "[log]\nfilter = \"warn,sealgate::app::reload=info\"\n";
     settings.sections = app("second", &application_saying("second")) + quiet;
     assert_eq!(answer(&instance, "app.localhost", "/public/before"), (200, "first".into()));
     wait_until("requests are logged", || instance.log().contains("/public/before"));
