@@ -1,4 +1,4 @@
-//! What outsiders can know of the signing keys: the vendor's certificates that the operator laid down (`shelf`, in the
+//! What outsiders can know of the signing keys: the vendor's certificates that the operator laid down (`attestations`, in the
 //! server), and their verification from outside (`audit`, on anybody's machine): `statement` compares what the provider publishes
 //! with itself, `chain` verifies certificates.
 //!
@@ -6,8 +6,8 @@
 
 mod audit;
 mod chain;
-mod shelf;
+mod attestations;
 mod statement;
 
 pub(crate) use audit::{Audit, CheckOutcome, KeyVerdict, audit, roots};
-pub(crate) use shelf::Attestations;
+pub(crate) use attestations::Attestations;

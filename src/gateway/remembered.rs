@@ -31,7 +31,7 @@ pub(super) struct Known {
     pub signed_in: Arc<SignedIn>,
     /// When the session was last used, as the store has it.
     pub last_seen_at: UnixTime,
-    standing: u64,
+    access_counter: u64,
     until: UnixTime,
 }
 
@@ -47,20 +47,20 @@ impl Remembered {
         let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
         let store = &ctx.sealgate.store;
-        let stands = |known: &Known| known.standing == store.standing_of(known.signed_in.user.sub);
+        let stands = |known: &Known| known.access_counter == store.access_counter(known.signed_in.user.sub);
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && stands(known)) {
             return Ok(Some(known));
         }
         // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry. Of
         // everybody, since only the look-ups tell whose session it is.
-        let before = store.standings();
+        let before = store.access_counters();
         let Some(found) = session::find(ctx).await? else {
             self.0.remove(&key);
             return Ok(None);
         };
         let session::SessionSignIn { user, parent, at, acr, until } = found;
         let known = Arc::new(Known {
-            standing: before.of(user.sub),
+            access_counter: before.of(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, at, acr }),
             last_seen_at: parent.last_seen_at,
             until: until.min(ctx.now.plus(LONGEST)),

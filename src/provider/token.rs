@@ -78,7 +78,7 @@ async fn redeem(
                 return Err(Refusal::invalid_grant("The authorization code was used before.").into());
             }
         }
-        let user = standing(ctx, client, code).await?;
+        let user = still_valid(ctx, client, code).await?;
         let key = GrantKey::from_random(ctx.random());
         let first =
             code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), ctx.random()));
@@ -91,7 +91,7 @@ async fn redeem(
         if ctx.sealgate.store.redeem_code(&loaded, &grant).await? == Committed::Yes {
             // Whoever took something of it away while the token device signed has ended the grants that there were. This
             // one came after, and nobody holds its tokens yet.
-            if let Err(gone) = standing(ctx, client, code).await {
+            if let Err(gone) = still_valid(ctx, client, code).await {
                 ctx.sealgate.store.end_grant(grant.id, EndReason::Administrator, ctx.now).await?;
                 return Err(gone);
             }
@@ -179,7 +179,7 @@ fn note(ctx: &RequestContext<'_>, kind: AuditKind, grant: &Grant, detail: Option
 }
 
 /// The person of a code, while all that the code rests on stands.
-async fn standing(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
+async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Result<User, Failure> {
     let user = person(ctx, code.sign_in.subject).await?;
     require_session(ctx, code).await?;
     require_consent(ctx, client, code).await?;

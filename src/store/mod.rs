@@ -64,11 +64,11 @@ const MOST_CONFLICTS: usize = 64;
 /// How many records an operation on many looks at in one step.
 const PAGE: usize = 256;
 
-/// Everybody's standing at one moment: see [`Store::standings`].
+/// Everybody's access counter at one moment: see [`Store::access_counters`].
 #[derive(Debug)]
-pub struct Standings(engine::CounterReading);
+pub struct AccessCounters(engine::CounterReading);
 
-impl Standings {
+impl AccessCounters {
     pub fn of(&self, subject: Subject) -> u64 {
         self.0.sum(access::of_person(subject))
     }
@@ -165,14 +165,14 @@ impl Store {
     /// The number that grows whenever access may have been taken away from this person, or from everybody. Whoever caches
     /// a positive decision about them takes it before the look-ups that it rests on, keeps it beside the decision, and looks
     /// again once it has moved.
-    pub fn standing_of(&self, subject: Subject) -> u64 {
+    pub fn access_counter(&self, subject: Subject) -> u64 {
         self.engine.counters().sum(access::of_person(subject))
     }
 
-    /// What [`Store::standing_of`] says of everybody at this moment: for whoever learns by their look-ups only whom they
+    /// What [`Store::access_counter`] says of everybody at this moment: for whoever learns by their look-ups only whom they
     /// are about.
-    pub fn standings(&self) -> Standings {
-        Standings(self.engine.counters().snapshot())
+    pub fn access_counters(&self) -> AccessCounters {
+        AccessCounters(self.engine.counters().snapshot())
     }
 
     async fn load<T: DeserializeOwned>(&self, key: Key) -> Result<Option<Loaded<T>>, StoreError> {

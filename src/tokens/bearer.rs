@@ -53,7 +53,7 @@ pub struct Bearers(Cache<[u8; 32], Entry>);
 #[derive(Clone)]
 struct Entry {
     bearer: Arc<Bearer>,
-    standing: u64,
+    access_counter: u64,
     keys: u64,
 }
 
@@ -87,7 +87,7 @@ impl Bearers {
                 self.0.remove(&key);
                 return Err(BearerFault::Invalid);
             }
-            Some(entry) if entry.keys == keys && entry.standing == store.standing_of(entry.bearer.user.sub) => {
+            Some(entry) if entry.keys == keys && entry.access_counter == store.access_counter(entry.bearer.user.sub) => {
                 return Ok(entry.bearer);
             }
             Some(entry) if entry.keys != keys && !issuer.names_a_published_key(token) => {
@@ -99,13 +99,13 @@ impl Bearers {
         };
         let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
         // Before any look-up: a revocation that comes after this line moves the number past what the entry will carry.
-        let standing = store.standing_of(subject);
+        let access_counter = store.access_counter(subject);
         let Some(bearer) = look_up(store, config, subject, claims).await? else {
             self.0.remove(&key);
             return Err(BearerFault::Invalid);
         };
         let bearer = Arc::new(bearer);
-        self.0.insert(key, Entry { bearer: Arc::clone(&bearer), standing, keys });
+        self.0.insert(key, Entry { bearer: Arc::clone(&bearer), access_counter, keys });
         Ok(bearer)
     }
 }

@@ -176,7 +176,7 @@ async fn what_goes_with_an_older_record_is_found_in_it() {
     for (format, _) in STORES {
         let (store, engine) = older(format).await;
         let ben = Subject::parse("02020202-0202-4202-8202-020202020202").unwrap();
-        let standing = |subject| store.standing_of(subject);
+        let standing = |subject| store.access_counter(subject);
         let before = (standing(anna()), standing(ben));
         assert!(store.end_session(session()).await.unwrap());
         // Nobody's cached decisions but those about its person are looked at again.

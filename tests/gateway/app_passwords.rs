@@ -159,9 +159,9 @@ async fn a_revoked_one_and_one_of_whoever_is_kept_out_are_dead_at_once() {
     let (one, id) = made(&world, &world.anna, "git").await;
     let (other, _) = made(&world, &world.anna, "git").await;
     answer(&one).await.arrived();
-    let standing = store.standing_of(world.anna.sub);
+    let standing = store.access_counter(world.anna.sub);
     store.revoke_app_password(world.anna.sub, &id).await.unwrap().unwrap();
-    assert!(store.standing_of(world.anna.sub) > standing, "open connections are looked at again");
+    assert!(store.access_counter(world.anna.sub) > standing, "open connections are looked at again");
     assert_challenged(&answer(&one).await);
     answer(&other).await.arrived();
     store.change_user(world.anna.sub, |user| user.state = UserState::Disabled).await.unwrap();

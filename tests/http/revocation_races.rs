@@ -110,7 +110,7 @@ async fn what_takes_nothing_away_leaves_the_remembered_tokens() {
     let client = provider.c1();
     let tokens = client.tokens(OFFLINE).await;
     let store = &provider.sealgate.store;
-    let before = store.standing_of(provider.anna.sub);
+    let before = store.access_counter(provider.anna.sub);
     Tokens::of(&client.refresh(&tokens.refresh).await);
     store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
     let session = store.sessions_of_user(provider.anna.sub, None, 1).await.unwrap().sessions.remove(0);
@@ -118,7 +118,7 @@ async fn what_takes_nothing_away_leaves_the_remembered_tokens() {
     let loaded = store.session(session.id).await.unwrap().unwrap();
     store.touch_session(&loaded, provider.sealgate.clock.now()).await;
     assert_ne!(store.session(session.id).await.unwrap().unwrap().value.last_seen_at, session.last_seen_at);
-    assert_eq!(store.standing_of(provider.anna.sub), before);
+    assert_eq!(store.access_counter(provider.anna.sub), before);
     store.end_session(session.id).await.unwrap();
-    assert_ne!(store.standing_of(provider.anna.sub), before);
+    assert_ne!(store.access_counter(provider.anna.sub), before);
 }

@@ -188,7 +188,7 @@ impl Server {
             &parts.server;
         let quota = Quota::new(*max_connections, *max_connections_per_peer, *header_bytes, trusted_proxies.clone());
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
-        let lasting = Arc::new(LongLived::default());
+        let long_lived = Arc::new(LongLived::default());
         let watch = watch_of(&snapshots);
         let configuration = Arc::clone(&server.configuration);
         let severable = |proxy| {
@@ -198,7 +198,7 @@ impl Server {
         let mut http_service = HttpService::new(
             "public",
             parts.server.threads,
-            severable(proxy(&parts, Arc::clone(&snapshots), Arc::clone(&lasting))),
+            severable(proxy(&parts, Arc::clone(&snapshots), Arc::clone(&long_lived))),
             public,
             limits(&parts.server),
             Arc::clone(&quota),
@@ -248,7 +248,7 @@ impl Server {
         drop(ready);
         let mut tasks = parts.background;
         let set = Arc::clone(&snapshots);
-        tasks.push(Background::new("open exchanges", |stop| watch_long_lived(lasting, set, stop)));
+        tasks.push(Background::new("open exchanges", |stop| watch_long_lived(long_lived, set, stop)));
         if let Some(tls) = tls {
             let set = Arc::clone(&snapshots);
             tasks.push(Background::new("certificates", |stop| {
@@ -277,7 +277,7 @@ fn request_ids() -> RequestIds {
     RequestIds::new([0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy))))
 }
 
-fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, lasting: Arc<LongLived>) -> Proxy {
+fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLived>) -> Proxy {
     Proxy {
         snapshots,
         trusted_proxies: parts.server.trusted_proxies.clone(),
@@ -285,8 +285,8 @@ fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, lasting: Arc<LongLived>
         body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
         request_ids: request_ids(),
-        lasting,
-        transport_security: parts.https.then(|| TransportSecurity::lasting(parts.server.hsts)).flatten(),
+        long_lived,
+        transport_security: parts.https.then(|| TransportSecurity::for_time(parts.server.hsts)).flatten(),
     }
 }
 

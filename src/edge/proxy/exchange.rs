@@ -43,7 +43,7 @@ pub(crate) struct Exchange {
     pub(in crate::edge) uploaded: u64,
     pub(in crate::edge) downloaded: u64,
     pub(in crate::edge) switch: Option<Arc<Switch>>,
-    lasting: Option<Box<Last>>,
+    long_lived: Option<Box<Last>>,
 }
 
 /// When something was still so.
@@ -83,7 +83,7 @@ impl Exchange {
             uploaded: 0,
             downloaded: 0,
             switch: None,
-            lasting: None,
+            long_lived: None,
         }
     }
 
@@ -142,31 +142,31 @@ impl Exchange {
     }
 
     /// Whether it is taken down among those that last.
-    pub(in crate::edge) const fn is_lasting(&self) -> bool {
-        self.lasting.is_some()
+    pub(in crate::edge) const fn is_long_lived(&self) -> bool {
+        self.long_lived.is_some()
     }
 
     /// Takes it down among those that last: with the head of its answer, where there is one, in place of what was known before.
     pub(in crate::edge) fn begin_to_last(
         &mut self,
-        lasting: &Arc<LongLived>,
+        long_lived: &Arc<LongLived>,
         session: &Session,
         answer: Option<&ResponseHeader>,
     ) {
-        if self.is_lasting() && answer.is_none() {
+        if self.is_long_lived() && answer.is_none() {
             return;
         }
         let (Some(app), Some(switch)) = (self.app().map(str::to_owned), self.switch.clone()) else { return };
         let endless = answer.is_some_and(is_endless);
         let upstream = self.server.as_ref().map(|server| Arc::clone(&server.configured)).filter(|_| endless);
         let admitted = Arc::new(Admitted { head: self.head_again(session), app, upstream });
-        let ticket = lasting.begin(Arc::clone(&admitted), switch);
+        let ticket = long_lived.begin(Arc::clone(&admitted), switch);
         // A body that is only on its way does not last yet.
         if answer.is_some() {
             self.turn_lasts();
         }
         let status = answer.map(|answer| answer.status);
-        self.lasting = Some(Box::new(Last { admitted, status, _ticket: ticket }));
+        self.long_lived = Some(Box::new(Last { admitted, status, _ticket: ticket }));
     }
 
     /// What lasts leaves its client's share of the application.
@@ -179,14 +179,14 @@ impl Exchange {
     /// All of the body has gone on. What is to come of the answer is judged when it comes.
     pub(in crate::edge) fn body_is_sent(&mut self) {
         self.body_sent = true;
-        if self.lasting.as_ref().is_some_and(|last| last.status.is_none()) {
-            self.lasting = None;
+        if self.long_lived.as_ref().is_some_and(|last| last.status.is_none()) {
+            self.long_lived = None;
         }
     }
 
     /// Tells the front that it is over: once, not again when it is dropped.
     pub(in crate::edge) fn finish(&mut self, head: &request::Parts, status: Option<StatusCode>, lengths: Lengths) {
-        self.lasting = None;
+        self.long_lived = None;
         self.tell(head, status, self.answered_by, lengths);
     }
 
@@ -221,7 +221,7 @@ pub(in crate::edge) struct Lengths {
 impl Drop for Exchange {
     fn drop(&mut self) {
         // Only one that was cut off has not been told of before, or one that went with its connection or the server.
-        let Some(last) = self.lasting.take() else { return };
+        let Some(last) = self.long_lived.take() else { return };
         if self.switch.as_ref().is_some_and(|switch| switch.is_thrown()) {
             tracing::info!(request_id = self.origin.request_id, "access has ended; the open exchange was cut off");
             self.snapshot.front.connection(ConnectionEvent::AccessEnded);

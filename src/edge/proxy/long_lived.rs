@@ -170,7 +170,7 @@ impl LongLived {
         open.last += 1;
         let id = open.last;
         open.exchanges.insert(id, (admitted, switch));
-        LongLivedTicket { lasting: Arc::clone(self), id }
+        LongLivedTicket { long_lived: Arc::clone(self), id }
     }
 
     /// Those to ask about now: all, or the new ones and those whose turn it is.
@@ -204,19 +204,19 @@ impl LongLived {
 
 /// An exchange that was taken down.
 pub(in crate::edge) struct LongLivedTicket {
-    lasting: Arc<LongLived>,
+    long_lived: Arc<LongLived>,
     id: u64,
 }
 
 impl Drop for LongLivedTicket {
     fn drop(&mut self) {
-        self.lasting.open().exchanges.remove(&self.id);
+        self.long_lived.open().exchanges.remove(&self.id);
     }
 }
 
 /// Asks the front about the exchanges that last and cuts off those whose access has ended, until `stop` turns true.
 pub(crate) async fn watch_long_lived(
-    lasting: Arc<LongLived>,
+    long_lived: Arc<LongLived>,
     snapshots: Arc<Snapshots>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -233,13 +233,13 @@ pub(crate) async fn watch_long_lived(
         let epoch = snapshot.front.epoch();
         let moved = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
         let begun = Instant::now();
-        for (id, admitted) in lasting.due(moved) {
+        for (id, admitted) in long_lived.due(moved) {
             if admitted.is_stranded(&snapshot) {
-                lasting.cut(id);
+                long_lived.cut(id);
                 continue;
             }
             match timeout(PATIENCE, snapshot.validity(&admitted.head, &admitted.app)).await {
-                Ok(Validity::Ended) => lasting.cut(id),
+                Ok(Validity::Ended) => long_lived.cut(id),
                 // Nobody knows: it is asked again in its turn.
                 Ok(Validity::Valid | Validity::Unknown) | Err(_) => {}
             }
@@ -263,30 +263,30 @@ mod tests {
 
     #[test]
     fn a_new_one_is_asked_about_at_once_and_then_in_its_turn() {
-        let lasting = Arc::new(LongLived::default());
-        assert!(lasting.due(false).is_empty());
-        let tickets: Vec<_> = (0..95).map(|_| lasting.begin(admitted(), Arc::default())).collect();
-        assert_eq!(lasting.due(false).len(), 95);
-        let mut turn: Vec<u64> = (0..10).flat_map(|_| ids(lasting.due(false))).collect();
+        let long_lived = Arc::new(LongLived::default());
+        assert!(long_lived.due(false).is_empty());
+        let tickets: Vec<_> = (0..95).map(|_| long_lived.begin(admitted(), Arc::default())).collect();
+        assert_eq!(long_lived.due(false).len(), 95);
+        let mut turn: Vec<u64> = (0..10).flat_map(|_| ids(long_lived.due(false))).collect();
         assert_eq!(turn.len(), 95, "once in ten ticks");
         turn.dedup();
         assert_eq!(turn, (1..=95).collect::<Vec<_>>());
-        let _late = lasting.begin(admitted(), Arc::default());
-        assert!(ids(lasting.due(false)).contains(&96));
-        assert_eq!(lasting.due(true).len(), 96);
+        let _late = long_lived.begin(admitted(), Arc::default());
+        assert!(ids(long_lived.due(false)).contains(&96));
+        assert_eq!(long_lived.due(true).len(), 96);
         drop(tickets);
-        assert_eq!(ids(lasting.due(true)), [96]);
+        assert_eq!(ids(long_lived.due(true)), [96]);
     }
 
     #[tokio::test]
     async fn one_that_is_over_is_not_cut() {
-        let lasting = Arc::new(LongLived::default());
+        let long_lived = Arc::new(LongLived::default());
         let switch = Arc::new(Switch::default());
-        drop(lasting.begin(admitted(), Arc::clone(&switch)));
-        lasting.cut(1);
+        drop(long_lived.begin(admitted(), Arc::clone(&switch)));
+        long_lived.cut(1);
         assert!(!switch.thrown.load(Ordering::Acquire));
-        let _ticket = lasting.begin(admitted(), Arc::clone(&switch));
-        lasting.cut(2);
+        let _ticket = long_lived.begin(admitted(), Arc::clone(&switch));
+        long_lived.cut(2);
         poll_fn(|cx| switch.poll_thrown(cx)).await;
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct Proxy {
     /// The longest that a client may take to accept a piece of an answer's body.
     pub(crate) write_timeout: Duration,
     pub(crate) request_ids: RequestIds,
-    pub(crate) lasting: Arc<LongLived>,
+    pub(crate) long_lived: Arc<LongLived>,
     /// What browsers are told of https, where it is spoken.
     pub(crate) transport_security: Option<TransportSecurity>,
 }
@@ -237,7 +237,7 @@ impl ProxyHttp for Proxy {
                 exchange.forward = Some(forward);
                 exchange.has_body = !session.is_body_empty();
                 if exchange.has_body {
-                    exchange.begin_to_last(&self.lasting, session, None);
+                    exchange.begin_to_last(&self.long_lived, session, None);
                 }
                 // RFC 9110 §7.8: whoever does not want to switch takes no notice of the wish. What is decided on `Upgrade`
                 // from here on, here and in Pingora, is so decided for handshakes only.
@@ -372,7 +372,7 @@ impl ProxyHttp for Proxy {
             return Err(refused(401, ACCESS_ENDED));
         }
         if may_last(session, response) {
-            exchange.begin_to_last(&self.lasting, session, Some(response));
+            exchange.begin_to_last(&self.long_lived, session, Some(response));
         }
         let is_last = switches || !response.status.is_informational();
         change_fields(response, |fields| {
@@ -410,8 +410,8 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<Option<Duration>> {
         exchange.downloaded += body.as_ref().map_or(0, |piece| piece.len() as u64);
-        if !end_of_stream && !exchange.is_lasting() && exchange.started.elapsed() > LONG {
-            exchange.begin_to_last(&self.lasting, session, session.response_written());
+        if !end_of_stream && !exchange.is_long_lived() && exchange.started.elapsed() > LONG {
+            exchange.begin_to_last(&self.long_lived, session, session.response_written());
         }
         if end_of_stream {
             exchange.end_of_answer();

@@ -14,7 +14,7 @@ pub(crate) struct TransportSecurity {
 
 impl TransportSecurity {
     /// For this long; none when that is no time.
-    pub(crate) fn lasting(time: Duration) -> Option<Self> {
+    pub(crate) fn for_time(time: Duration) -> Option<Self> {
         let seconds = time.as_secs();
         let value = HeaderValue::from_str(&format!("max-age={seconds}")).ok()?;
         (seconds > 0).then_some(Self { seconds, value })
@@ -52,7 +52,7 @@ mod tests {
         for given in given {
             fields.append(STRICT_TRANSPORT_SECURITY, given.parse().unwrap());
         }
-        TransportSecurity::lasting(Duration::from_secs(1000)).unwrap().set(&mut fields);
+        TransportSecurity::for_time(Duration::from_secs(1000)).unwrap().set(&mut fields);
         let left = fields.get_all(STRICT_TRANSPORT_SECURITY);
         left.iter().map(|value| value.to_str().unwrap().to_owned()).collect()
     }
@@ -75,6 +75,6 @@ mod tests {
 
     #[test]
     fn no_time_is_no_field() {
-        assert!(TransportSecurity::lasting(Duration::ZERO).is_none());
+        assert!(TransportSecurity::for_time(Duration::ZERO).is_none());
     }
 }

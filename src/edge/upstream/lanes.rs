@@ -22,7 +22,7 @@ pub(super) struct Lanes {
     per_client: usize,
     /// Exchanges that last (`WebSocket`s, streams) are no burst, and an office behind one address has many. But one client
     /// may never have all of the turns.
-    most_lasting: usize,
+    most_long_lived: usize,
     patience: Duration,
     /// Those of clients that have or wait for a turn.
     clients: Mutex<HashMap<IpAddr, Client>>,
@@ -32,14 +32,14 @@ struct Client {
     turns: Arc<Semaphore>,
     /// Requests that have a turn or wait for one.
     here: usize,
-    lasting: usize,
+    long_lived: usize,
 }
 
 impl Lanes {
     pub(super) fn new(in_all: usize, per_client: usize) -> Self {
         let all = Arc::new(Semaphore::new(in_all.clamp(1, Semaphore::MAX_PERMITS)));
         let per_client = per_client.clamp(1, Semaphore::MAX_PERMITS);
-        Self { all, per_client, most_lasting: in_all / 2, patience: PATIENCE, clients: Mutex::default() }
+        Self { all, per_client, most_long_lived: in_all / 2, patience: PATIENCE, clients: Mutex::default() }
     }
 
     /// Waits for a turn. None when it does not come in time. `client` is none where nobody knows who it is: a load balancer
@@ -60,7 +60,7 @@ impl Lanes {
     }
 
     fn come(&self, client: IpAddr) -> Arc<Semaphore> {
-        let new = || Client { turns: Arc::new(Semaphore::new(self.per_client)), here: 0, lasting: 0 };
+        let new = || Client { turns: Arc::new(Semaphore::new(self.per_client)), here: 0, long_lived: 0 };
         let mut clients = self.clients();
         let client = clients.entry(client).or_insert_with(new);
         client.here += 1;
@@ -87,9 +87,9 @@ impl Turn {
     pub(in crate::edge) fn lasts(&mut self) {
         let Some(client) = self.client.filter(|_| self.own.is_some()) else { return };
         if let Some(client) = self.lanes.clients().get_mut(&client)
-            && client.lasting < self.lanes.most_lasting
+            && client.long_lived < self.lanes.most_long_lived
         {
-            client.lasting += 1;
+            client.long_lived += 1;
             self.own = None;
         }
     }
@@ -103,7 +103,7 @@ impl Drop for Turn {
         if let Entry::Occupied(mut entry) = self.lanes.clients().entry(client) {
             let client = entry.get_mut();
             client.here -= 1;
-            client.lasting -= usize::from(lasted);
+            client.long_lived -= usize::from(lasted);
             if client.here == 0 {
                 entry.remove();
             }

@@ -150,8 +150,8 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Writ
     // Every entry is read: what cannot be read shows here, and not to whoever asks for it first.
     let found = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
     let known = state(path, &database)?;
-    let standing = judge(layout, found, known, mark);
-    let sequence = match standing {
+    let judged = judge(layout, found, known, mark);
+    let sequence = match judged {
         Ok(sequence) => sequence,
         Err(_) if accept_loss => beyond(known, mark),
         Err(loss) => return Err(OpenError::Lost { path: path.to_owned(), loss }),
@@ -163,7 +163,7 @@ fn take_up(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db, Writ
     written.and_then(|_| database.insert(own_key("format"), FORMAT)).map_err(|error| fault_of(path, error))?;
     prove_barrier(path, &database)?;
     watermark.raise(sequence).map_err(fault)?;
-    let is_proven = layout == Layout::Current && standing.is_ok();
+    let is_proven = layout == Layout::Current && judged.is_ok();
     Ok((database, WriterProgress { sequence, digest: found, watermark }, is_proven))
 }
 

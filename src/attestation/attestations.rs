@@ -114,22 +114,22 @@ mod tests {
     fn a_file_is_read_again_when_it_has_changed_and_only_then() {
         let directory = tempfile::tempdir().unwrap();
         let kids = ["one".to_owned()];
-        let shelf = Attestations::new(Some(directory.path().to_owned()));
-        shelf.read(&kids);
-        assert_eq!(shelf.of("one"), None);
+        let attestations = Attestations::new(Some(directory.path().to_owned()));
+        attestations.read(&kids);
+        assert_eq!(attestations.of("one"), None);
         let file = directory.path().join("one.pem");
         std::fs::write(&file, CERTIFICATE).unwrap();
-        shelf.read(&kids);
-        let first = shelf.of("one").unwrap();
+        attestations.read(&kids);
+        let first = attestations.of("one").unwrap();
         assert_eq!(first.len(), 1);
-        shelf.read(&kids);
-        assert!(Arc::ptr_eq(&first, &shelf.of("one").unwrap()), "not read again");
+        attestations.read(&kids);
+        assert!(Arc::ptr_eq(&first, &attestations.of("one").unwrap()), "not read again");
         std::fs::write(&file, [CERTIFICATE, CERTIFICATE].concat()).unwrap();
-        shelf.read(&kids);
-        assert_eq!(shelf.of("one").unwrap().len(), 2);
+        attestations.read(&kids);
+        assert_eq!(attestations.of("one").unwrap().len(), 2);
         std::fs::remove_file(&file).unwrap();
-        shelf.read(&kids);
-        assert_eq!(shelf.of("one"), None);
+        attestations.read(&kids);
+        assert_eq!(attestations.of("one"), None);
     }
 
     #[test]
@@ -143,8 +143,8 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
         assert!(made.success());
         let kids = ["directory", "text", "long", "pipe"].map(str::to_owned);
-        let shelf = Attestations::new(Some(directory.path().to_owned()));
-        shelf.read(&kids);
-        assert!(kids.iter().all(|kid| shelf.of(kid).is_none()));
+        let attestations = Attestations::new(Some(directory.path().to_owned()));
+        attestations.read(&kids);
+        assert!(kids.iter().all(|kid| attestations.of(kid).is_none()));
     }
 }
