@@ -4,10 +4,10 @@
 //!
 //! Knows no token: an auditor has none, and believes only what is published and what a root of their choice certifies.
 
+mod attestations;
 mod audit;
 mod chain;
-mod attestations;
 mod statement;
 
-pub(crate) use audit::{Audit, CheckOutcome, KeyVerdict, audit, roots};
 pub(crate) use attestations::Attestations;
+pub(crate) use audit::{Audit, CheckOutcome, KeyVerdict, audit, roots};

@@ -87,7 +87,9 @@ impl Bearers {
                 self.0.remove(&key);
                 return Err(BearerFault::Invalid);
             }
-            Some(entry) if entry.keys == keys && entry.access_counter == store.access_counter(entry.bearer.user.sub) => {
+            Some(entry)
+                if entry.keys == keys && entry.access_counter == store.access_counter(entry.bearer.user.sub) =>
+            {
                 return Ok(entry.bearer);
             }
             Some(entry) if entry.keys != keys && !issuer.names_a_published_key(token) => {
