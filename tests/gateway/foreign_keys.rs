@@ -31,7 +31,10 @@ async fn a_remembered_token_ends_with_its_time_and_with_its_key() {
 
 #[tokio::test]
 async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_reading() {
+    let begun = Instant::now();
     let corp = Corp::new("throttle_seconds = 2").await;
+    // One at the start, and one each time that the throttle has passed since, however slow this machine is.
+    let most_readings = || 1 + usize::try_from(begun.elapsed().as_secs() / 2).unwrap();
     let next = Key::rsa("k2");
     corp.publisher.answers(Answer::keys(&[&corp.key, &next]));
     let invented = async |kid: &str| {
@@ -40,15 +43,14 @@ async fn a_new_key_is_good_with_its_first_token_and_invented_ones_cost_one_readi
     };
     // Too soon after the first reading.
     assert_eq!(invented("x").await, 401);
-    assert_eq!(corp.publisher.asked(), 1);
+    assert!(corp.publisher.asked() <= most_readings());
     // The throttle goes by the machine's time, which no test can move.
     tokio::time::sleep(Duration::from_millis(2100)).await;
     corp.send("/api/", &next.token(&corp.claims())).await.arrived();
-    assert_eq!(corp.publisher.asked(), 2);
     for number in 0..50 {
         assert_eq!(invented(&format!("x{number}")).await, 401);
     }
-    assert_eq!(corp.publisher.asked(), 2);
+    assert!((2..=most_readings()).contains(&corp.publisher.asked()));
     corp.send("/api/", &corp.token()).await.arrived();
 }
 
