@@ -116,15 +116,14 @@ pub struct BackupMade {
 
 /// A record as it is shown: each member with its type and what it is. The optional ones are left out where they are absent.
 macro_rules! shown {
-    ($(#[$about:meta])* $name:ident of $record:ident: $kept:ty {
+    ($(#[$about:meta])* $vis:vis $name:ident of $record:ident: $kept:ty {
         $($(#[$doc:meta])* $member:ident: $type:ty = $value:expr;)*
     } optional {
         $($(#[$option_doc:meta])* $option:ident: $option_type:ty = $option_value:expr;)*
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Serialize, Deserialize)]
-        #[allow(unreachable_pub, reason = "only some of them are in the facade")]
-        pub struct $name {
+        $vis struct $name {
             $($(#[$doc])* pub(crate) $member: $type,)*
             $(
                 $(#[$option_doc])*
@@ -143,7 +142,7 @@ macro_rules! shown {
 
 shown! {
     /// A person, and what was done to them.
-    UserAnswer of user: User {
+    pub UserAnswer of user: User {
         sub: Subject = user.sub;
         email: Email = user.email;
         email_verified: bool = user.email_verified;
@@ -165,7 +164,7 @@ shown! {
 
 shown! {
     /// A client, and what was done to it.
-    ClientAnswer of client: &Client {
+    pub ClientAnswer of client: &Client {
         client_id: ClientId = client.id.clone();
         client_name: String = client.name.clone();
         client_type: ClientType = client.client_type;
@@ -198,7 +197,7 @@ shown! {
 
 shown! {
     /// The life of one of a client's secrets.
-    SecretTimes of secret: &ClientSecret {
+    pub(crate) SecretTimes of secret: &ClientSecret {
         created_at: UnixTime = secret.created_at;
         expires_at: Option<UnixTime> = secret.expires_at;
     } optional {}
@@ -206,7 +205,7 @@ shown! {
 
 shown! {
     /// What came to its end, of whom, and how much with it.
-    EndedAnswer of _nothing: () {} optional {
+    pub EndedAnswer of _nothing: () {} optional {
         sub: Subject = None;
         client_id: ClientId = None;
         sid: SessionId = None;
@@ -298,7 +297,7 @@ pub enum Rows {
 }
 
 shown! {
-    SessionAnswer of session: Session {
+    pub SessionAnswer of session: Session {
         sid: SessionId = session.id;
         sign_ins: Vec<SignInAnswer> = session.sign_ins.into_iter().map(SignInAnswer::from).collect();
         address: IpAddr = session.address;
@@ -311,7 +310,7 @@ shown! {
 
 shown! {
     /// A person who is signed in to a browser.
-    SignInAnswer of sign_in: SignIn {
+    pub(crate) SignInAnswer of sign_in: SignIn {
         sub: Subject = sign_in.subject;
         auth_time: UnixTime = sign_in.at;
         amr: Vec<String> = sign_in.amr();
@@ -319,7 +318,7 @@ shown! {
 }
 
 shown! {
-    GrantAnswer of grant: Grant {
+    pub GrantAnswer of grant: Grant {
         grant: GrantId = grant.id;
         sub: Subject = grant.subject;
         client_id: ClientId = grant.client;
@@ -333,7 +332,7 @@ shown! {
 }
 
 shown! {
-    ConsentAnswer of consent: Consent {
+    pub ConsentAnswer of consent: Consent {
         sub: Subject = consent.subject;
         client_id: ClientId = consent.client;
         scope: Scope = consent.scope;
@@ -342,7 +341,7 @@ shown! {
 }
 
 shown! {
-    AppPasswordAnswer of password: AppPassword {
+    pub AppPasswordAnswer of password: AppPassword {
         id: String = password.id();
         app: String = password.app;
         name: String = password.name;
@@ -352,7 +351,7 @@ shown! {
 }
 
 shown! {
-    EventAnswer of record: AuditRecord {
+    pub EventAnswer of record: AuditRecord {
         id: AuditId = record.id;
         happened_at: UnixTime = record.event.at;
         kind: AuditKind = record.event.kind;
