@@ -11,6 +11,7 @@ mod sessions;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccountSection {
     Profile,
