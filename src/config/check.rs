@@ -4,6 +4,7 @@
 
 mod address;
 mod apps;
+mod factors;
 mod identity;
 mod spans;
 mod tls;
@@ -30,7 +31,6 @@ use super::{
 };
 use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::domain::key_ring::KeyTimes;
-use crate::domain::profile::is_group;
 use crate::domain::rate_limit::{MOST_PER_MINUTE, RateLimit};
 use tls::CertificateChain;
 
@@ -92,6 +92,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let sessions = sessions(root.section("sessions"));
     let rate_limits = rate_limits(root.section("rate_limits"));
     let login = login(root.section("login"));
+    let factors = factors::factors(root.section("factors"));
     let registration = registration(root.section("registration"));
     let pages = pages(root.section("pages"), files);
     let console = console(root.section("console"));
@@ -112,6 +113,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
     let mut warnings = tls::coverage(&certificates, &issuer, &apps);
     warnings.extend(one_call_at_a_time(&hsm));
+    warnings.extend(factors::day_for_nobody(&factors));
     Some(Config {
         issuer,
         server,
@@ -123,6 +125,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         sessions,
         rate_limits,
         login,
+        factors,
         registration,
         pages,
         console,
@@ -379,14 +382,10 @@ fn form_post(mut section: Section<'_, '_>) -> super::FormPost {
 }
 
 fn console(mut section: Section<'_, '_>) -> Console {
-    let group = |text: &str| {
-        let problem = || format!("{text:?} is not a group; write 1 to 100 characters without a comma");
-        is_group(text).then(|| text.to_owned()).ok_or_else(problem)
-    };
     Console {
         enabled: section.flag("enabled", false),
-        developers: section.text("developers", "write the name of a group", group),
-        admins: section.text("admins", "write the name of a group", group),
+        developers: section.text("developers", "write the name of a group", address::group),
+        admins: section.text("admins", "write the name of a group", address::group),
         sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::app::App;
 use super::appearance::{Accent, Logo};
+use super::factors::FactorsConfig;
 use super::fault::ConfigFault;
 use super::issuer::IssuerUrl;
 use super::tls::{ClientCertificates, TlsConfig};
@@ -38,6 +39,8 @@ pub struct Config {
     pub rate_limits: RateLimits,
     /// Guesses of passwords.
     pub login: LoginConfig,
+    /// The level that sign-ins must reach.
+    pub factors: FactorsConfig,
     pub registration: Registration,
     pub pages: PagesConfig,
     pub console: Console,

@@ -36,6 +36,9 @@ fn each_section_says_what_takes_effect_and_what_waits_for_a_start() {
         ("forward_auth", "trusted = [\"127.0.0.1\"]", "forward_auth.trusted"),
         ("sessions", "idle_seconds = 7", "sessions.idle_seconds"),
         ("tokens", "refresh_token_seconds = 7", "tokens.refresh_token_seconds"),
+        ("factors", "level = \"2\"", "factors.level"),
+        ("factors", "groups = { admins = \"phr\" }", "factors.groups"),
+        ("factors", "enrolment = \"administrator\"", "factors.enrolment"),
         ("registration", "mode = \"off\"", "registration.mode"),
         ("pages", "operator = \"Anna\"", "pages.operator"),
         ("console", "enabled = true", "console.enabled"),
@@ -105,7 +108,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 32] = [
+const LIVE: [&str; 36] = [
     "tokens.authorization_code_seconds",
     "tokens.refresh_token_seconds",
     "tokens.refresh_retry_seconds",
@@ -126,6 +129,10 @@ const LIVE: [&str; 32] = [
     "login.failures_per_account",
     "login.failures_per_address",
     "login.window_seconds",
+    "factors.level",
+    "factors.groups",
+    "factors.enrol_by",
+    "factors.enrolment",
     "registration.mode",
     "registration.max_clients",
     "registration.unused_seconds",
@@ -199,6 +206,8 @@ fn everything_that_differs_is_told_in_the_order_of_the_sections() {
         ("key_label = \"sealgate\"", "key_label = \"other\""),
         ("\"rsa-pkcs\"", "\"sha256-rsa-pkcs\""),
         ("\"token\"", "\"open\""),
+        ("level = \"1\"", "level = \"2\""),
+        ("\"self\"", "\"administrator\""),
         ("\"Sealgate\"", "\"Other\""),
         ("\"en\"", "\"tr\""),
         ("\"text\"", "\"json\""),

@@ -56,8 +56,8 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
             for (key, value) in table {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 keys.insert(path.clone());
-                // What stands in this table are headers' names.
-                if path != "app.identity_headers" {
+                // What stands in these tables are names of headers and groups.
+                if !["app.identity_headers", "factors.groups"].contains(&path.as_str()) {
                     collect(&path, value, keys);
                 }
             }

@@ -5,6 +5,7 @@ mod apps;
 mod contents;
 mod difference;
 mod documented;
+mod factors;
 mod faults;
 mod files;
 mod trusted_issuers;

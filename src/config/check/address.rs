@@ -8,6 +8,7 @@ use url::{Host, Url};
 
 use crate::config::app::split_port;
 use crate::config::{IssuerUrl, Upstream, authority};
+use crate::domain::profile::is_group;
 
 /// PKCS#11 gives a token's label 32 bytes, filled up with blanks (`CK_TOKEN_INFO`).
 const LONGEST_TOKEN_LABEL: usize = 32;
@@ -68,6 +69,12 @@ pub(super) fn name(text: &str) -> Result<String, String> {
         return Err(format!("{text:?} is not a name; write some text without blanks around it"));
     }
     Ok(text.to_owned())
+}
+
+/// The name of a group of people.
+pub(super) fn group(text: &str) -> Result<String, String> {
+    let problem = || format!("{text:?} is not a group; write 1 to 100 characters without a comma");
+    is_group(text).then(|| text.to_owned()).ok_or_else(problem)
 }
 
 pub(super) fn token_label(text: &str) -> Result<String, String> {

@@ -1,0 +1,54 @@
+//! Which level people must reach, and by when.
+
+use chrono::{NaiveDate, NaiveTime};
+
+use super::super::fault::ConfigFault;
+use super::super::file::Section;
+use super::super::{Enrolment, FactorsConfig};
+use super::address;
+use crate::domain::assurance::AssuranceLevel;
+use crate::domain::time::UnixTime;
+
+const LEVELS: &str = "write \"1\", \"2\" or \"3\"";
+const DATE: &str = "write a date such as \"2027-01-31\"";
+
+pub(super) fn factors(mut section: Section<'_, '_>) -> FactorsConfig {
+    let lowest = section.text("level", LEVELS, level).unwrap_or(AssuranceLevel::One);
+    let groups = section.named_texts("groups", "write such as { admins = \"3\" }", |group, text| {
+        let level = level(text)?;
+        if level < lowest {
+            return Err(format!(
+                "{text:?} is less than everybody must reach, \"{lowest}\"; write more, or leave it out"
+            ));
+        }
+        Ok((address::group(group)?, level))
+    });
+    let choices = [("self", Enrolment::InSignIn), ("administrator", Enrolment::ByLink)];
+    FactorsConfig {
+        level: lowest,
+        groups: groups.unwrap_or_default().into_iter().collect(),
+        enrol_by: section.text("enrol_by", DATE, end_of_day),
+        enrolment: section.choice("enrolment", &choices).unwrap_or(Enrolment::InSignIn),
+    }
+}
+
+/// A warning of a day by which nobody must do anything.
+pub(super) fn day_for_nobody(factors: &FactorsConfig) -> Option<ConfigFault> {
+    let nobody = factors.level == AssuranceLevel::One && factors.groups.values().all(|level| *level == factors.level);
+    (nobody && factors.enrol_by.is_some()).then(|| {
+        let problem = "nobody must have a factor; write factors.level or factors.groups as well, or leave it out";
+        ConfigFault::new("factors.enrol_by".to_owned(), None, problem.to_owned())
+    })
+}
+
+pub(super) fn level(text: &str) -> Result<AssuranceLevel, String> {
+    AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is no level; {LEVELS}"))
+}
+
+/// When the day is over, UTC.
+fn end_of_day(text: &str) -> Result<UnixTime, String> {
+    let day = text.parse::<NaiveDate>().ok().filter(|day| day.to_string() == text);
+    let next = day.and_then(|day| day.succ_opt()).map(|next| next.and_time(NaiveTime::MIN).and_utc().timestamp());
+    let end = next.and_then(|seconds| u64::try_from(seconds).ok());
+    end.map(UnixTime::from_seconds).ok_or_else(|| format!("{text:?} is no date since 1970; {DATE}"))
+}

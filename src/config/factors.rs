@@ -1,0 +1,96 @@
+//! Who must show more than one factor, and from when on.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::domain::assurance::AssuranceLevel;
+use crate::domain::time::UnixTime;
+use crate::domain::user::User;
+
+/// `[factors]`: the level that signing in must reach, wherever it leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FactorsConfig {
+    /// What everybody must reach.
+    pub level: AssuranceLevel,
+    /// What the people of a group must reach, by its name.
+    pub groups: BTreeMap<String, AssuranceLevel>,
+    /// The end of the last day (UTC) on which whoever has no factor may still come in without one; none when absent.
+    pub enrol_by: Option<UnixTime>,
+    pub enrolment: Enrolment,
+}
+
+/// Who adds the first factor of a person who has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Enrolment {
+    /// They themselves, after the password.
+    InSignIn,
+    /// Whoever gets an enrolment link from an administrator: a stolen password alone enrols nobody.
+    ByLink,
+}
+
+impl FactorsConfig {
+    /// The level that this person's sign-in must reach: the highest of those for everybody and for their groups.
+    pub fn level_for(&self, user: &User) -> AssuranceLevel {
+        let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
+        groups.copied().fold(self.level, AssuranceLevel::max)
+    }
+
+    /// Whether those who must have a factor, and have none, cannot put it off any more.
+    pub fn enrolment_is_due(&self, now: UnixTime) -> bool {
+        self.enrol_by.is_none_or(|end| end <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::user::{Email, Subject, UserState};
+
+    fn user(groups: &[&str]) -> User {
+        User {
+            sub: Subject::from_random([7; 16]),
+            email: Email::parse("anna@example.test").unwrap(),
+            username: None,
+            email_verified: true,
+            name: "Anna".to_owned(),
+            phone_number: None,
+            picture: None,
+            roles: [].into(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            password: None,
+            state: UserState::Enabled,
+            created_at: UnixTime::from_seconds(0),
+            updated_at: UnixTime::from_seconds(0),
+        }
+    }
+
+    #[test]
+    fn the_highest_of_all_levels_that_are_for_somebody_counts() {
+        let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
+        let groups = BTreeMap::from([("staff".to_owned(), two), ("admins".to_owned(), three)]);
+        let mut factors = FactorsConfig { level: one, groups, enrol_by: None, enrolment: Enrolment::InSignIn };
+        for (groups, level) in
+            [(&[][..], one), (&["guests"], one), (&["Admins"], one), (&["staff"], two), (&["admins", "staff"], three)]
+        {
+            assert_eq!(factors.level_for(&user(groups)), level, "{groups:?}");
+        }
+        factors.level = two;
+        assert_eq!([&["guests"], &["admins"]].map(|groups| factors.level_for(&user(groups))), [two, three]);
+    }
+
+    #[test]
+    fn nobody_puts_enrolment_off_beyond_the_day() {
+        let end = UnixTime::from_seconds(1000);
+        let groups = BTreeMap::new();
+        let factors = |enrol_by| FactorsConfig {
+            level: AssuranceLevel::Two,
+            groups: groups.clone(),
+            enrol_by,
+            enrolment: Enrolment::InSignIn,
+        };
+        assert!(factors(None).enrolment_is_due(UnixTime::from_seconds(0)));
+        assert!(!factors(Some(end)).enrolment_is_due(UnixTime::from_seconds(999)));
+        assert!(factors(Some(end)).enrolment_is_due(end));
+    }
+}

@@ -1,0 +1,68 @@
+//! Which level people must reach, and by when.
+
+use sealgate::facade::config::Enrolment;
+
+use super::{REQUIRED, fault, lines, parse, starts};
+
+fn with(section: &str) -> String {
+    format!("{REQUIRED}[factors]\n{section}\n")
+}
+
+#[test]
+fn one_factor_is_enough_unless_the_file_says_more() {
+    let factors = parse(REQUIRED).factors;
+    assert_eq!((factors.level.as_str(), factors.groups.len(), factors.enrol_by), ("1", 0, None));
+    assert_eq!(factors.enrolment, Enrolment::InSignIn);
+    let text = with(
+        "level = \"2\"\ngroups = { admins = \"phr\", \"iç denetim\" = \"2\" }\nenrol_by = \"2027-01-31\"\n\
+         enrolment = \"administrator\"",
+    );
+    let config = parse(&text);
+    let groups: Vec<_> = config.factors.groups.iter().map(|(name, level)| (name.as_str(), level.as_str())).collect();
+    assert_eq!((config.factors.level.as_str(), groups), ("2", vec![("admins", "3"), ("iç denetim", "2")]));
+    assert_eq!(config.factors.enrolment, Enrolment::ByLink);
+    assert_eq!(config.factors.enrol_by.unwrap().to_string(), "2027-02-01T00:00:00Z");
+    assert_eq!(config.warnings, []);
+}
+
+#[test]
+fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
+    for (section, start) in [
+        ("level = 2", "factors.level: is an integer; write \"1\", \"2\" or \"3\""),
+        ("level = \"aal2\"", "factors.level: \"aal2\" is no level; write \"1\", \"2\" or \"3\""),
+        ("groups = { admins = \"phrh\" }", "factors.groups.admins: \"phrh\" is no level; "),
+        ("groups = { \"a,b\" = \"2\" }", "factors.groups.a,b: \"a,b\" is not a group; "),
+        ("groups = {}", "factors.groups: is empty; "),
+        ("groups = [\"admins\"]", "factors.groups: is an array; write such as { admins = \"3\" }"),
+        (
+            "level = \"2\"\ngroups = { staff = \"1\" }",
+            "factors.groups.staff: \"1\" is less than everybody must reach, \"2\"; ",
+        ),
+        (
+            "level = \"2\"\nenrol_by = 2027-01-31",
+            "factors.enrol_by: is a datetime; write a date such as \"2027-01-31\"",
+        ),
+        ("level = \"2\"\nenrol_by = \"2027-02-29\"", "factors.enrol_by: \"2027-02-29\" is no date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"2027-1-31\"", "factors.enrol_by: \"2027-1-31\" is no date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"1960-01-31\"", "factors.enrol_by: \"1960-01-31\" is no date since 1970; "),
+        ("level = \"2\"\nenrol_by = \"31.01.2027\"", "factors.enrol_by: \"31.01.2027\" is no date since 1970; "),
+        ("enrolment = \"admin\"", "factors.enrolment: \"admin\" is not known; write \"self\" or \"administrator\""),
+        ("required = true", "factors.required: unknown key; the keys here are enrol_by, enrolment, groups, level"),
+    ] {
+        starts(&fault(&with(section)), start);
+    }
+}
+
+#[test]
+fn a_day_by_which_nobody_must_enrol_is_warned_of() {
+    for (section, warned) in [
+        ("enrol_by = \"2027-01-31\"", true),
+        ("enrol_by = \"2027-01-31\"\ngroups = { staff = \"1\" }", true),
+        ("enrol_by = \"2027-01-31\"\ngroups = { staff = \"2\" }", false),
+        ("enrol_by = \"2027-01-31\"\nlevel = \"2\"", false),
+    ] {
+        let warnings = lines(&parse(&with(section)).warnings);
+        assert_eq!(!warnings.is_empty(), warned, "{section}: {warnings:?}");
+        warnings.iter().for_each(|warning| starts(warning, "factors.enrol_by: nobody must have a factor; "));
+    }
+}
