@@ -23,6 +23,7 @@ pub mod rate_limit;
 pub mod recovery_code;
 pub mod redirect_uri;
 pub mod scope;
+pub mod sealed;
 pub mod secret;
 pub mod session;
 pub mod time;

@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::domain::sealed::Sealed;
 use crate::domain::secret::{SecretHash, base64url, from_base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Key};
 use crate::store::record::{self, Loaded};
-use crate::store::sealer::{NONCE_BYTES, Sealed, Sealer};
+use crate::store::sealer::{NONCE_BYTES, Sealer};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, Sealing, Store, StoreError};
 

@@ -11,6 +11,7 @@ pub(crate) mod barrier;
 mod browsers;
 pub(crate) mod engine;
 mod error;
+mod factor_secrets;
 mod format;
 mod forms;
 mod grants;

@@ -5,17 +5,21 @@
 use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use aws_lc_rs::hmac;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::domain::secret::{base64url, from_base64url};
+use crate::domain::recovery_code::RecoveryKey;
+use crate::domain::sealed::Sealed;
 
 /// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
 pub(crate) const NONCE_BYTES: usize = 12;
 
 /// What is written in front of the associated data: a sealed record can be of no other kind.
 const CONTEXT: &[u8] = b"sealgate record 1\0";
+
+/// What the key of the recovery codes is made of under the data key, and nothing else.
+const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 
 /// Bytes of a data key's id.
 const ID_BYTES: usize = 8;
@@ -24,11 +28,8 @@ const ID_BYTES: usize = 8;
 pub struct Sealer {
     key: LessSafeKey,
     id: [u8; ID_BYTES],
+    recovery_key: RecoveryKey,
 }
-
-/// A sealed record: which data key, which nonce, ciphertext and tag. One base64url text in JSON.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Sealed(Vec<u8>);
 
 /// Why a record does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +42,9 @@ pub enum SealError {
     Altered,
     #[error("the record cannot be sealed")]
     Refused,
+    /// There is no data key, because the token has no wrapping key.
+    #[error("nothing seals here: the token has no wrapping key")]
+    NoKey,
 }
 
 impl Sealer {
@@ -51,8 +55,14 @@ impl Sealer {
     pub fn new(key: &[u8; 32]) -> Result<Self, SealError> {
         let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::new().chain_update(CONTEXT).chain_update(key).finalize()));
         let id = digest.first_chunk().copied().ok_or(SealError::Refused)?;
+        let recovery_key = recovery_key(key)?;
         let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| SealError::Refused)?;
-        Ok(Self { key: LessSafeKey::new(key), id })
+        Ok(Self { key: LessSafeKey::new(key), id, recovery_key })
+    }
+
+    /// The key of the recovery codes' hashes, which follows from the data key.
+    pub(super) fn recovery_key(&self) -> &RecoveryKey {
+        &self.recovery_key
     }
 
     /// Seals `plain` for the record with this key in the store. `nonce`: random, never used again.
@@ -64,7 +74,7 @@ impl Sealer {
         let tag = tag.map_err(|_| SealError::Refused)?;
         bytes.extend_from_slice(&text);
         bytes.extend_from_slice(tag.as_ref());
-        Ok(Sealed(bytes))
+        Ok(Sealed::from_bytes(bytes))
     }
 
     /// Opens what was sealed for the record with this key in the store.
@@ -72,7 +82,7 @@ impl Sealer {
     /// # Errors
     /// [`SealError::OtherKey`], [`SealError::Altered`].
     pub fn open(&self, record: &[u8], sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        let (id, rest) = sealed.0.split_first_chunk::<ID_BYTES>().ok_or(SealError::Altered)?;
+        let (id, rest) = sealed.as_bytes().split_first_chunk::<ID_BYTES>().ok_or(SealError::Altered)?;
         if *id != self.id {
             return Err(SealError::OtherKey);
         }
@@ -96,23 +106,11 @@ impl fmt::Debug for Sealer {
     }
 }
 
-impl fmt::Debug for Sealed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sealed({} bytes)", self.0.len())
-    }
-}
-
-impl Serialize for Sealed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&base64url(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Sealed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        from_base64url(&text).map(Self).ok_or_else(|| serde::de::Error::custom("not base64url"))
-    }
+/// HMAC-SHA-256 of a fixed label under the data key: it tells nothing of the data key, nor of what that seals.
+fn recovery_key(data_key: &[u8; 32]) -> Result<RecoveryKey, SealError> {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, data_key), RECOVERY_LABEL);
+    let bytes = Zeroizing::new(<[u8; 32]>::try_from(tag.as_ref()).map_err(|_| SealError::Refused)?);
+    Ok(RecoveryKey::new(&bytes))
 }
 
 #[cfg(test)]
@@ -134,11 +132,12 @@ mod tests {
     #[test]
     fn no_altered_byte_and_no_shortened_record_opens() {
         let sealed = sealer().seal(b"p1", [1; NONCE_BYTES], b"hunter2").unwrap();
-        for at in 0..sealed.0.len() {
-            let mut altered = sealed.clone();
-            altered.0[at] ^= 1;
-            assert!(sealer().open(b"p1", &altered).is_err(), "byte {at}");
-            assert!(sealer().open(b"p1", &Sealed(sealed.0[..at].to_vec())).is_err(), "{at} bytes");
+        for at in 0..sealed.as_bytes().len() {
+            let mut altered = sealed.as_bytes().to_vec();
+            altered[at] ^= 1;
+            assert!(sealer().open(b"p1", &Sealed::from_bytes(altered)).is_err(), "byte {at}");
+            let shortened = Sealed::from_bytes(sealed.as_bytes()[..at].to_vec());
+            assert!(sealer().open(b"p1", &shortened).is_err(), "{at} bytes");
         }
     }
 
@@ -149,6 +148,6 @@ mod tests {
         let written = serde_json::to_string(&sealed).unwrap();
         assert!(!written.contains("hunter2"));
         assert_eq!(serde_json::from_str::<Sealed>(&written).unwrap(), sealed);
-        assert!(!sealed.0.windows(7).any(|window| window == b"hunter2"));
+        assert!(!sealed.as_bytes().windows(7).any(|window| window == b"hunter2"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! One key space, one leading byte a table. Secrets never stand here in clear, only their hashes.
 
+use crate::domain::assurance::FactorId;
 use crate::domain::audit::AuditId;
 use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
@@ -45,6 +46,9 @@ pub enum Table {
     /// Lists by person, client and age.
     Index = b'x',
 }
+
+/// The byte of the table of factors: part of what their secrets are sealed for.
+const FACTORS: &[u8] = b"f";
 
 impl Table {
     pub(super) const ALL: [Self; 20] = [
@@ -171,6 +175,11 @@ pub(super) fn username(lookup: &SecretHash) -> Key {
 /// The browsers that a person has signed in from.
 pub(super) fn known_browsers(subject: Subject) -> Key {
     key(Table::KnownBrowsers, &[subject.as_bytes()])
+}
+
+/// What the sealed secret of one factor is bound to: the person's record of factors, and the factor in it.
+pub(super) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
+    [FACTORS, subject.as_bytes(), factor.as_bytes()].concat()
 }
 
 /// The application passwords of a person.
