@@ -48,6 +48,9 @@ pub mod domain {
     pub mod app_password {
         pub use crate::domain::app_password::{AppPassword, MOST_APP_PASSWORDS};
     }
+    pub mod assurance {
+        pub use crate::domain::assurance::AssuranceLevel;
+    }
     pub mod audit {
         pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
     }
@@ -118,11 +121,13 @@ pub mod oauth {
 }
 pub mod page {
     pub use crate::page::{
-        AccountChooserPage, ActivityPage, Addresses, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage,
-        AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage, ConsoleRole, Done,
-        ErrorPage, EventLine, ForbiddenPage, Frame, HomeApp, HomePage, Inside, LoginPage, LoginProblem, Named,
-        NewAppPassword, Pages, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage, Publisher,
-        ReturnFormPage, SCRIPT, STYLESHEET, SendAgainPage, SessionsPage, SignedOutPage, Way, WayTo, html, language_tag,
+        AccountChooserPage, ActivityPage, Addresses, AppEnrolment, AppPasswordFault, AppPasswordsPage, Application,
+        ApplicationsPage, AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage,
+        ConsoleRole, Done, EnrolPage, EnrolProblem, Enrolment, ErrorPage, EventLine, FactorChoice, FactorPage,
+        FactorProblem, ForbiddenPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, Named,
+        NewAppPassword, Pages, PasskeyOffer, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
+        Publisher, RecoveryCodesPage, ReturnFormPage, SCRIPT, STYLESHEET, SendAgainPage, SessionsPage, SignedOutPage,
+        UnmetPage, Way, WayTo, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

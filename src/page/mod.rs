@@ -10,6 +10,7 @@ mod asset;
 pub(crate) mod console;
 mod device;
 mod events;
+mod factor;
 mod frame;
 mod inside;
 mod language;
@@ -31,14 +32,18 @@ pub use account::{
 pub(crate) use asset::Asset;
 pub use asset::{SCRIPT, STYLESHEET};
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
+pub use factor::{
+    AppEnrolment, EnrolPage, EnrolProblem, Enrolment, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
+    RecoveryCodesPage, UnmetPage,
+};
 pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
 pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo};
 pub use sign_in::{
-    AccountChooserPage, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, Publisher, ReturnFormPage,
-    SignedOutPage,
+    AccountChooserPage, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
+    ReturnFormPage, SignedOutPage,
 };
 
 /// The policy (CSP Level 3) under which every page works: stylesheet, script and logo from its own origin, nothing inline,

@@ -77,6 +77,10 @@ pub enum Problem {
     FormOfAnother,
     /// A form that was to be kept is not there, or not any more.
     FormNotKept,
+    /// An administrator has removed the person's second steps: the link that goes with it has to be opened.
+    FactorsReset,
+    /// That link was used already, or is too old.
+    EnrolmentLink,
     Internal,
 }
 
@@ -125,6 +129,8 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::Console => (t.error_console_title(), t.error_console_text()),
         Problem::FormOfAnother => (t.error_form_of_another_title(), t.error_form_of_another_text()),
         Problem::FormNotKept => (t.error_form_not_kept_title(), t.error_form_not_kept_text()),
+        Problem::FactorsReset => (t.error_factors_reset_title(), t.error_factors_reset_text()),
+        Problem::EnrolmentLink => (t.error_enrolment_link_title(), t.error_enrolment_link_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
 }

@@ -59,6 +59,92 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
   });
 }
 
+// Keep it as a file, or on paper.
+for (const button of document.querySelectorAll("button[data-downloads]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const lines = document.getElementById(button.dataset.downloads).innerText.replace(/\n+/g, "\r\n");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([`${lines}\r\n`], { type: "text/plain" }));
+    link.download = `${button.dataset.downloads}.txt`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  });
+}
+for (const button of document.querySelectorAll("button[data-prints]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => print());
+}
+
+// Security keys and passkeys. The page brings what is asked of them as JSON, and a form takes their answer back.
+const said = document.getElementById("ceremony");
+const say = (word) => { if (said) said.textContent = word ? said.dataset[word] : ""; };
+const keys = window.PublicKeyCredential;
+const hasKeys = Boolean(keys && keys.parseRequestOptionsFromJSON && keys.prototype.toJSON);
+const KEY_WORDS = { InvalidStateError: "known", SecurityError: "security", NotSupportedError: "unsupported", ConstraintError: "unsupported" };
+
+// A browser takes one request at a time: a new one begins when the one before has ended.
+let control, ended;
+function ask(button, waits) {
+  if (control) control.abort();
+  control = new AbortController();
+  return ended = Promise.all([ended]).then(() => request(button, waits, control.signal));
+}
+
+// `waits`: it stands until somebody chooses a passkey in a field (conditional mediation), and says nothing.
+async function request(button, waits, signal) {
+  const { form, dataset: { gets, creates, kind } } = button;
+  const mediation = waits ? "conditional" : undefined;
+  const since = Date.now();
+  let timeout = Infinity;
+  try {
+    const options = JSON.parse(creates || gets);
+    timeout = options.timeout;
+    if (!waits) say("waiting");
+    const credential = await (creates
+      ? navigator.credentials.create({ publicKey: keys.parseCreationOptionsFromJSON(options), signal })
+      : navigator.credentials.get({ publicKey: keys.parseRequestOptionsFromJSON(options), mediation, signal }));
+    if (signal.aborted) return;
+    form.elements.credential.value = JSON.stringify(credential);
+    if (kind) form.elements.kind.value = kind;
+    form.submit();
+  } catch (error) {
+    if (waits || signal.aborted) return;
+    const late = Date.now() - since >= timeout;
+    say(error.name === "NotAllowedError" ? (late ? "late" : "cancelled") : KEY_WORDS[error.name] || "failed");
+    offer(button);
+  }
+}
+
+// A challenge ends with the sign-in that it is of. The page of one that nobody has begun to use is loaded anew.
+async function offer(button) {
+  const { seconds } = button.dataset;
+  if (!seconds || !keys.isConditionalMediationAvailable || !await keys.isConditionalMediationAvailable()) return;
+  ask(button, true);
+}
+function renew(button) {
+  const typed = [...document.querySelectorAll("input:not([type=hidden])")].some((field) => field.value !== field.defaultValue);
+  if (typed) control.abort();
+  else if (document.hidden) document.addEventListener("visibilitychange", () => renew(button), { once: true });
+  else location.reload();
+}
+
+for (const button of document.querySelectorAll("button[data-gets], button[data-creates]")) {
+  if (!hasKeys) { if (!button.dataset.seconds) say("unsupported"); continue; }
+  button.hidden = false;
+  button.addEventListener("click", () => ask(button, false));
+  offer(button);
+  if (button.dataset.seconds) setTimeout(() => renew(button), button.dataset.seconds * 1000);
+}
+for (const element of document.querySelectorAll("[data-without-scripts]")) element.hidden = true;
+
+// Tell the browser's passkey store which passkeys there are here, and whose. Never that one is unknown: that would delete it.
+for (const { dataset } of document.querySelectorAll("[data-accepted]")) {
+  for (const [signal, json] of [["signalAllAcceptedCredentials", dataset.accepted], ["signalCurrentUserDetails", dataset.details]]) {
+    if (json && keys && keys[signal]) keys[signal](JSON.parse(json)).catch(() => {});
+  }
+}
+
 // Redirect URIs, one a line, by the rules that the server checks again. The first fault is told, with its line.
 const URI_RULES = [
   ["long", (uri) => uri.length <= 2000],

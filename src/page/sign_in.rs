@@ -20,7 +20,19 @@ pub struct LoginPage<'a> {
     pub client: Option<&'a str>,
     /// What the email field holds at first: a `login_hint`, or what was typed before. May be empty.
     pub email: &'a str,
+    /// Passkeys, where this provider can have them.
+    pub passkey: Option<PasskeyOffer<'a>>,
     pub problem: Option<LoginProblem>,
+}
+
+/// A sign-in with nothing typed. Its form sends `csrf`, the page's, and `credential` (the JSON of an assertion).
+#[derive(Debug, Clone, Copy)]
+pub struct PasskeyOffer<'a> {
+    pub action: &'a str,
+    /// For `navigator.credentials.get()`, as JSON.
+    pub options: &'a str,
+    /// How long the challenge still stands. The page loads itself anew then, unless somebody is typing in it.
+    pub seconds: u64,
 }
 
 /// Why a sign-in did not go through. An unknown, a disabled and a known account read the same: a page that told them
@@ -36,6 +48,8 @@ pub enum LoginProblem {
     },
     /// The password was not checked, because too many checks wait.
     Busy,
+    /// Whatever was wrong with it.
+    PasskeyRefused,
 }
 
 impl LoginPage<'_> {
@@ -52,11 +66,15 @@ impl LoginPage<'_> {
                 Wait::Minutes(minutes) => t.login_throttled_minutes(minutes),
             },
             LoginProblem::Busy => t.login_busy(),
+            LoginProblem::PasskeyRefused => t.login_passkey_refused(),
         })
     }
 
     fn described(&self) -> &'static str {
-        if self.problem.is_some() { "login-problem" } else { "" }
+        match self.problem {
+            None | Some(LoginProblem::PasskeyRefused) => "",
+            Some(_) => "login-problem",
+        }
     }
 }
 

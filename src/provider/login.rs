@@ -86,6 +86,7 @@ fn show(
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
         email,
+        passkey: None,
         problem,
     };
     Response::page(status, html(&page), waiting.then().as_deref())

@@ -56,16 +56,20 @@ const answers = {
         return { issuer, label, algorithm, digits, period, code: totp.generate({ timestamp: seconds * 1000 }) };
     },
 
-    // The text of a QR code that is drawn by runs of modules, three pixels each.
+    // The text of a QR code that is drawn by strokes, a row of modules each: `h` draws, `m` goes on. Three pixels a module.
     async qr({ svg }) {
-        const size = Number(/viewBox="0 0 (\d+) /.exec(svg)[1]);
+        const [, border, size] = /viewBox="-(\d+) -\1\.5 (\d+) /.exec(svg).map(Number);
         const scale = 3, width = size * scale;
         const pixels = new Uint8ClampedArray(width * width * 4).fill(255);
-        for (const [, x, y, length] of svg.matchAll(/M(\d+) (\d+)h(\d+)v1h-\3z/g)) {
-            for (let row = y * scale; row < (Number(y) + 1) * scale; row++) {
-                for (let column = x * scale; column < (Number(x) + Number(length)) * scale; column++) {
-                    pixels.fill(0, (row * width + column) * 4, (row * width + column) * 4 + 3);
+        for (const [, row, strokes] of svg.matchAll(/M0 (\d+)((?:h\d+|m\d+ 0)*)/g)) {
+            let x = border;
+            for (const [, stroke, length] of strokes.matchAll(/([hm])(\d+)/g)) {
+                const end = x + Number(length);
+                for (let at = (Number(row) + border) * scale; stroke === "h" && at < (Number(row) + border + 1) * scale; at++) {
+                    pixels.fill(0, (at * width + x * scale) * 4, (at * width + end * scale) * 4);
+                    for (let pixel = x * scale; pixel < end * scale; pixel++) pixels[(at * width + pixel) * 4 + 3] = 255;
                 }
+                x = end;
             }
         }
         return jsqr(pixels, width, width)?.data ?? null;

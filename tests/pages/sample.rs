@@ -8,16 +8,17 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
     AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, Frame, LoginPage,
-    LoginProblem, Pages, Problem, Publisher, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, html,
-    language_tag,
+    LoginProblem, Pages, PasskeyOffer, Problem, Publisher, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo,
+    html, language_tag,
 };
 
 use crate::account::account_pages;
 use crate::console::console_pages;
+use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 22] = [
+const PROBLEMS: [(&str, Problem); 24] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("no-redirect-uri", Problem::NoRedirectUri),
@@ -39,6 +40,8 @@ const PROBLEMS: [(&str, Problem); 22] = [
     ("console", Problem::Console),
     ("form-of-another", Problem::FormOfAnother),
     ("form-not-kept", Problem::FormNotKept),
+    ("factors-reset", Problem::FactorsReset),
+    ("enrolment-link", Problem::EnrolmentLink),
     ("internal", Problem::Internal),
 ];
 
@@ -152,8 +155,13 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(language)), html));
 
-    let login = |client, email, problem| html(&LoginPage { frame: frame(), action, csrf, client, email, problem });
+    let passkey = Some(PasskeyOffer { action, options: client, seconds: 900 });
+    let login =
+        |client, email, problem| html(&LoginPage { frame: frame(), action, csrf, client, email, passkey, problem });
     add("login", login(Some(client), "", None));
+    let no_passkeys =
+        LoginPage { frame: frame(), action, csrf, client: Some(client), email: "", passkey: None, problem: None };
+    add("login-no-passkeys", html(&no_passkeys));
     add("login-hint", login(Some(client), account, None));
     add("login-no-client", login(None, "", None));
     for (name, problem) in [
@@ -161,6 +169,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         ("login-throttled", LoginProblem::Throttled { seconds: 30 }),
         ("login-throttled-minutes", LoginProblem::Throttled { seconds: 900 }),
         ("login-busy", LoginProblem::Busy),
+        ("login-passkey-refused", LoginProblem::PasskeyRefused),
     ] {
         add(name, login(Some(client), account, Some(problem)));
     }
@@ -228,6 +237,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let fields = [("code", client.to_owned()), ("state", account.to_owned())];
     add("return-form", html(&ReturnFormPage { frame: frame(), action, host: client, fields: &fields }));
     let inside = account_pages(&frame(), sample).into_iter().chain(console_pages(&frame(), sample));
+    let inside = factor_pages(&frame(), sample).into_iter().chain(inside);
     all.extend(inside.map(|(name, html)| (format!("{name}.{}", language_tag(language)), html)));
     all
 }

@@ -15,7 +15,10 @@ fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
         assert_eq!(tags(&html).iter().filter(matches).count(), 1, "{page_name}: {attributes:?}\n{html}");
     };
     let subject = Sample::plain().subject;
-    stands_once("login.en", "input", &[("id", "email"), ("name", "email"), ("autocomplete", "username")]);
+    stands_once("login.en", "input", &[("id", "email"), ("name", "email"), ("autocomplete", "username webauthn")]);
+    stands_once("login-no-passkeys.en", "input", &[("id", "email"), ("autocomplete", "username")]);
+    stands_once("login.en", "button", &[("id", "passkey-login"), ("type", "button"), ("hidden", "")]);
+    stands_once("login.en", "input", &[("type", "hidden"), ("name", "credential")]);
     stands_once("login.en", "input", &[("id", "email"), ("inputmode", "email"), ("spellcheck", "false")]);
     stands_once("login.en", "input", &[("id", "password"), ("name", "password"), ("type", "password")]);
     stands_once("login.en", "input", &[("id", "password"), ("autocomplete", "current-password")]);
@@ -33,7 +36,18 @@ fn ids_and_names_that_password_managers_and_clients_rely_on_stay() {
     stands_once("chooser.en", "button", &[("id", "account-other"), ("name", "account"), ("value", "")]);
     stands_once("logout.en", "button", &[("id", "logout-confirm"), ("name", "logout-confirm")]);
     stands_once("logout.en", "input", &[("type", "hidden"), ("name", "state"), ("value", "Wiki")]);
-    for form in ["login.en", "consent.en", "chooser.en", "logout.en"] {
+    stands_once("factor-app.en", "input", &[("id", "code"), ("name", "code"), ("autocomplete", "one-time-code")]);
+    stands_once("factor-app.en", "input", &[("type", "hidden"), ("name", "with"), ("value", "totp")]);
+    stands_once("factor-app.en", "button", &[("id", "code-submit")]);
+    for choice in ["totp", "recovery", "key"] {
+        let (id, address) = (format!("use-{choice}"), format!("/oauth/login?with={choice}"));
+        stands_once("factor-app.en", "a", &[("id", &id), ("href", &address)]);
+    }
+    stands_once("enrol-app.en", "code", &[("id", "totp-secret")]);
+    stands_once("enrol-app.en", "input", &[("id", "code"), ("name", "code"), ("inputmode", "numeric")]);
+    stands_once("enrol-app.en", "button", &[("id", "totp-confirm")]);
+    assert_eq!(page("recovery-codes.en").matches("class=\"recovery-code\"").count(), 10);
+    for form in ["login-no-passkeys.en", "consent.en", "chooser.en", "logout.en", "factor-app.en", "enrol-app.en"] {
         stands_once(form, "input", &[("type", "hidden"), ("name", "csrf"), ("value", "LkT0cV2bUe9gqk3l")]);
         stands_once(form, "form", &[("method", "post"), ("action", "/oauth/login")]);
     }

@@ -36,6 +36,117 @@ login-throttled-minutes =
     }
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
 
+## Passkeys, and the second step of a sign-in
+
+passkey-login = Sign in with a passkey
+login-passkey-refused =
+    The passkey was not accepted, so you are not signed in. Try it again, or sign in with your password.
+# What a browser says of a key. These stand in attributes.
+ceremony-waiting = Follow the instructions of your browser. Touch your security key when it blinks.
+ceremony-cancelled = Nothing was confirmed: it was cancelled, or this device has no key for your account. Try again or choose another way.
+ceremony-late = You did not confirm in time. Try again.
+ceremony-known = This device or key has already been added to your account. Use a different one.
+ceremony-security = Keys do not work at this address. Open the site at its usual address, or tell your administrator.
+ceremony-unsupported = This browser or key cannot do that. Choose another key, another browser or another way.
+ceremony-failed = The key gave no usable answer. Try again or choose another way.
+
+factor-title = Confirm that it is you
+factor-account = You are signing in as <bdi>{ $account }</bdi>.
+factor-account-client = You are signing in to <bdi>{ $client }</bdi> as <bdi>{ $account }</bdi>.
+factor-app-code = Code from your authenticator app
+factor-app-hint = The app shows six digits, which change every 30 seconds.
+factor-recovery-code = Recovery code
+factor-recovery-hint = One of the codes that you saved when you set up your second step. Each works once.
+factor-key-text = Plug in your security key or hold it to this device, then press the button. A passkey works here too.
+factor-key-start = Use the key
+factor-key-scripts = A security key works only with JavaScript, which is switched off or did not load. Switch it on and reload this page.
+factor-key-scripts-others = Or choose another way below.
+factor-submit = Continue
+factor-ways = Ways to confirm
+factor-way-app = Authenticator app
+factor-way-key = Security key
+factor-way-recovery = Recovery code
+factor-lost = If you have none of these at hand, ask your administrator for help.
+factor-start-over = Use another account
+factor-wrong-code = The code is not right. Wait for the next one in your app and enter it. Each code works only once.
+factor-wrong-recovery = The recovery code is not right. Check it and try again. Each code works only once.
+factor-clock = The code belongs to another time: the clock of your device is wrong. Set it to automatic, then enter the next code.
+factor-wait-seconds =
+    { $seconds ->
+        [one] Too many wrong attempts. Wait one second and try again. Each wrong attempt makes the next wait longer.
+       *[other] Too many wrong attempts. Wait { $seconds } seconds and try again. Each wrong attempt makes the next wait longer.
+    }
+factor-wait-minutes =
+    { $minutes ->
+        [one] Too many wrong attempts. Wait one minute and try again. Each wrong attempt makes the next wait longer.
+       *[other] Too many wrong attempts. Wait { $minutes } minutes and try again. Each wrong attempt makes the next wait longer.
+    }
+factor-blocked = This way is blocked after too many wrong attempts. Confirm in another way to unblock it, or ask your administrator.
+factor-key-refused = The key was not accepted. Use a key that you have added to your account, or choose another way.
+factor-key-copied =
+    The key was not accepted this time: somebody may have copied it. If you have just used it in another window, try again.
+    Otherwise confirm in another way and remove the key from your account.
+factor-busy = Nothing was checked, because the service is busy. Wait a few seconds and try again.
+
+enrol-title = Set up a second step
+enrol-lead = A second step protects your account even if somebody learns your password.
+enrol-account = You are setting it up for <bdi>{ $account }</bdi>.
+enrol-choose-app = Authenticator app
+enrol-choose-app-hint = An app on your phone shows a code that you type after your password.
+enrol-choose-key = Security key or passkey
+enrol-choose-key-hint = A key that you plug in, or the screen lock of your phone or computer. It protects you from fake sign-in pages too.
+enrol-strong = Only a security key or a passkey is strong enough here.
+enrol-other = Set up in another way
+enrol-app-title = Set up an authenticator app
+enrol-app-scan = Scan this code with your authenticator app:
+enrol-app-link = Open the app on this device
+enrol-app-secret = If you cannot scan it, enter this secret in the app:
+enrol-app-code = Code that the app shows now
+enrol-app-confirm = Confirm
+enrol-name = Name (optional)
+enrol-name-hint = A name by which you will recognize it later, such as “my phone”.
+enrol-key-title = Set up a security key or passkey
+enrol-key-security = Add a security key
+enrol-key-security-hint = A security key is asked for after your password.
+enrol-key-passkey = Create a passkey
+enrol-key-passkey-hint = A passkey signs you in without your password: your device asks for your PIN, fingerprint or face.
+enrol-key-scripts = Keys work only with JavaScript. Add an authenticator app too, so that you can sign in where it is off, or when the key is lost.
+enrol-later = Not now
+enrol-later-until = You can put this off until { $moment }.
+enrol-wrong-code = The code is not right. Enter the one that the app shows now. If it is refused again, remove the entry from the app and scan the code anew.
+enrol-expired = The time to confirm has run out, so a new code was made. Remove the old entry from your app and scan this one.
+enrol-key-known = This key has already been added to an account. Use a different one.
+enrol-key-refused = The key was not added, because its answer could not be verified. Try again or use a different one.
+enrol-key-unverified = The passkey was not added: the device did not ask for your PIN, fingerprint or face. Add it as a security key, or use a different device.
+enrol-name-wrong = The name can have up to 60 characters, on one line.
+enrol-full = You have reached the maximum number of second steps. Remove one that you no longer use, then try again.
+
+codes-title = Save your recovery codes
+codes-lead = If your second step is not at hand, each of these codes takes its place once. Keep them where only you can find them. They will not be shown again.
+codes-replaced = The codes that you were given before no longer work.
+codes-of = Recovery codes for <bdi>{ $account }</bdi> at <bdi>{ $operator }</bdi>
+codes-download = Download
+codes-print = Print
+codes-kept = I have saved them
+
+unmet-title = A stronger sign-in is needed
+unmet-two = <bdi>{ $client }</bdi> can only be used after a sign-in with a second step.
+unmet-two-own = This page can only be used after a sign-in with a second step.
+unmet-resistant = <bdi>{ $client }</bdi> can only be used after a sign-in with a security key or a passkey.
+unmet-resistant-own = This page can only be used after a sign-in with a security key or a passkey.
+unmet-account = Your account <bdi>{ $account }</bdi> does not have what this needs.
+unmet-way-self = Add it on the page “Security” of your account, then open the application again.
+unmet-way-administrator = Ask your administrator to set it up for you, then open the application again.
+unmet-security = Go to “Security”
+unmet-back = Go back to <bdi>{ $client }</bdi>
+unmet-back-own = Go back
+error-factors-reset-title = Open the link from your administrator
+error-factors-reset-text =
+    An administrator has removed the second steps of your account. Open the link that they gave you and set up a new one.
+    The link works once, for 24 hours. If you do not have it, ask for a new one.
+error-enrolment-link-title = This link no longer works
+error-enrolment-link-text = The link works once, for 24 hours, and only until a newer one is made. Ask your administrator for a new one.
+
 ## Consent
 
 consent-title = Allow access

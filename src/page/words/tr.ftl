@@ -28,6 +28,109 @@ login-throttled-seconds = Çok fazla oturum açma denemesi yapıldı. { $seconds
 login-throttled-minutes = Çok fazla oturum açma denemesi yapıldı. { $minutes } dakika bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
 
+## Geçiş anahtarları ve oturum açmanın ikinci adımı
+
+passkey-login = Geçiş anahtarıyla oturum aç
+login-passkey-refused =
+    Geçiş anahtarı kabul edilmediği için oturumunuz açılmadı. Yeniden deneyin veya parolanızla oturum açın.
+# Tarayıcının bir anahtar için bildirdikleri. Bunlar özniteliklerde durur.
+ceremony-waiting = Tarayıcınızın yönergelerini izleyin. Güvenlik anahtarınız yanıp sönünce ona dokunun.
+ceremony-cancelled = Onay alınamadı: işlem iptal edildi veya bu cihazda hesabınıza ait bir anahtar yok. Yeniden deneyin veya başka bir yol seçin.
+ceremony-late = Süresi içinde onaylamadınız. Yeniden deneyin.
+ceremony-known = Bu cihaz veya anahtar hesabınıza zaten eklenmiş. Başka bir anahtar kullanın.
+ceremony-security = Anahtarlar bu adreste çalışmaz. Siteyi her zamanki adresinden açın veya yöneticinize bildirin.
+ceremony-unsupported = Bu tarayıcı veya anahtar bu işlemi yapamıyor. Başka bir anahtar, tarayıcı veya yol seçin.
+ceremony-failed = Anahtardan geçerli bir yanıt alınamadı. Yeniden deneyin veya başka bir yol seçin.
+
+factor-title = Siz olduğunuzu doğrulayın
+factor-account = <bdi>{ $account }</bdi> hesabıyla oturum açıyorsunuz.
+factor-account-client = <bdi>{ $client }</bdi> uygulamasında <bdi>{ $account }</bdi> hesabıyla oturum açıyorsunuz.
+factor-app-code = Doğrulama uygulamanızdaki kod
+factor-app-hint = Uygulama, 30 saniyede bir değişen altı haneli bir kod gösterir.
+factor-recovery-code = Kurtarma kodu
+factor-recovery-hint = İkinci adımı ayarlarken sakladığınız kodlardan biri. Her kod bir kez kullanılabilir.
+factor-key-text = Güvenlik anahtarınızı takın veya bu cihaza yaklaştırın, ardından düğmeye basın. Geçiş anahtarı da kullanabilirsiniz.
+factor-key-start = Anahtarı kullan
+factor-key-scripts = Güvenlik anahtarı yalnızca JavaScript ile çalışır; JavaScript kapalı veya yüklenemedi. JavaScript’i açıp bu sayfayı yenileyin.
+factor-key-scripts-others = Aşağıdan başka bir yol da seçebilirsiniz.
+factor-submit = Devam et
+factor-ways = Doğrulama yolları
+factor-way-app = Doğrulama uygulaması
+factor-way-key = Güvenlik anahtarı
+factor-way-recovery = Kurtarma kodu
+factor-lost = Bunların hiçbiri yanınızda değilse yöneticinizden yardım isteyin.
+factor-start-over = Başka bir hesap kullan
+factor-wrong-code = Kod doğru değil. Uygulamada bir sonraki kodu bekleyip onu girin. Her kod yalnızca bir kez kullanılabilir.
+factor-wrong-recovery = Kurtarma kodu doğru değil. Kontrol edip yeniden deneyin. Her kod yalnızca bir kez kullanılabilir.
+factor-clock = Kod başka bir zamana ait: cihazınızın saati yanlış. Saati otomatik olarak ayarlayın, ardından bir sonraki kodu girin.
+factor-wait-seconds = Çok fazla hatalı deneme yapıldı. { $seconds } saniye bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
+factor-wait-minutes = Çok fazla hatalı deneme yapıldı. { $minutes } dakika bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
+factor-blocked = Çok fazla hatalı deneme yapıldığı için bu yol engellendi. Engeli kaldırmak için başka bir yolla doğrulayın veya yöneticinize danışın.
+factor-key-refused = Anahtar kabul edilmedi. Hesabınıza eklediğiniz bir anahtarı kullanın veya başka bir yol seçin.
+factor-key-copied =
+    Anahtar bu kez kabul edilmedi: birisi anahtarı kopyalamış olabilir. Anahtarı az önce başka bir pencerede kullandıysanız
+    yeniden deneyin. Kullanmadıysanız başka bir yolla doğrulayın ve anahtarı hesabınızdan kaldırın.
+factor-busy = Hizmet çok yoğun olduğu için hiçbir şey denetlenmedi. Birkaç saniye bekleyip yeniden deneyin.
+
+enrol-title = İkinci adım ekleyin
+enrol-lead = İkinci adım, birisi parolanızı öğrense bile hesabınızı korur.
+enrol-account = <bdi>{ $account }</bdi> hesabı için ekliyorsunuz.
+enrol-choose-app = Doğrulama uygulaması
+enrol-choose-app-hint = Telefonunuzdaki bir uygulama, parolanızdan sonra yazacağınız kodu gösterir.
+enrol-choose-key = Güvenlik anahtarı veya geçiş anahtarı
+enrol-choose-key-hint = Cihaza taktığınız bir anahtar veya telefonunuzun ya da bilgisayarınızın ekran kilidi. Sizi sahte oturum açma sayfalarından da korur.
+enrol-strong = Burada yalnızca bir güvenlik anahtarı veya geçiş anahtarı yeterlidir.
+enrol-other = Başka bir yolla ekle
+enrol-app-title = Doğrulama uygulaması ekleyin
+enrol-app-scan = Bu kodu doğrulama uygulamanızla okutun:
+enrol-app-link = Uygulamayı bu cihazda aç
+enrol-app-secret = Kodu okutamıyorsanız uygulamaya şu gizli anahtarı girin:
+enrol-app-code = Uygulamanın şu anda gösterdiği kod
+enrol-app-confirm = Onayla
+enrol-name = Ad (isteğe bağlı)
+enrol-name-hint = Daha sonra tanıyabileceğiniz bir ad, örneğin “telefonum”.
+enrol-key-title = Güvenlik anahtarı veya geçiş anahtarı ekleyin
+enrol-key-security = Güvenlik anahtarı ekle
+enrol-key-security-hint = Güvenlik anahtarı, parolanızdan sonra istenir.
+enrol-key-passkey = Geçiş anahtarı oluştur
+enrol-key-passkey-hint = Geçiş anahtarıyla parolasız oturum açarsınız: cihazınız PIN kodunuzu, parmak izinizi veya yüzünüzü ister.
+enrol-key-scripts = Anahtarlar yalnızca JavaScript ile çalışır. JavaScript’in kapalı olduğu yerlerde veya anahtarı kaybettiğinizde de oturum açabilmek için bir doğrulama uygulaması da ekleyin.
+enrol-later = Şimdi değil
+enrol-later-until = Bunu şu zamana kadar erteleyebilirsiniz: { $moment }.
+enrol-wrong-code = Kod doğru değil. Uygulamanın şu anda gösterdiği kodu girin. Yine kabul edilmezse uygulamadaki kaydı silip kodu yeniden okutun.
+enrol-expired = Onaylama süresi dolduğu için yeni bir kod oluşturuldu. Uygulamadaki eski kaydı silip bunu okutun.
+enrol-key-known = Bu anahtar bir hesaba zaten eklenmiş. Başka bir anahtar kullanın.
+enrol-key-refused = Yanıtı doğrulanamadığı için anahtar eklenmedi. Yeniden deneyin veya başka bir anahtar kullanın.
+enrol-key-unverified = Geçiş anahtarı eklenmedi: cihaz PIN kodunuzu, parmak izinizi veya yüzünüzü istemedi. Onu güvenlik anahtarı olarak ekleyin veya başka bir cihaz kullanın.
+enrol-name-wrong = Ad tek satırda en fazla 60 karakter olabilir.
+enrol-full = En fazla sayıda ikinci adıma ulaştınız. Artık kullanmadığınız birini kaldırıp yeniden deneyin.
+
+codes-title = Kurtarma kodlarınızı saklayın
+codes-lead = İkinci adımınız yanınızda değilse bu kodların her biri bir kez onun yerine geçer. Kodları yalnızca sizin bulabileceğiniz bir yerde saklayın. Kodlar bir daha gösterilmeyecek.
+codes-replaced = Size daha önce verilen kodlar artık geçersiz.
+codes-of = <bdi>{ $operator }</bdi>, <bdi>{ $account }</bdi> hesabının kurtarma kodları
+codes-download = İndir
+codes-print = Yazdır
+codes-kept = Kodları sakladım
+
+unmet-title = Daha güçlü bir oturum gerekiyor
+unmet-two = <bdi>{ $client }</bdi> uygulaması yalnızca ikinci adımla oturum açıldığında kullanılabilir.
+unmet-two-own = Bu sayfa yalnızca ikinci adımla oturum açıldığında kullanılabilir.
+unmet-resistant = <bdi>{ $client }</bdi> uygulaması yalnızca güvenlik anahtarı veya geçiş anahtarıyla oturum açıldığında kullanılabilir.
+unmet-resistant-own = Bu sayfa yalnızca güvenlik anahtarı veya geçiş anahtarıyla oturum açıldığında kullanılabilir.
+unmet-account = <bdi>{ $account }</bdi> hesabınızda bunun için gereken yok.
+unmet-way-self = Hesabınızın “Güvenlik” sayfasından ekleyin, ardından uygulamayı yeniden açın.
+unmet-way-administrator = Yöneticinizden bunu sizin için ayarlamasını isteyin, ardından uygulamayı yeniden açın.
+unmet-security = “Güvenlik” sayfasına git
+unmet-back = <bdi>{ $client }</bdi> uygulamasına dön
+unmet-back-own = Geri dön
+error-factors-reset-title = Yöneticinizin verdiği bağlantıyı açın
+error-factors-reset-text =
+    Bir yönetici hesabınızdaki ikinci adımları kaldırdı. Size verdiği bağlantıyı açıp yeni bir ikinci adım ekleyin. Bağlantı
+    24 saat içinde bir kez kullanılabilir. Elinizde bağlantı yoksa yenisini isteyin.
+error-enrolment-link-title = Bu bağlantı artık geçerli değil
+error-enrolment-link-text = Bağlantı 24 saat içinde bir kez, yalnızca yenisi oluşturulana kadar kullanılabilir. Yöneticinizden yeni bir bağlantı isteyin.
+
 ## İzin
 
 consent-title = Erişim izni
