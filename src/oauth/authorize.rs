@@ -187,6 +187,9 @@ pub struct AuthorizationRequest {
     pub prompt: Prompt,
     /// The oldest sign-in that will do, seconds.
     pub max_age: Option<u64>,
+    /// The context classes that are wished for, in the order of preference, separated by spaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acr_values: Option<String>,
     pub ui_locales: Option<String>,
     /// Who is expected to sign in: prefills the form.
     pub login_hint: Option<String>,
@@ -244,6 +247,7 @@ impl AuthorizationRequest {
             challenge,
             prompt,
             max_age,
+            acr_values: text("acr_values")?,
             ui_locales: text("ui_locales")?,
             login_hint: text("login_hint")?,
             // As long as an ID token is, which holds a nonce; one too long to be ours is refused when it is checked.

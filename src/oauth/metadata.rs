@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::domain::assurance::ACR_VALUES;
 use crate::domain::scope::{Scope, ScopeValue};
 
 #[derive(Debug, Serialize)]
@@ -25,7 +26,7 @@ pub struct ProviderMetadata {
     pub revocation_endpoint_auth_methods_supported: [&'static str; 3],
     pub code_challenge_methods_supported: [&'static str; 2],
     pub prompt_values_supported: [&'static str; 4],
-    pub acr_values_supported: [&'static str; 1],
+    pub acr_values_supported: [&'static str; 4],
     pub ui_locales_supported: [&'static str; 2],
     pub claims_supported: Vec<&'static str>,
     pub claims_parameter_supported: bool,
@@ -64,7 +65,7 @@ impl ProviderMetadata {
             revocation_endpoint_auth_methods_supported: METHODS,
             code_challenge_methods_supported: ["S256", "plain"],
             prompt_values_supported: ["none", "login", "consent", "select_account"],
-            acr_values_supported: ["1"],
+            acr_values_supported: ACR_VALUES,
             ui_locales_supported: ["tr", "en"],
             claims_supported: [
                 "sub",

@@ -274,7 +274,7 @@ async fn a_state_comes_back_unchanged_whatever_it_holds() {
 async fn values_that_are_too_long_to_keep_are_refused() {
     let provider = Provider::new().await;
     let long = "x".repeat(2049);
-    for name in ["nonce", "login_hint", "ui_locales"] {
+    for name in ["nonce", "login_hint", "ui_locales", "acr_values"] {
         answer_to(&provider, &[(name, &long)]).await.assert_error_redirect("invalid_request");
     }
     let reply = answer_to(&provider, &[("state", &long)]).await;

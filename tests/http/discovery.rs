@@ -43,7 +43,7 @@ async fn disc_01_the_document_has_every_field_of_the_specification() {
         ("revocation_endpoint_auth_methods_supported", "none client_secret_basic client_secret_post"),
         ("code_challenge_methods_supported", "S256 plain"),
         ("prompt_values_supported", "none login consent select_account"),
-        ("acr_values_supported", "1"),
+        ("acr_values_supported", "1 2 3 phr"),
         ("ui_locales_supported", "tr en"),
         (
             "claims_supported",
