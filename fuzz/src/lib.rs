@@ -40,6 +40,7 @@ pub fn client(client_type: ClientType) -> Client {
         registration: None,
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
         approval: None,
         disabled: None,
         incarnation: 0,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use zeroize::Zeroize;
 
 use crate::domain::app_password::AppPassword;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::{AuditId, AuditKind};
 use crate::domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
@@ -190,6 +191,7 @@ shown! {
         client_uri: String = client.details.client_uri.clone();
         initiate_login_uri: String = client.details.initiate_login_uri.clone();
         default_max_age: u64 = client.details.default_max_age;
+        level: AssuranceLevel = client.level;
         grants_ended: usize = None;
         client_secret: ShownSecret = None;
     }

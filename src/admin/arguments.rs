@@ -7,6 +7,7 @@ use clap::{ArgMatches, Args, Error, FromArgMatches};
 use serde::{Deserialize, Serialize};
 
 use super::person::Person;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
 use crate::domain::grant::GrantId;
@@ -160,6 +161,16 @@ pub(super) fn own_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
 pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
     let fault = "a whole number of seconds, or \"none\"";
     if text == "none" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
+}
+
+pub(super) fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
+    AssuranceLevel::parse(text).ok_or("a level is 1, 2 or 3")
+}
+
+/// A level, or the word `none`.
+pub(super) fn some_level(text: &str) -> Result<Setting<AssuranceLevel>, &'static str> {
+    let fault = "a level is 1, 2 or 3, or \"none\"";
+    if text == "none" { Ok(Setting::Removed) } else { level(text).map(Setting::Set).map_err(|_| fault) }
 }
 
 /// A person, or the word `none`.

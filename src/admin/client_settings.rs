@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::{self, Setting};
 use super::person::Person;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
     LONGEST_REFRESH_RETRY,
@@ -61,6 +62,11 @@ pub struct NewClient {
     /// [default: what the configuration says]
     #[arg(long, value_name = "N|none", value_parser = arguments::rate_limit)]
     pub token_limit: Option<RateLimit>,
+    /// The level that people must reach before the client gets tokens: 1 a password, 2 a second step, 3 a passkey or a
+    /// security key [default: any]
+    #[arg(long, value_name = "LEVEL", value_parser = arguments::level)]
+    #[serde(default)]
+    pub level: Option<AssuranceLevel>,
 }
 
 /// What becomes of a client's settings. Those that are absent stay as they are; they are checked when they are written, so
@@ -114,6 +120,10 @@ pub struct ClientSettings {
     /// what the configuration says
     #[arg(long, value_name = "N|none|default", value_parser = arguments::own_rate_limit)]
     pub(super) token_limit: Option<Setting<RateLimit>>,
+    /// The level that people must reach before the client gets tokens, and at each refresh: 1 a password, 2 a second step, 3
+    /// a passkey or a security key, or "none" for any
+    #[arg(long, value_name = "LEVEL|none", value_parser = arguments::some_level)]
+    pub(super) level: Option<Setting<AssuranceLevel>>,
     /// The developer whose client it is, or "none" for the operator's own
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::some_person)]
     pub(super) owner: Option<Setting<Person>>,
@@ -146,6 +156,11 @@ pub(super) struct Means {
 }
 
 impl ClientSettings {
+    /// Another level, or any.
+    pub(crate) fn of_level(level: Option<AssuranceLevel>) -> Self {
+        Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
+    }
+
     /// Changes a client, or tells every fault.
     pub(super) fn apply(&self, client: &mut Client, means: &Means) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
@@ -186,6 +201,7 @@ impl ClientSettings {
         faults.extend(retry_fault(self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied()));
         Setting::apply(self.refresh_retry_seconds.as_ref(), &mut client.refresh_retry_seconds);
         Setting::apply(self.token_limit.as_ref(), &mut client.token_limit);
+        Setting::apply(self.level.as_ref(), &mut client.level);
         self.hand_over(client, means);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
@@ -257,6 +273,7 @@ pub(super) fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("default_max_age", old.default_max_age != new.default_max_age),
         ("refresh_retry_seconds", before.refresh_retry_seconds != after.refresh_retry_seconds),
         ("token_limit", before.token_limit != after.token_limit),
+        ("level", before.level != after.level),
         ("owner", before.owner != after.owner),
     ];
     settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()

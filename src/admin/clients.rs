@@ -73,6 +73,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         registration: None,
         refresh_retry_seconds: new.refresh_retry_seconds,
         token_limit: new.token_limit,
+        level: new.level,
         approval: None,
         disabled: None,
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
 use crate::domain::scope::Scope;
@@ -217,6 +218,10 @@ pub struct Client {
     /// How often it may come to the token endpoint; as often as the configuration says when absent. Only an operator sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_limit: Option<RateLimit>,
+    /// The level that people must have reached for it to get tokens, whatever it asks for itself; any when absent. Only an
+    /// operator or an administrator sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<AssuranceLevel>,
     /// That an administrator vouches for it, although somebody else made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
@@ -293,6 +298,11 @@ impl Client {
         self.client_type == ClientType::Public
     }
 
+    /// Whether a sign-in of this `acr`, as grants keep it, is enough for it.
+    pub fn is_served_by(&self, acr: &str) -> bool {
+        self.level.is_none_or(|demanded| AssuranceLevel::parse(acr).is_some_and(|level| level.meets(demanded)))
+    }
+
     /// How long the parent of an unused refresh token is good for the same child.
     pub fn refresh_retry(&self, configured: Duration) -> Duration {
         self.refresh_retry_seconds.map_or(configured, Duration::from_secs)
@@ -337,6 +347,25 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_is_served_by_itself_and_by_each_higher_one() {
+        let record = r#"{"id":"c","name":"C","client_type":"public","auth_method":"none","redirect_uris":[],"scope":"openid",
+            "grant_types":[],"consent":"ask","state":"enabled","created_at":0}"#;
+        let mut client: Client = serde_json::from_str(record).unwrap();
+        for (level, enough, weak) in [
+            (None, &["1", "2", "3", "urn:x", ""][..], &[][..]),
+            (Some(AssuranceLevel::One), &["1", "2", "3", "phr"], &["", "0", "urn:x"]),
+            (Some(AssuranceLevel::Two), &["2", "3", "phr"], &["1", "", "0", "22"]),
+            (Some(AssuranceLevel::PhishingResistant), &["3", "phr"], &["1", "2", "phrh"]),
+        ] {
+            client.level = level;
+            enough.iter().for_each(|acr| assert!(client.is_served_by(acr), "{level:?} {acr}"));
+            weak.iter().for_each(|acr| assert!(!client.is_served_by(acr), "{level:?} {acr}"));
+            let kept = serde_json::to_string(&client).unwrap();
+            assert_eq!(serde_json::from_str::<Client>(&kept).unwrap(), client);
+        }
+    }
 
     #[test]
     fn an_id_is_the_same_in_every_encoding() {

@@ -110,6 +110,7 @@ fn client(
         }),
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
         approval: None,
         disabled: None,
     };

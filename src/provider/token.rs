@@ -133,6 +133,7 @@ async fn refresh(
             }
         };
         caller.prove(ctx)?;
+        require_level(client, &grant.acr)?;
         // What the client was forbidden since, it does not get for as long as it keeps refreshing either.
         let most = grant.scope.intersection(client.scope);
         let scope = narrower.unwrap_or(most);
@@ -192,7 +193,17 @@ async fn still_valid(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> 
     if !code.scope.is_subset_of(client.scope) {
         return Err(Refusal::invalid_grant("The client may no longer ask for this scope.").into());
     }
+    require_level(&client, code.sign_in.acr())?;
     Ok(user)
+}
+
+/// Holds the client's level against what was done to sign in, whatever the authorization request asked for: its address is
+/// the browser's to edit, and the level may have risen since. The code or the refresh token stays unused.
+fn require_level(client: &Client, acr: &str) -> Result<(), Refusal> {
+    if client.is_served_by(acr) {
+        return Ok(());
+    }
+    Err(Refusal::invalid_grant("The client needs a stronger sign-in than this one was. Sign in again."))
 }
 
 /// The person, while they may come in.

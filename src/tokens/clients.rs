@@ -95,6 +95,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         registration: None,
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
         approval: None,
         disabled: None,
     }

@@ -209,6 +209,7 @@ fn every_setting_of_a_client_is_set() {
         "--default-max-age=3600",
         "--refresh-retry-seconds=20",
         "--token-limit=5000",
+        "--level=phr",
         "--owner=dev@example.test",
     ];
     let set = site.json(&[&["client", "set", "wiki"], &settings[..]].concat());
@@ -220,7 +221,7 @@ fn every_setting_of_a_client_is_set() {
         "scope": "openid email", "grant_types": ["authorization_code"], "consent": "implied", "state": "enabled",
         "description": "Where the town writes things down", "client_uri": "https://wiki.example.test/about",
         "initiate_login_uri": "https://wiki.example.test/login", "default_max_age": 3600,
-        "refresh_retry_seconds": 20, "token_limit": 5000,
+        "refresh_retry_seconds": 20, "token_limit": 5000, "level": "3",
         "owner": owner, "approval": set["approval"], "vouched_for": true, "self_registered": false,
         "created_at": before["created_at"], "client_secrets": before["client_secrets"],
     });
@@ -230,7 +231,7 @@ fn every_setting_of_a_client_is_set() {
     assert_eq!(
         trail["events"][0]["detail"],
         "set name, redirect_uris, post_logout_redirect_uris, scope, grant_types, auth_method, consent, description, \
-         client_uri, initiate_login_uri, default_max_age, refresh_retry_seconds, token_limit, owner"
+         client_uri, initiate_login_uri, default_max_age, refresh_retry_seconds, token_limit, level, owner"
     );
 
     let removed = [
@@ -241,12 +242,13 @@ fn every_setting_of_a_client_is_set() {
         "--default-max-age=none",
         "--refresh-retry-seconds=default",
         "--token-limit=default",
+        "--level=none",
         "--owner=none",
     ];
     let bare = site.json(&[&["client", "set", "wiki"], &removed[..]].concat());
     assert_eq!(bare["post_logout_redirect_uris"], json!([]));
     assert_eq!((&bare["refresh_retry_seconds"], &bare["token_limit"]), (&Value::Null, &Value::Null));
-    for gone in ["description", "client_uri", "initiate_login_uri", "default_max_age", "owner"] {
+    for gone in ["description", "client_uri", "initiate_login_uri", "default_max_age", "level", "owner"] {
         assert_eq!(bare.get(gone), None, "{gone}");
     }
     assert_eq!(bare["client_name"], "Wiki of the town", "what is not named stays");
@@ -305,7 +307,14 @@ fn every_fault_of_changed_settings_is_told_at_once_and_nothing_is_changed() {
         ]
     );
     assert_eq!(site.json(&["client", "show", "app"]), before);
-    for wrong in ["--token-limit=0", "--token-limit=1000001", "--default-max-age=soon", "--owner=no body"] {
+    for wrong in [
+        "--level=0",
+        "--level=aal2",
+        "--token-limit=0",
+        "--token-limit=1000001",
+        "--default-max-age=soon",
+        "--owner=no body",
+    ] {
         let output = site.run(&["client", "set", "app", wrong], "");
         assert_eq!(output.status.code(), Some(2), "{wrong}: {}", stderr(&output));
     }

@@ -186,12 +186,12 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
         "client  withdraw-approval  wiki",
         "client  approve  wiki",
         "client  set  wiki  --name  The Wiki  --description  Notes  --client-uri  https://wiki.test/  \
-         --initiate-login-uri  https://wiki.test/login  --default-max-age  60  --refresh-retry-seconds  5  --token-limit  100  \
+         --initiate-login-uri  https://wiki.test/login  --default-max-age  60  --refresh-retry-seconds  5  --token-limit  100  --level  2  \
          --redirect-uri  https://wiki.test/a  --redirect-uri  https://wiki.test/b  --scope  openid  --scope  email  \
          --grant-type  authorization_code  --auth-method  client_secret_post  --consent  implied  \
          --post-logout-redirect-uri  https://wiki.test/",
         "client  set  --id  wiki  --description    --client-uri    --initiate-login-uri    --default-max-age  none  \
-         --refresh-retry-seconds  default  --token-limit  default  --owner  none  --type  public  \
+         --refresh-retry-seconds  default  --token-limit  default  --level  none  --owner  none  --type  public  \
          --post-logout-redirect-uri  ",
         "client  set  wiki  --type  confidential",
         "client  set  wiki  --name  ",

@@ -27,6 +27,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         consent: ConsentRule::Ask,
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
     };
     let command = Command::Client(ClientCommand::Add(Box::new(new)));
     let answer = execute(&Directory::of(&provider.sealgate), command).await.unwrap();

@@ -4,6 +4,7 @@ mod admin;
 mod approval;
 mod audit;
 mod device;
+mod level;
 
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate::facade::domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};

@@ -37,6 +37,7 @@ mod jwks;
 mod jwt;
 mod key_removal;
 mod keys;
+mod level;
 mod lock_out;
 mod login;
 mod logout;

@@ -1,5 +1,6 @@
 //! The console's pages, filled in.
 
+use sealgate::facade::domain::assurance::AssuranceLevel;
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate::facade::domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
@@ -51,6 +52,7 @@ fn client(sample: &Sample, public: bool) -> Client {
         registration: None,
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
     }
@@ -122,6 +124,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             form,
             may_enable: !own,
             may_approve: !own,
+            level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
             secret,

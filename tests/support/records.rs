@@ -40,6 +40,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         registration: None,
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
         approval: None,
         disabled: None,
     }

@@ -4,6 +4,7 @@ use askama::Template;
 
 use super::form::{ClientField, ClientForm};
 use super::snippets::Snippet;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::client::{Client, ClientSecret};
 use crate::page::inside::{Inside, MenuEntry};
 use crate::page::words::{Markup, Words};
@@ -38,7 +39,7 @@ pub struct NewClientPage<'a> {
 }
 
 /// One client, with all that can be done to it. Its other forms send `csrf` and `action`: `rotate` with
-/// `overlap_seconds`, `disable`, `enable`, `approve`, `withdraw-approval`, `delete`.
+/// `overlap_seconds`, `disable`, `enable`, `approve`, `withdraw-approval`, `level` with `level`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {
@@ -50,6 +51,8 @@ pub struct ClientPage<'a> {
     pub may_enable: bool,
     /// Whether the reader may approve it, or take that back.
     pub may_approve: bool,
+    /// The level that people must reach before it gets tokens.
+    pub level: AssuranceLevel,
     /// How often it may come to the token endpoint in a minute; none for any number.
     pub token_limit: Option<u64>,
     /// Its secrets that still work.
@@ -62,6 +65,16 @@ pub struct ClientPage<'a> {
 }
 
 impl ClientPage<'_> {
+    /// The levels, with what each asks of people.
+    fn levels(&self) -> [(AssuranceLevel, Markup); 3] {
+        let t = self.inside.frame.t;
+        [
+            (AssuranceLevel::One, t.client_level_one()),
+            (AssuranceLevel::Two, t.client_level_two()),
+            (AssuranceLevel::PhishingResistant, t.client_level_three()),
+        ]
+    }
+
     fn snippets(&self) -> Vec<Snippet> {
         Snippet::all(self.issuer, self.client.id.as_str(), self.form)
     }

@@ -7,8 +7,10 @@ use http::{Method, StatusCode};
 use super::console_user::{ConsoleUser, last_segment};
 use super::form::{self, own_redirect_uri};
 use crate::admin::answer::ShownSecret;
+use crate::admin::client_settings::ClientSettings;
 use crate::admin::command::{ClientCommand, Command};
 use crate::admin::{self, Answer, CommandError, Directory};
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{Client, ClientId, ClientSecret};
 use crate::domain::secret::Secret;
@@ -39,6 +41,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("withdraw-approval") => {
             command(ctx, console_user, ClientCommand::WithdrawApproval(id), Done::ClientState).await
         }
+        Some("level") => set_level(ctx, console_user, id, &form).await,
         Some("delete") if !form.has("sure") => {
             Ok(show(ctx, console_user, &client, &Said { unsure: true, ..Said::default() }))
         }
@@ -95,6 +98,22 @@ async fn rotate(
     let ShownSecret(secret) = rotated.client_secret.ok_or(Failure::Internal)?;
     let client = console_user.client(ctx, Some(client.id.clone())).await?;
     Ok(show(ctx, console_user, &client, &Said::secret(Some(&secret))))
+}
+
+/// Another level that people must reach: an administrator's decision, which the client's developer cannot lower.
+async fn set_level(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: ClientId,
+    form: &Params,
+) -> Result<Response, Failure> {
+    if !console_user.is_administrator() {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    let chosen = form.one("level")?.and_then(AssuranceLevel::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
+    let level = Some(chosen).filter(|level| *level > AssuranceLevel::One);
+    let settings = Box::new(ClientSettings::of_level(level));
+    command(ctx, console_user, ClientCommand::Set { client, settings }, Done::Client).await
 }
 
 async fn command(
@@ -165,6 +184,7 @@ fn page(
         form,
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
+        level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
         secrets: &client.secrets.iter().filter(works).collect::<Vec<_>>(),
         secret: said.secret.map(Secret::expose),

@@ -70,6 +70,7 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
         details: ClientDetails { description: sound.description, ..ClientDetails::default() },
         refresh_retry_seconds: None,
         token_limit: None,
+        level: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
         // An administrator vouches for what they make.
