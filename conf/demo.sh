@@ -56,6 +56,8 @@ SOFTHSM2_CONF=$(realpath "$run")/hsm/softhsm2.conf
 export SOFTHSM2_CONF
 if ! "$sealgate" key check --config "$config" >/dev/null 2>&1; then
     "$sealgate" key generate --config "$config"
+elif "$sealgate" key check --config "$config" --json 2>/dev/null | grep -q '"wrapping_keys":\[\]'; then
+    # A state from before the first key came with the one that wraps.
     "$sealgate" key wrap-init --config "$config" >/dev/null
 fi
 

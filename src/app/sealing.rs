@@ -8,6 +8,11 @@ use crate::signer::{self, Fresh, SignerOpenError, WrappedKey};
 use crate::store::sealer::{SealError, Sealer};
 use crate::store::{Store, StoreError};
 
+/// What an operator is told whose token has no wrapping key.
+pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so nothing can be sealed: no authenticator app and no \
+    recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key wrap-init; then \
+    restart the server";
+
 /// Why it is not known whether and how to seal: one line.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSealing {

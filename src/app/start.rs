@@ -81,9 +81,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
             sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
         } else {
-            tracing::info!(
-                "the token has no wrapping key, so nothing can be sealed; to make one: sealgate key wrap-init"
-            );
+            tracing::warn!("{}", sealing::NO_WRAPPING_KEY);
         }
         Ok::<_, Vec<String>>(sealgate)
     })?);

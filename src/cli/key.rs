@@ -18,20 +18,25 @@ use crate::admin::command::{Command, KeyCommand};
 use crate::admin::{Answer, hex};
 use crate::clock::{OsEntropy, random};
 use crate::domain::key_ring::KeyState;
-use crate::signer::{self, KeyReport, KeySize};
+use crate::signer::{self, FirstKeys, KeyReport, KeySize, SignerOpenError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
-    /// Make a key pair that signs tokens and cannot leave the PKCS#11 token; prints its kid
+    /// Make a key pair that signs tokens and cannot leave the PKCS#11 token; prints its kid. With the first one the key that
+    /// wraps is made, unless there is one: see wrap-init
     Generate {
         #[command(flatten)]
         size: Size,
         /// A further key, beside the one that signs: it is published at once, and signs when it is activated
         #[arg(long)]
         next: bool,
+        /// Make the signing key alone, for a token that has no AES: authenticator apps and recovery codes cannot be kept then
+        #[arg(long, conflicts_with = "next")]
+        without_wrapping_key: bool,
     },
     /// Make the key in the PKCS#11 token under which the store's data key is wrapped, so that what must be read back lies
-    /// on the disk sealed; prints its id. AES-256, not extractable; a server takes it into use when it starts
+    /// on the disk sealed: for a token that was made ready without one. Prints its id. AES-256, not extractable; a server
+    /// takes it into use when it starts
     WrapInit,
     /// List the RSA private keys in the token and the keys that were announced, with their states and times
     List,
@@ -71,12 +76,11 @@ fn sizes() -> impl TypedValueParser<Value = KeySize> {
 
 pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     match verb {
-        Verb::Generate { size, next: false } => {
-            let id: [u8; 16] = random(&OsEntropy);
-            let key = signer::generate(&access.config().hsm, size.bits, &id, false).map_err(CommandFailure::line)?;
-            output.result(&key, || format!("{}\n", key.kid.as_str()))
+        Verb::Generate { size, next: false, without_wrapping_key } => {
+            let keys = generate_first(size, !without_wrapping_key, access)?;
+            output.result(&keys, || format!("{}\n", keys.signing.kid.as_str()))
         }
-        Verb::Generate { size, next: true } => {
+        Verb::Generate { size, next: true, .. } => {
             let key = generate_next(size, access)?;
             output.result(&key, || format!("{}\n", key.kid.as_str()))
         }
@@ -102,6 +106,18 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
         Verb::Rotate { size, emergency: false } => rotate(size, access, output),
         Verb::Rotate { size, emergency: true } => replace_at_once(size, access, output),
     }
+}
+
+fn generate_first(size: Size, with_wrapping: bool, access: &StoreAccess) -> Result<FirstKeys, CommandFailure> {
+    let (id, wrapping): ([u8; 16], [u8; 16]) = (random(&OsEntropy), random(&OsEntropy));
+    let wrapping = with_wrapping.then_some(&wrapping[..]);
+    signer::generate_first(&access.config().hsm, size.bits, &id, wrapping).map_err(|error| match error {
+        SignerOpenError::WrappingKey { .. } => CommandFailure::Failed(vec![
+            error.to_string(),
+            "no key was made; to make the signing key alone: sealgate key generate --without-wrapping-key".to_owned(),
+        ]),
+        error => CommandFailure::line(error),
+    })
 }
 
 fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {

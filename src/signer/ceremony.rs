@@ -49,6 +49,8 @@ pub struct Check {
     /// Why not, as far as it is not about one key.
     pub faults: Vec<String>,
     pub keys: Vec<CheckedKey>,
+    /// The `CKA_ID`s of the keys that wrap, hexadecimal.
+    pub wrapping_keys: Vec<String>,
     /// Keys that were removed for cause: see [`mark_removed`].
     pub removed: Vec<KeyReport>,
 }
@@ -62,6 +64,38 @@ pub struct CheckedKey {
     pub faults: Vec<String>,
 }
 
+/// What [`generate_first`] made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct FirstKeys {
+    #[serde(flatten)]
+    pub signing: KeyReport,
+    /// The `CKA_ID` of the key that wraps, hexadecimal, when it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrapping_key: Option<String>,
+}
+
+/// Makes a token ready: the key that wraps where the token has none, which gets the `CKA_ID` `wrapping` (`None`: it is not
+/// wanted), and then the first signing key as [`generate`] does. Where the first cannot be made, the second is not.
+///
+/// # Errors
+/// As [`generate`]; [`SignerOpenError::WrappingKey`] when the token makes none that seals.
+pub(crate) fn generate_first(
+    hsm: &config::Hsm,
+    size: KeySize,
+    id: &[u8],
+    wrapping: Option<&[u8]>,
+) -> Result<FirstKeys, SignerOpenError> {
+    with_session(hsm, |session| {
+        refuse_known(session, hsm, id, false)?;
+        let wrapping_key = match wrapping {
+            Some(id) if wrapping::ids(session, hsm)?.is_empty() => Some(wrapping::make_proven(session, hsm, id)?),
+            _ => None,
+        };
+        let signing = make(session, size, id, &hsm.token_label, &KeyTerms::of(hsm))?;
+        Ok(FirstKeys { signing, wrapping_key })
+    })
+}
+
 /// Makes a key pair on the token that can sign and cannot leave. `id` becomes its `CKA_ID`: random bytes, 16 are enough.
 /// `further`: beside other keys with the configured label.
 ///
@@ -70,22 +104,22 @@ pub struct CheckedKey {
 /// made a key without the properties asked for (it is removed again); all others as for opening a signer.
 pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
     with_session(hsm, |session| {
-        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
-        let existing = key::token_keys(session, None).map_err(device)?;
-        let taken: Vec<Vec<u8>> = existing
-            .into_iter()
-            .filter(|key| (key.report.label == hsm.key_label && !further) || key.id == id)
-            .map(|key| key.id)
-            .collect();
-        if !taken.is_empty() {
-            return Err(SignerOpenError::KeyExists {
-                token: hsm.token_label.clone(),
-                label: hsm.key_label.clone(),
-                ids: taken,
-            });
-        }
+        refuse_known(session, hsm, id, further)?;
         make(session, size, id, &hsm.token_label, &KeyTerms::of(hsm))
     })
+}
+
+fn refuse_known(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) -> Result<(), SignerOpenError> {
+    let existing = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+    let taken: Vec<Vec<u8>> = existing
+        .into_iter()
+        .filter(|key| (key.report.label == hsm.key_label && !further) || key.id == id)
+        .map(|key| key.id)
+        .collect();
+    if taken.is_empty() {
+        return Ok(());
+    }
+    Err(SignerOpenError::KeyExists { token: hsm.token_label.clone(), label: hsm.key_label.clone(), ids: taken })
 }
 
 /// Makes a key pair in this session, which can write.
@@ -132,10 +166,11 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
         faults
             .extend(wrapping::faults(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?);
         let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &KeyTerms::of(hsm))).collect();
+        let wrapping_keys = wrapping::ids(session, hsm)?;
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         let removed = key::token_keys(session, Some(&removed_label(hsm)))
             .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        Ok(Check { ok, faults, keys, removed: removed.into_iter().map(|key| key.report).collect() })
+        Ok(Check { ok, faults, keys, wrapping_keys, removed: removed.into_iter().map(|key| key.report).collect() })
     })
 }
 

@@ -36,7 +36,7 @@ use async_trait::async_trait;
 use crate::clock::Clock;
 use crate::domain::key_ring::KeyRing;
 
-pub(crate) use ceremony::{Check, mark_removed, removed_label};
+pub(crate) use ceremony::{Check, FirstKeys, generate_first, mark_removed, removed_label};
 pub use ceremony::{KeySize, check, generate, list};
 pub use error::{PinProblem, SignError, SignerOpenError};
 pub use fault::ErrorClass;

@@ -115,16 +115,27 @@ pub fn wrap_init(hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError
         if let Some((_, id)) = wrapping_keys(session, hsm).map_err(device)?.first() {
             return Err(refused(hsm, format!("it is there already (CKA_ID {id}); nothing was made")));
         }
-        let handle = make(session, hsm, id)?;
-        let faults = prove(session, handle, id).map_err(device)?;
-        if faults.is_empty() {
-            return Ok(hex(id));
-        }
-        if let Err(error) = session.destroy_object(handle) {
-            tracing::error!(%error, id = hex(id), "the unfit key could not be removed; remove it by hand");
-        }
-        Err(refused(hsm, format!("the token made it otherwise than asked: {}", faults.join(", "))))
+        make_proven(session, hsm, id)
     })
+}
+
+/// Makes the wrapping key and lets it seal something; yields its id. Removed again when it is not as asked for.
+pub(super) fn make_proven(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<String, SignerOpenError> {
+    let handle = make(session, hsm, id)?;
+    let faults = prove(session, handle, id).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+    if faults.is_empty() {
+        return Ok(hex(id));
+    }
+    if let Err(error) = session.destroy_object(handle) {
+        tracing::error!(%error, id = hex(id), "the unfit key could not be removed; remove it by hand");
+    }
+    Err(refused(hsm, format!("the token made it otherwise than asked: {}", faults.join(", "))))
+}
+
+/// The ids of the token's wrapping keys.
+pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, SignerOpenError> {
+    let found = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+    Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
 /// The data key: of those kept, the one that was wrapped under the token's wrapping key, else `fresh`, now wrapped. None

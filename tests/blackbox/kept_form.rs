@@ -60,7 +60,6 @@ fn sent_by_a_page(instance: &Instance) -> HeaderMap {
 async fn a_form_outlives_its_session_and_a_killed_server() {
     let (address, posted) = application();
     let mut instance = Instance::prepare(&Settings { upstream: Some(address), ..Settings::default() });
-    instance.run(&["key", "wrap-init"]);
     instance.start();
     let browser = Browser::new(&instance);
     let home = browser.go(&instance.app_url("/")).await;

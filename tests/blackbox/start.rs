@@ -83,7 +83,8 @@ fn a_token_without_a_key_stops_the_start_and_names_the_command() {
 
 #[test]
 fn a_wrapping_key_is_taken_into_use_and_another_one_of_its_name_stops_the_start() {
-    let mut instance = Instance::prepare(&Settings::default());
+    let mut instance = Instance::bare(&Settings::default());
+    instance.run(&["key", "generate", "--without-wrapping-key"]);
     instance.start();
     // What is off, and how to turn it on.
     instance.tells("sealgate key wrap-init");

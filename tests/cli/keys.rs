@@ -36,15 +36,51 @@ fn a_second_key_of_the_label_is_not_made() {
 }
 
 #[test]
-fn a_wrapping_key_is_made_once_and_is_no_signing_key() {
+fn the_first_key_comes_with_the_key_that_wraps() {
     let site = Site::with_token();
-    site.text(&["key", "generate"]);
-    let id = site.json(&["key", "wrap-init"])["id"].as_str().unwrap().to_owned();
+    let made = site.json(&["key", "generate"]);
+    let id = made["wrapping_key"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
     assert_eq!(id.len(), 32);
     let errors = site.errors(&["key", "wrap-init"], "");
     assert!(errors.len() == 1 && errors[0].contains(&format!("there already (CKA_ID {id})")), "{errors:?}");
-    assert_eq!(site.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1);
-    assert_eq!(site.json(&["key", "check"])["ok"], true);
+    assert_eq!(site.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1, "it is no signing key");
+    assert_eq!(warned(&site, &["key", "check"]), "");
+    assert_eq!(site.json(&["key", "check"])["wrapping_keys"], json!([id]));
+    assert_eq!(site.json(&["check"])["warnings"], json!([]));
+
+    // Others of the token, and a token whose signing key was deleted, leave it as it is.
+    site.text(&["key", "generate", "--next"]);
+    for key in site.json(&["key", "list"])["keys"].as_array().unwrap() {
+        let id = key["id"].as_str().unwrap();
+        site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", id]);
+    }
+    let again = site.json(&["key", "generate"]);
+    assert!(again["wrapping_key"].is_null(), "{again}");
+    assert_eq!(site.softhsm().secret_keys("sealgate"), 1);
+}
+
+#[test]
+fn a_signing_key_that_is_refused_leaves_no_wrapping_key_behind() {
+    let site = Site::with_token();
+    site.text(&["key", "generate", "--without-wrapping-key"]);
+    assert_eq!(site.softhsm().secret_keys("sealgate"), 0);
+    assert!(site.errors(&["key", "generate"], "")[0].contains("already has a private key"));
+    assert_eq!(site.softhsm().secret_keys("sealgate"), 0);
+}
+
+#[test]
+fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
+    let site = Site::with_token();
+    let made = site.json(&["key", "generate", "--without-wrapping-key"]);
+    assert!(made["wrapping_key"].is_null(), "{made}");
+    let warning = warned(&site, &["key", "check"]);
+    assert!(warning.starts_with("warning: the token has no wrapping key"), "{warning}");
+    let warnings = site.json(&["check"])["warnings"].clone();
+    assert!(warnings[0].as_str().unwrap().contains("sealgate key wrap-init"), "{warnings}");
+
+    let id = site.json(&["key", "wrap-init"])["id"].clone();
+    assert_eq!(warned(&site, &["key", "check"]), "");
+    assert_eq!(site.json(&["key", "check"])["wrapping_keys"], json!([id]));
 }
 
 #[test]
@@ -368,7 +404,7 @@ fn a_key_that_is_there_and_becomes_active_later_is_not_said_to_be_missing() {
     let next = site.json(&["key", "generate", "--next"])["kid"].as_str().unwrap().to_owned();
     site.text(&["key", "activate", "--kid", &next, "--at", "2100-03-01T00:00:00Z"]);
     site.softhsm().pkcs11_tool("sealgate", &["--delete-object", "--type", "privkey", "--id", &id]);
-    let errors = site.errors(&["serve"], "").concat();
+    let errors = stderr(&site.run(&["serve"], ""));
     let there = format!("the key {next} is in the token and becomes active at 2100-03-01T00:00:00Z");
     assert!(errors.contains(&there) && errors.contains("if it is behind, set it"), "{errors}");
     // What it says helps.

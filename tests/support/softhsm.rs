@@ -124,6 +124,12 @@ impl SoftHsm {
         )
     }
 
+    /// How many secret keys a token has.
+    pub(crate) fn secret_keys(&self, label: &str) -> usize {
+        let listed = self.pkcs11_tool(label, &["--list-objects", "--type", "secrkey"]);
+        String::from_utf8_lossy(&listed.stdout).matches("Secret Key Object").count()
+    }
+
     fn succeed(&self, command: &mut Command) -> Output {
         let output = command
             .env("SOFTHSM2_CONF", self.configuration())

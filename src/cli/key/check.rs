@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::admin::answer::{KeyAnswer, KeysAnswer};
+use crate::app::sealing;
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
@@ -29,7 +30,7 @@ pub(super) fn run(access: &StoreAccess, output: &Output) -> Result<(), CommandFa
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }
     let keys = check.keys.iter().map(|key| &key.report).collect::<Vec<_>>();
-    output.result(&json!({ "ok": true, "keys": keys }), || {
+    output.result(&json!({ "ok": true, "keys": keys, "wrapping_keys": check.wrapping_keys }), || {
         check.keys.iter().map(|key| format!("{}: ok\n", key.report.kid)).collect::<Vec<_>>().concat()
     })
 }
@@ -47,6 +48,9 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
         format!("key {kid} (label \"{label}\", CKA_ID {id}): {}", key.faults.join(", "))
     }));
     let mut warnings = Vec::new();
+    if check.wrapping_keys.is_empty() {
+        warnings.push(sealing::NO_WRAPPING_KEY.to_owned());
+    }
     compare(&check, &lives, &begun, &mut faults, &mut warnings);
     Ok(Findings { check, faults, warnings })
 }

@@ -76,7 +76,6 @@ impl Drop for Remote {
 async fn a_wrapping_key_that_the_module_cannot_use_is_said_to_be_that_before_and_after_its_first_use() {
     let _shared = MACHINE.read().await;
     let mut instance = Instance::prepare(&settings());
-    instance.run(&["key", "wrap-init"]);
     let remote = Remote::new(&instance);
     instance.environment.push(("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", remote.socket.display())));
     let own = std::fs::read_to_string(instance.config()).unwrap();
@@ -110,11 +109,31 @@ async fn a_wrapping_key_that_the_module_cannot_use_is_said_to_be_that_before_and
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_cannot_seal_gets_no_key_before_that_is_accepted() {
+    let _shared = MACHINE.read().await;
+    let mut instance = Instance::bare(&settings());
+    let remote = Remote::new(&instance);
+    instance.environment.push(("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", remote.socket.display())));
+    configure_hsm(&instance, CLIENT.as_ref(), "sessions = 1");
+    let refused = instance.try_run(&["key", "generate"], "");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("CKM_AES_GCM") && said.contains("--without-wrapping-key"), "{said}");
+    assert_eq!(instance.softhsm.secret_keys("sealgate"), 0, "the key that does not seal is gone again");
+    assert_eq!(instance.json(&["key", "list"])["keys"], serde_json::json!([]));
+
+    instance.run(&["key", "generate", "--without-wrapping-key"]);
+    assert_eq!(instance.json(&["key", "check"])["wrapping_keys"], serde_json::json!([]));
+}
+
 async fn world() -> (Instance, Remote, Arc<Client>) {
     let mut instance = Instance::prepare(&settings());
     let secret = instance.add_confidential_client("web");
     let remote = Remote::new(&instance);
     instance.environment.push(("P11_KIT_SERVER_ADDRESS", format!("unix:path={}", remote.socket.display())));
+    // What this client cannot use is not there.
+    instance.softhsm.pkcs11_tool("sealgate", &["--delete-object", "--type", "secrkey", "--label", "sealgate-wrap"]);
     assert!(std::path::Path::new(CLIENT).exists(), "{CLIENT} is absent; install p11-kit-modules");
     // One call at a time: p11-kit's client leaves a thread waiting for ever when its server dies while two are under way
     // and the one whose answer has begun fails.

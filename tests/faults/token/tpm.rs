@@ -109,7 +109,10 @@ async fn a_tpm_signs_and_its_loss_under_load_costs_nothing() {
     tpm.tool(&["--token-label", "sealgate", "--init-pin", "--so-pin", SO_PIN, "--login", "--pin", PIN]);
     instance.environment = tpm.environment();
     configure_hsm(&instance, MODULE.as_ref(), "mechanism = \"sha256-rsa-pkcs\"\nsessions = 1\nqueue = 28");
-    instance.run(&["key", "generate"]);
+    let refused = instance.try_run(&["key", "generate"], "");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("--without-wrapping-key"), "it has no AES: {said}");
+    instance.run(&["key", "generate", "--without-wrapping-key"]);
     let check = instance.json(&["key", "check"]);
     assert_eq!(check["ok"], true, "{check}");
     let person =
