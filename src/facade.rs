@@ -49,7 +49,7 @@ pub mod domain {
         pub use crate::domain::app_password::{AppPassword, MOST_APP_PASSWORDS};
     }
     pub mod assurance {
-        pub use crate::domain::assurance::AssuranceLevel;
+        pub use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
     }
     pub mod audit {
         pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
@@ -109,7 +109,7 @@ pub mod edge {
     };
 }
 pub mod metrics {
-    pub use crate::metrics::Metrics;
+    pub use crate::metrics::{Enrolment, FactorOutcome, Metrics};
 }
 pub mod oauth {
     pub mod algorithm {

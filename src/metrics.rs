@@ -1,5 +1,7 @@
 //! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
 
+mod factors;
+
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +13,11 @@ use prometheus::{
     TextEncoder,
 };
 
+use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use crate::log;
+use factors::FactorSeries;
+
+pub use factors::{Enrolment, FactorOutcome};
 
 pub struct Metrics {
     registry: Registry,
@@ -50,6 +56,7 @@ pub struct Metrics {
     pub swept: IntCounter,
     /// Expired records that wait to be removed, counted up to a bound.
     pub expired_pending: IntGauge,
+    factors: FactorSeries,
     foreign: Foreign,
     reloads: IntCounterVec,
     certificates: IntGaugeVec,
@@ -296,6 +303,7 @@ impl Metrics {
                 "sealgate_store_expired_pending",
                 "Expired records that the last sweep left for the next, counted up to 16384.",
             )?,
+            factors: FactorSeries::new(&book)?,
             foreign: Foreign::new(&book)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
@@ -325,6 +333,7 @@ impl Metrics {
         for outcome in SignInOutcome::ALL {
             self.sign_ins.with_label_values(&[outcome.as_str()]);
         }
+        self.factors.begin();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -407,6 +416,21 @@ impl Metrics {
     /// Somebody tried to sign in.
     pub fn signed_in(&self, outcome: SignInOutcome) {
         self.sign_ins.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Somebody signed in, or showed one more factor, and has this level now.
+    pub fn level_reached(&self, level: AssuranceLevel) {
+        self.factors.reached(level);
+    }
+
+    /// Somebody tried a second factor or a passkey.
+    pub fn factor_tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
+        self.factors.tried(method, outcome);
+    }
+
+    /// People were counted.
+    pub fn enrolled(&self, enrolment: &Enrolment) {
+        self.factors.enrolled(enrolment);
     }
 
     /// A used code or a rotated refresh token came again.

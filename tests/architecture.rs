@@ -191,7 +191,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("pingora", &["src/edge/", "src/app/server/"]),
     ("cryptoki", &["src/signer/"]),
     ("clap", &["src/cli/", "src/admin/"]),
-    ("prometheus", &["src/metrics.rs"]),
+    ("prometheus", &["src/metrics.rs", "src/metrics/"]),
     ("askama", &["src/page/"]),
     ("argon2", &["src/password/"]),
     ("ureq", &["src/fetch.rs"]),
