@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::Cache;
 use sealgate::facade::config;
 use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
+use sealgate::facade::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Subject, User, UserState};
 use sealgate::facade::store::sled::SledEngine;
@@ -74,7 +74,7 @@ async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
         tasks.spawn(async move {
             let subject = Subject::from_random(bytes);
             assert_eq!(store.add_user(&person(subject, number)).await.unwrap(), AddOutcome::Added);
-            let sign_in = SignIn { subject, at: NOW, steps: vec![Step::Password] };
+            let sign_in = SignIn::by_password(subject, NOW);
             let parent = SessionId::from_bytes((u128::from(number) + (1 << 100)).to_be_bytes());
             store.begin_session(&session(parent, cookie.hash(), sign_in.clone())).await.unwrap();
             let own = AppSession {

@@ -87,7 +87,7 @@ pub mod domain {
         pub use crate::domain::secret::{Secret, SecretHash, base64url, from_base64url};
     }
     pub mod session {
-        pub use crate::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn, Step};
+        pub use crate::domain::session::{AppSession, Session, SessionCookie, SessionId, SignIn};
     }
     pub mod time {
         pub use crate::domain::time::UnixTime;

@@ -36,6 +36,8 @@ mod config;
 mod domain;
 mod edge;
 pub mod facade;
+#[expect(unreachable_pub, reason = "a pure part, as domain and webauthn are")]
+mod factors;
 mod fetch;
 mod gateway;
 mod limiter;

@@ -314,7 +314,7 @@ shown! {
     /// A person who is signed in to a browser.
     pub(crate) SignInAnswer of sign_in: SignIn {
         sub: Subject = sign_in.subject;
-        auth_time: UnixTime = sign_in.at;
+        auth_time: UnixTime = sign_in.at();
         amr: Vec<String> = sign_in.amr();
     } optional {}
 }

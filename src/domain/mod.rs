@@ -3,14 +3,12 @@
 //! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
 
 pub mod app_password;
-#[cfg_attr(not(test), expect(dead_code, reason = "the sign-in does not ask for second factors yet"))]
 pub mod assurance;
 pub mod audit;
 pub mod client;
 pub mod code;
 pub mod consent;
 pub mod error;
-#[cfg_attr(not(test), expect(dead_code, reason = "the sign-in does not ask for second factors yet"))]
 pub mod factor_failures;
 pub mod grant;
 pub mod id;
@@ -19,7 +17,6 @@ pub mod known_browser;
 pub mod pkce;
 pub mod profile;
 pub mod rate_limit;
-#[cfg_attr(not(test), expect(dead_code, reason = "the sign-in does not ask for second factors yet"))]
 pub mod recovery_code;
 pub mod redirect_uri;
 pub mod scope;

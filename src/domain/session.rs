@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use crate::domain::id::Id;
 use crate::domain::secret::{Secret, SecretHash, from_base64url};
 use crate::domain::time::UnixTime;
@@ -16,7 +17,7 @@ use crate::domain::user::Subject;
 /// Accounts that may be signed in side by side in one browser.
 pub const MOST_SIGN_INS: usize = 5;
 
-/// How long the cookie from before a renewed sign-in is still good at the gate, for requests in flight.
+/// How long the cookie from before a renewed sign-in still ends the session.
 const OVERLAP: Duration = Duration::from_secs(30);
 
 pub type SessionId = Id<'s'>;
@@ -54,48 +55,55 @@ impl SessionCookie {
     }
 }
 
-/// One thing that a person did to sign in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Step {
-    Password,
-}
-
 /// A person signed in to a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
-    /// When: the claim `auth_time`.
-    pub at: UnixTime,
-    pub steps: Vec<Step>,
+    /// What they did. Never empty.
+    pub steps: AuthenticationSteps,
 }
 
 impl SignIn {
+    /// Somebody who typed their password, and did nothing else.
+    pub fn by_password(subject: Subject, at: UnixTime) -> Self {
+        let step = AuthenticationStep { method: AuthenticationMethod::Password, at, factor: None };
+        Self { subject, steps: AuthenticationSteps::of(step) }
+    }
+
+    /// The level that was reached.
+    pub fn level(&self) -> AssuranceLevel {
+        self.steps.level().unwrap_or(AssuranceLevel::One)
+    }
+
+    /// When: the claim `auth_time`. It is as old as the oldest step that the level rests on.
+    pub fn at(&self) -> UnixTime {
+        self.since(self.level()).unwrap_or(UnixTime::from_seconds(0))
+    }
+
+    /// The same of a level that may be lower than the one that was reached; `None` where it was not reached.
+    pub fn since(&self, level: AssuranceLevel) -> Option<UnixTime> {
+        self.steps.since(level)
+    }
+
     /// The authentication context class that was reached (OpenID Connect Core §2, `acr`).
     pub fn acr(&self) -> &'static str {
-        "1"
+        self.level().as_str()
     }
 
     /// The methods that were used (RFC 8176).
     pub fn amr(&self) -> Vec<String> {
-        self.steps
-            .iter()
-            .map(|step| match step {
-                Step::Password => "pwd".to_owned(),
-            })
-            .collect()
+        self.steps.amr()
     }
 }
 
-/// The cookie that a renewed sign-in has replaced. It proves what it proved before, and nothing of the renewed sign-in: who
-/// holds it may be whoever the renewal was to keep out.
+/// The cookie that a renewed sign-in has replaced. It opens nothing any more: who holds it may be whoever the renewal was to
+/// keep out. A sign-out that was in flight with it still ends the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Previous {
+pub struct ReplacedCookie {
     /// Of the cookie.
     pub cookie: SecretHash,
-    /// Until when it is still good.
+    /// Until when it still ends the session.
     pub until: UnixTime,
-    pub sign_in: SignIn,
 }
 
 /// A browser's session at the provider.
@@ -106,7 +114,7 @@ pub struct Session {
     pub cookie: SecretHash,
     /// The cookie from before a renewed sign-in.
     #[serde(default)]
-    pub previous: Option<Previous>,
+    pub previous: Option<ReplacedCookie>,
     /// Who is signed in, the one in use first. Never empty.
     pub sign_ins: Vec<SignIn>,
     pub created_at: UnixTime,
@@ -132,22 +140,10 @@ impl Session {
         self.cookie == cookie.hash()
     }
 
-    /// What the cookie from before a renewed sign-in still stands for, where this is it: requests to an application that
-    /// were in flight go on as they were.
-    pub fn overlapping(&self, cookie: &SessionCookie, now: UnixTime) -> Option<&Previous> {
+    /// Whether this is the cookie from before the last sign-in, of the same person.
+    pub fn has_replaced(&self, cookie: &SessionCookie, now: UnixTime) -> bool {
         let hash = cookie.hash();
-        let previous = self.previous.as_ref();
-        let previous = previous.filter(|previous| previous.cookie == hash && now < previous.until);
-        previous.filter(|previous| self.sign_in_of(previous.sign_in.subject).is_some())
-    }
-
-    /// The person whom a cookie stands for here.
-    pub fn subject_of(&self, cookie: &SessionCookie, now: UnixTime) -> Option<Subject> {
-        let sign_in = match self.overlapping(cookie, now) {
-            Some(previous) => Some(&previous.sign_in),
-            None => self.current().filter(|_| self.accepts(cookie)),
-        };
-        sign_in.map(|sign_in| sign_in.subject)
+        self.previous.as_ref().is_some_and(|previous| previous.cookie == hash && now < previous.until)
     }
 
     pub fn current(&self) -> Option<&SignIn> {
@@ -159,11 +155,11 @@ impl Session {
         self.sign_ins.iter().find(|known| known.subject == subject)
     }
 
-    /// Notes a sign-in: the person becomes the one in use, the cookie changes. The old cookie lives on at the gate for 30
-    /// seconds where the same person was in use, so that requests in flight do not fail; it ends at once otherwise.
+    /// Notes a sign-in: the person becomes the one in use, the cookie changes. The old one opens nothing from here on, at
+    /// whatever level.
     pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, now: UnixTime) {
-        let before = self.current().filter(|before| before.subject == sign_in.subject).cloned();
-        self.previous = before.map(|sign_in| Previous { cookie: self.cookie, until: now.plus(OVERLAP), sign_in });
+        let same = self.current().is_some_and(|before| before.subject == sign_in.subject);
+        self.previous = same.then(|| ReplacedCookie { cookie: self.cookie, until: now.plus(OVERLAP) });
         self.cookie = cookie;
         self.last_seen_at = now;
         self.sign_ins.retain(|known| known.subject != sign_in.subject);
@@ -199,12 +195,16 @@ pub struct AppSession {
 mod tests {
     use super::*;
 
+    fn password(subject: Subject, at: u64) -> SignIn {
+        SignIn::by_password(subject, UnixTime::from_seconds(at))
+    }
+
     fn session(cookie: &SessionCookie, subject: Subject) -> Session {
         Session {
             id: cookie.id,
             cookie: cookie.hash(),
             previous: None,
-            sign_ins: vec![SignIn { subject, at: UnixTime::from_seconds(100), steps: vec![Step::Password] }],
+            sign_ins: vec![password(subject, 100)],
             created_at: UnixTime::from_seconds(100),
             last_seen_at: UnixTime::from_seconds(100),
             expires_at: UnixTime::from_seconds(1000),
@@ -232,23 +232,21 @@ mod tests {
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
         let now = UnixTime::from_seconds(200);
         let mut session = session(&cookie(1), anna);
-        session.renew(SignIn { subject: ben, at: now, steps: vec![Step::Password] }, cookie(2).hash(), now);
-        assert!(!session.accepts(&cookie(1)) && session.overlapping(&cookie(1), now).is_none());
+        session.renew(password(ben, 200), cookie(2).hash(), now);
+        assert!(!session.accepts(&cookie(1)) && !session.has_replaced(&cookie(1), now));
         assert!(session.accepts(&cookie(2)));
         assert_eq!(session.current().unwrap().subject, ben);
     }
 
     #[test]
-    fn signing_in_again_leaves_the_old_cookie_thirty_seconds_as_what_it_was() {
+    fn signing_in_again_leaves_the_old_cookie_thirty_seconds_to_end_the_session() {
         let anna = Subject::from_random([1; 16]);
-        let now = UnixTime::from_seconds(200);
         let mut session = session(&cookie(1), anna);
-        session.renew(SignIn { subject: anna, at: now, steps: vec![Step::Password] }, cookie(2).hash(), now);
-        assert!(!session.accepts(&cookie(1)));
-        let before = session.overlapping(&cookie(1), UnixTime::from_seconds(229)).unwrap();
-        assert_eq!(before.sign_in.at, UnixTime::from_seconds(100));
-        assert!(session.overlapping(&cookie(1), UnixTime::from_seconds(230)).is_none());
-        assert!(session.overlapping(&cookie(2), now).is_none());
+        session.renew(password(anna, 200), cookie(2).hash(), UnixTime::from_seconds(200));
+        assert!(!session.accepts(&cookie(1)) && session.accepts(&cookie(2)));
+        assert!(session.has_replaced(&cookie(1), UnixTime::from_seconds(229)));
+        assert!(!session.has_replaced(&cookie(1), UnixTime::from_seconds(230)));
+        assert!(!session.has_replaced(&cookie(2), UnixTime::from_seconds(200)));
         assert_eq!(session.sign_ins.len(), 1);
     }
 
@@ -264,7 +262,7 @@ mod tests {
         let [a, b, c] = [1, 2, 3].map(|byte| Subject::from_random([byte; 16]));
         let mut session = session(&cookie(1), a);
         for subject in [b, c] {
-            session.sign_ins.push(SignIn { subject, at: UnixTime::from_seconds(1), steps: vec![] });
+            session.sign_ins.push(password(subject, 1));
         }
         session.choose(c);
         let order: Vec<_> = session.sign_ins.iter().map(|known| known.subject).collect();

@@ -39,28 +39,22 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
         }
         Sessions::OfProvider => {
             let parent = store.session(cookie.id).await?;
-            let opens = |parent: &Session| parent.accepts(&cookie) || parent.overlapping(&cookie, ctx.now).is_some();
-            (None, parent.filter(|parent| opens(&parent.value)))
+            (None, parent.filter(|parent| parent.value.accepts(&cookie)))
         }
     };
     let Some(Loaded { value: parent, .. }) = parent.filter(|parent| parent.value.is_live(ctx.now)) else {
         return Ok(None);
     };
-    // A cookie from before the last sign-in proves what it proved before that.
-    let replaced = parent.overlapping(&cookie, ctx.now).filter(|_| own.is_none());
-    let sign_in = match (&own, replaced) {
+    let sign_in = match &own {
         // What this very browser was let in with: a renewed sign-in comes with a new cookie.
-        (Some(own), _) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
-        (None, Some(replaced)) => Some(&replaced.sign_in),
-        (None, None) => parent.current(),
+        Some(own) => parent.sign_in_of(own.subject).map(|_| &own.sign_in),
+        None => parent.current(),
     };
     let Some(sign_in) = sign_in else { return Ok(None) };
     let Some(user) = enabled(ctx, sign_in.subject).await? else { return Ok(None) };
-    let (at, acr) = (sign_in.at, sign_in.acr().to_owned());
+    let (at, acr) = (sign_in.at(), sign_in.acr().to_owned());
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
-    // A replaced cookie ends sooner than the session.
-    let ends = [own.as_ref().map(|own| own.expires_at), replaced.map(|replaced| replaced.until)];
-    let until = ends.into_iter().flatten().fold(parent.expires_at.min(idle), UnixTime::min);
+    let until = own.iter().map(|own| own.expires_at).fold(parent.expires_at.min(idle), UnixTime::min);
     Ok(Some(SessionSignIn { user, parent, at, acr, until }))
 }
 

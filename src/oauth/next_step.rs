@@ -81,7 +81,7 @@ pub fn next_step(
         return NextStep::Refuse(Refusal::new(ErrorCode::LoginRequired, "Another person is signed in."));
     }
     if !progress.signed_in {
-        let too_old = request.max_age.is_some_and(|most| most == 0 || now.since(sign_in.at).as_secs() > most);
+        let too_old = request.max_age.is_some_and(|most| most == 0 || now.since(sign_in.at()).as_secs() > most);
         if prompt.login || too_old {
             return sign_in_page();
         }

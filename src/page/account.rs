@@ -5,7 +5,7 @@ use askama::Template;
 use crate::domain::app_password::AppPassword;
 use crate::domain::client::ClientId;
 use crate::domain::scope::Scope;
-use crate::domain::session::{Session, SessionId};
+use crate::domain::session::{Session, SessionId, SignIn};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::password::PasswordFault;
@@ -169,7 +169,7 @@ impl Words {
 
     /// When and from where a person signed in there.
     pub(super) fn signed_in(self, session: &Session, subject: &Subject) -> Markup {
-        let at = session.sign_in_of(*subject).map_or(session.created_at, |sign_in| sign_in.at);
+        let at = session.sign_in_of(*subject).map_or(session.created_at, SignIn::at);
         self.sessions_signed_in(session.address.to_string(), self.moment(&at))
     }
 }

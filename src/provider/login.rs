@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::known_browser::KnownBrowser;
-use crate::domain::session::{Session, SessionCookie, SessionId, SignIn, Step};
+use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::domain::user::{PasswordHash, User};
 use crate::metrics::SignInOutcome;
 use crate::oauth::next_step::{Interaction, Progress};
@@ -152,7 +152,7 @@ async fn sign_in(
     user: &User,
     known: Option<&KnownBrowser>,
 ) -> Result<Option<Response>, Failure> {
-    let sign_in = SignIn { subject: user.sub, at: ctx.now, steps: vec![Step::Password] };
+    let sign_in = SignIn::by_password(user.sub, ctx.now);
     let cookie = match ctx.session().await? {
         Some(session) => renew(ctx, session, sign_in).await?,
         None => begin(ctx, sign_in).await?,

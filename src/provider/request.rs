@@ -99,12 +99,12 @@ impl RequestContext<'_> {
         Ok(session.filter(|session| session.value.accepts(&cookie) && session.value.is_live(self.now)))
     }
 
-    /// The session that may be ended by whoever sent this: with the cookie in force, or the one before it while that is
-    /// still good somewhere. A sign-out that was in flight during a renewed sign-in must not leave its session alive.
+    /// The session that may be ended by whoever sent this: with the cookie in force, or the one that it has just
+    /// replaced. A sign-out that was in flight during a renewed sign-in must not leave its session alive.
     pub(super) async fn session_to_end(&self) -> Result<Option<Loaded<Session>>, StoreError> {
         let Some(cookie) = self.session_cookie() else { return Ok(None) };
         let session = self.sealgate.store.session(cookie.id).await?;
-        let theirs = |session: &Session| session.accepts(&cookie) || session.overlapping(&cookie, self.now).is_some();
+        let theirs = |session: &Session| session.accepts(&cookie) || session.has_replaced(&cookie, self.now);
         Ok(session.filter(|session| theirs(&session.value) && session.value.is_live(self.now)))
     }
 

@@ -249,7 +249,7 @@ fn grant(ctx: &RequestContext<'_>, code: &Code, key: &GrantKey, first: Option<&R
         subject: code.sign_in.subject,
         session: code.session,
         scope: code.scope,
-        auth_time: code.sign_in.at,
+        auth_time: code.sign_in.at(),
         acr: code.sign_in.acr().to_owned(),
         amr: code.sign_in.amr(),
         created_at: ctx.now,

@@ -49,7 +49,7 @@ impl Visitor {
     /// As [`Visitor::find`], and when it was longer ago.
     pub(super) async fn recent(ctx: &RequestContext<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
         let visitor = Self::find(ctx, page).await?;
-        if ctx.now.since(visitor.sign_in.at) <= most {
+        if ctx.now.since(visitor.sign_in.at()) <= most {
             return Ok(visitor);
         }
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &[("max_age", &most.as_secs().to_string())])))

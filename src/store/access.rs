@@ -73,6 +73,8 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::Once
             | Table::Form
             | Table::KnownBrowsers
+            | Table::Factors
+            | Table::Credential
             | Table::SignInAttempt
             | Table::Email
             | Table::Username
@@ -102,6 +104,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Once
             | Table::Form
             | Table::KnownBrowsers
+            | Table::Factors
+            | Table::Credential
             | Table::SignInAttempt
             | Table::Email
             | Table::Username

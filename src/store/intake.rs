@@ -19,13 +19,14 @@ use crate::domain::secret::from_base64url;
 use crate::domain::session::{AppSession, Session};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
+use crate::factors::Factors;
 use crate::oauth::next_step::Interaction;
 use crate::store::engine::{Key, Value};
 use crate::store::interactions::kept_until;
 use crate::store::record;
 use crate::store::table::{self, Table};
 use crate::store::versions;
-use crate::store::{SignInAttempt, StoreError, audit, grants, registry, sessions};
+use crate::store::{SignInAttempt, StoreError, audit, factors, grants, registry, sessions};
 
 /// A record, as an export writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,9 +94,18 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Client => client(read)?,
         Table::User => user(read)?,
         // Follow from the person.
-        Table::Email | Table::Username => {
+        Table::Email | Table::Username | Table::Credential => {
             read.typed::<Subject>()?;
             return Ok(None);
+        }
+        Table::Factors => {
+            let factors: Factors = read.typed()?;
+            let mut entry = read.under(table::factors(factors.subject), &factors)?;
+            for key in factors::credential_keys(&factors) {
+                entry.claims.push(key.clone());
+                entry.put.push((key, record::encode(&factors.subject).map_err(|_| "it cannot be written")?));
+            }
+            entry
         }
         Table::AppPasswords => {
             let passwords: AppPasswords = read.typed()?;

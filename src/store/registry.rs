@@ -206,6 +206,7 @@ impl Store {
         if !self.remove_user(subject).await? {
             return Ok(false);
         }
+        self.remove_factors(subject).await?;
         self.revoke_person(subject, EndReason::Administrator, now).await?;
         loop {
             let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;

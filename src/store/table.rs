@@ -22,7 +22,11 @@ pub enum Table {
     KnownBrowsers = b'd',
     /// Which record expires when.
     Expiry = b'e',
+    /// What people sign in with beside their passwords.
+    Factors = b'f',
     Grant = b'g',
+    /// Whose security key or passkey is whose.
+    Credential = b'h',
     Interaction = b'i',
     AppPasswords = b'k',
     Audit = b'j',
@@ -47,16 +51,15 @@ pub enum Table {
     Index = b'x',
 }
 
-/// The byte of the table of factors: part of what their secrets are sealed for.
-const FACTORS: &[u8] = b"f";
-
 impl Table {
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
         Self::Expiry,
+        Self::Factors,
         Self::Grant,
+        Self::Credential,
         Self::Interaction,
         Self::AppPasswords,
         Self::Audit,
@@ -81,7 +84,9 @@ impl Table {
             Self::Code => "code",
             Self::KnownBrowsers => "known_browsers",
             Self::Expiry => "expiry",
+            Self::Factors => "factors",
             Self::Grant => "grant",
+            Self::Credential => "credential",
             Self::Interaction => "interaction",
             Self::AppPasswords => "app_passwords",
             Self::Audit => "audit",
@@ -179,12 +184,22 @@ pub(super) fn known_browsers(subject: Subject) -> Key {
 
 /// What the sealed secret of one factor is bound to: the person's record of factors, and the factor in it.
 pub(super) fn factor_secret(subject: Subject, factor: FactorId) -> Key {
-    [FACTORS, subject.as_bytes(), factor.as_bytes()].concat()
+    key(Table::Factors, &[subject.as_bytes(), factor.as_bytes()])
 }
 
 /// The application passwords of a person.
 pub(super) fn app_passwords(subject: Subject) -> Key {
     key(Table::AppPasswords, &[subject.as_bytes()])
+}
+
+/// What a person signs in with beside their password.
+pub(super) fn factors(subject: Subject) -> Key {
+    key(Table::Factors, &[subject.as_bytes()])
+}
+
+/// Whose credential has the id of this hash.
+pub(super) fn credential(id: &SecretHash) -> Key {
+    key(Table::Credential, &[id.as_bytes()])
 }
 
 /// All consents of a person.

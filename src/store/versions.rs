@@ -17,7 +17,7 @@ pub(super) type RecordChange = fn(&mut Json) -> Result<(), &'static str>;
 
 /// The difference between one version and the next.
 enum VersionStep {
-    Change(Table, RecordChange),
+    Change(&'static [Table], RecordChange),
     /// No record changes, and an older program must not open the store.
     RefuseOlder,
 }
@@ -25,12 +25,12 @@ enum VersionStep {
 /// All differences so far: the first one leads from version 1 to version 2. Only ever append.
 const STEPS: &[VersionStep] = &[
     // A sign-in of the gate came to say which context classes would do. Where it says nothing, any did.
-    VersionStep::Change(Table::SignInAttempt, |record| {
+    VersionStep::Change(&[Table::SignInAttempt], |record| {
         members(record)?.entry("acr").or_insert_with(|| Json::Array(Vec::new()));
         Ok(())
     }),
     // A replaced cookie came to be kept with the sign-in that it stands for. One without it was good for half a minute.
-    VersionStep::Change(Table::Session, |record| {
+    VersionStep::Change(&[Table::Session], |record| {
         members(record)?.remove("previous_cookie");
         Ok(())
     }),
@@ -38,7 +38,27 @@ const STEPS: &[VersionStep] = &[
     VersionStep::RefuseOlder,
     // Older records came to stay as they are. An older program rewrote all when it opened the store, and reads none later.
     VersionStep::RefuseOlder,
+    // A step of a sign-in came to have a time of its own, and a replaced cookie to stand for nothing. People came to have
+    // factors, for which an older program would not ask.
+    VersionStep::Change(&[Table::Session, Table::AppSession, Table::Code], |record| {
+        let record = members(record)?;
+        if let Some(previous) = record.get_mut("previous").and_then(Json::as_object_mut) {
+            previous.remove("sign_in");
+        }
+        if let Some(several) = record.get_mut("sign_ins").and_then(Json::as_array_mut) {
+            return several.iter_mut().try_for_each(date_steps);
+        }
+        record.get_mut("sign_in").map_or(Ok(()), date_steps)
+    }),
 ];
+
+fn date_steps(sign_in: &mut Json) -> Result<(), &'static str> {
+    let sign_in = members(sign_in)?;
+    let at = sign_in.remove("at").ok_or("a sign-in without a time")?;
+    // There was one method.
+    sign_in.insert("steps".to_owned(), serde_json::json!([{ "method": "password", "at": at }]));
+    Ok(())
+}
 
 /// The version that records are written in.
 #[expect(clippy::cast_possible_truncation, reason = "asserted below, when the program is built")]
@@ -55,7 +75,7 @@ pub(super) fn missing(table: Table, version: u8) -> Result<Vec<RecordChange>, &'
     }
     let since = STEPS.iter().skip(usize::from(version) - 1);
     let of_table = since.filter_map(|step| match step {
-        VersionStep::Change(of, change) if *of == table => Some(*change),
+        VersionStep::Change(of, change) if of.contains(&table) => Some(*change),
         _ => None,
     });
     Ok(of_table.collect())

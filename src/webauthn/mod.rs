@@ -16,11 +16,12 @@ mod options;
 mod registration;
 mod response;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use url::{Host, Url};
 
-use crate::domain::secret::{base64url, from_base64url};
+use crate::domain::secret::{base64url, base64url_bytes, from_base64url};
 
 pub use assertion::{AssertionPurpose, AssertionResponse, AssertionTerms, CredentialOwner, VerifiedAssertion};
 pub use cbor::CborFault;
@@ -68,8 +69,9 @@ impl RelyingParty {
 }
 
 /// What an authenticator signs, so that its answer is good for one ceremony.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CeremonyChallenge([u8; 32]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CeremonyChallenge(#[serde(with = "base64url_bytes")] [u8; 32]);
 
 impl CeremonyChallenge {
     /// The challenge made of these random bytes.

@@ -37,6 +37,17 @@ async fn edit(instance: &Instance, change: impl Fn(&[u8], &mut Value)) {
     assert_eq!(engine(instance).commit(changes).await.unwrap(), Outcome::Committed);
 }
 
+/// A sign-in as it was written before its steps had times of their own.
+fn in_one_moment(text: &str) -> String {
+    let (before, after) = ("\"steps\":[{\"method\":\"password\",\"at\":", "}]");
+    let mut parts = text.split(before);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (at, rest) = part.split_once(after).unwrap();
+        format!("{text}\"at\":{at},\"steps\":[\"password\"]{rest}")
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_program_is_refused() {
     let mut instance = Instance::prepare(&Settings { sections: LIMITS.into(), ..Settings::default() });
@@ -51,12 +62,14 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
         (_, Some(version)) => {
             *version = 1;
             let text = String::from_utf8(value.clone()).unwrap();
-            *value = text.replace("\"previous\":null", "\"previous_cookie\":[\"x\",7]").into_bytes();
+            let text = text.replace("\"previous\":null", "\"previous_cookie\":[\"x\",7]");
+            *value = in_one_moment(&text).into_bytes();
         }
         (_, None) => {}
     })
     .await;
     assert!(rows(&instance).await.iter().any(|(_, value)| String::from_utf8_lossy(value).contains("previous_cookie")));
+    assert!(rows(&instance).await.iter().any(|(_, value)| String::from_utf8_lossy(value).contains("[\"password\"]")));
 
     instance.run(&["export", "--to", instance.directory.path().join("as-it-lies").to_str().unwrap()]);
     instance.run(&["check"]);
@@ -70,7 +83,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     assert_eq!(instance.stop(), Some(0));
     let of_client = |(key, _): &(Key, Value)| key == b"lweb";
     let served = rows(&instance).await;
-    assert!(served.contains(&(FORMAT.to_vec(), b"\x015".to_vec())));
+    assert!(served.contains(&(FORMAT.to_vec(), b"\x016".to_vec())));
     assert_eq!(served.iter().find(|row| of_client(row)).unwrap().1[0], 1, "a record that nobody changed was rewritten");
 
     edit(&instance, |key, value| {
@@ -80,7 +93,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     })
     .await;
     let newer = rows(&instance).await;
-    let refused = "the store has format 99, this program knows 5: use the program that wrote it, or a newer one";
+    let refused = "the store has format 99, this program knows 6: use the program that wrote it, or a newer one";
     for command in [&["user", "list"][..], &["check"], &["export", "--to", "-"]] {
         let output = instance.try_run(command, "");
         assert!(!output.status.success());

@@ -6,7 +6,7 @@ use sealgate::facade::domain::code::{Code, CodeState};
 use sealgate::facade::domain::consent::Consent;
 use sealgate::facade::domain::scope::Scope;
 use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{SessionId, SignIn, Step};
+use sealgate::facade::domain::session::{SessionId, SignIn};
 use sealgate::facade::domain::user::Subject;
 use sealgate::facade::store::Store;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ pub(crate) async fn allow(store: &Store, subject: Subject, client: &str) {
         challenge: None,
         scope: Scope::all(),
         nonce: None,
-        sign_in: SignIn { subject, at: now, steps: vec![Step::Password] },
+        sign_in: SignIn::by_password(subject, now),
         typed: false,
         session: SessionId::from_bytes([1; 16]),
         expires_at: now,

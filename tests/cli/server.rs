@@ -17,7 +17,7 @@ use sealgate::facade::domain::grant::{Grant, GrantId, GrantState};
 use sealgate::facade::domain::key_ring::KeyTimes;
 use sealgate::facade::domain::scope::Scope;
 use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{Session, SessionId, SignIn, Step};
+use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::user::Subject;
 use sealgate::facade::store::memory::MemoryEngine;
 use sealgate::facade::store::{AddOutcome, Committed, Store};
@@ -151,7 +151,7 @@ pub(crate) async fn grant(store: &Store, subject: Subject, client: &str) -> Gran
 }
 
 fn typed(subject: Subject) -> SignIn {
-    SignIn { subject, at: SystemClock.now(), steps: vec![Step::Password] }
+    SignIn::by_password(subject, SystemClock.now())
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use sealgate::facade::domain::client::{Client, ClientId};
 use sealgate::facade::domain::grant::{Grant, GrantId, GrantState};
 use sealgate::facade::domain::scope::Scope;
 use sealgate::facade::domain::secret::{SecretHash, base64url};
-use sealgate::facade::domain::session::{Session, SessionId, SignIn, Step};
+use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Subject, User};
 use sealgate::facade::domain::username::Username;
@@ -48,7 +48,7 @@ fn client(id: &str) -> Client {
 }
 
 fn session() -> Session {
-    let sign_in = SignIn { subject: anna(), at: NOW, steps: vec![Step::Password] };
+    let sign_in = SignIn::by_password(anna(), NOW);
     Session {
         id: SessionId::from_bytes([3; 16]),
         cookie: SecretHash::of(b"cookie"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sealgate::facade::admin;
 use sealgate::facade::domain::grant::EndReason;
 use sealgate::facade::domain::secret::{SecretHash, base64url, from_base64url};
-use sealgate::facade::domain::session::{Session, SessionId};
+use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::Subject;
 use sealgate::facade::domain::username::Username;
@@ -18,13 +18,14 @@ use serde_json::{Value as Json, json};
 use crate::{BARRIERS, Place, put};
 
 /// What this program writes.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// A store of each older format.
-const STORES: [(u8, &str); 4] = [
+const STORES: [(u8, &str); 5] = [
     (1, include_str!("versions/1.ndjson")),
     (2, include_str!("versions/2.ndjson")),
     (3, include_str!("versions/3.ndjson")),
     (4, include_str!("versions/4.ndjson")),
+    (5, include_str!("versions/5.ndjson")),
 ];
 /// The key of what a store says of its format.
 const FORMAT: &[u8] = b"mformat";
@@ -107,7 +108,7 @@ async fn every_record_of_every_version_is_read_and_moves_to_another_store() {
         admin::export(&store, HERE, NOW, &mut file).await.unwrap();
         let text = String::from_utf8(file.clone()).unwrap();
         assert!(
-            text.contains("\"version\":") && !text.contains("\"version\":5"),
+            text.contains("\"version\":") && !text.contains("\"version\":6"),
             "an export changes no record: {text}"
         );
 
@@ -130,7 +131,8 @@ async fn each_step_makes_of_a_record_what_its_time_meant() {
     // One of the first version did not ask for a context class.
     let (_, engine) = older(1).await;
     assert_eq!(acr(&*engine).await, Json::Null);
-    for (format, expected) in [(1, json!([])), (2, json!(["gold"])), (3, json!(["gold"])), (4, json!(["gold"]))] {
+    for (format, _) in STORES {
+        let expected = if format == 1 { json!([]) } else { json!(["gold"]) };
         let (store, _) = older(format).await;
         let moved = Arc::new(MemoryEngine::new());
         let new = Store::open(moved.clone(), 99).await.unwrap();
@@ -144,9 +146,12 @@ async fn each_step_makes_of_a_record_what_its_time_meant() {
         // A replaced cookie without the sign-in that it stands for is good for nothing.
         let session = store.session(session()).await.unwrap().unwrap().value;
         assert_eq!(session.previous.is_some(), format >= 3, "format {format}");
+        // Whoever typed a password did so when they signed in.
+        let signed_in = NOW.plus(std::time::Duration::from_secs(301));
+        assert_eq!(session.sign_ins, [SignIn::by_password(anna(), signed_in)], "format {format}");
         assert!(store.user(anna()).await.unwrap().unwrap().email_verified);
         let named = store.user_by_username(&Username::parse("anna").unwrap()).await.unwrap();
-        assert_eq!(named.is_some(), format == 4);
+        assert_eq!(named.is_some(), format >= 4);
     }
 }
 
@@ -234,12 +239,12 @@ async fn an_older_store_on_a_disk_is_taken_as_it_is() {
 #[tokio::test]
 async fn a_newer_store_is_refused_and_stays() {
     let engine = Arc::new(MemoryEngine::new());
-    fill(&*engine, 4).await;
+    fill(&*engine, 5).await;
     crate::commit(&*engine, put(FORMAT, b"\x01200")).await;
     let before = rows(&*engine).await;
     for refused in [Store::open(engine.clone(), 10).await, Store::open_for_export(engine.clone()).await] {
         let error = refused.map(|_| ()).unwrap_err();
-        assert!(matches!(error, StoreError::Newer { found: 200, known: 5 }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found: 200, known: 6 }), "{error}");
         assert!(error.to_string().contains("use the program that wrote it, or a newer one"), "{error}");
     }
     assert_eq!(rows(&*engine).await, before);
@@ -247,7 +252,7 @@ async fn a_newer_store_is_refused_and_stays() {
 
 #[tokio::test]
 async fn a_record_of_a_newer_program_is_refused_alone_and_stays() {
-    let (store, engine) = older(4).await;
+    let (store, engine) = older(5).await;
     let key = [b"s", &session().as_bytes()[..]].concat();
     let value = b"\x09whatever comes".to_vec();
     crate::commit(&*engine, put(&key, &value)).await;

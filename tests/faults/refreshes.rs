@@ -14,7 +14,7 @@ use sealgate::facade::domain::code::{Code, CodeState};
 use sealgate::facade::domain::grant::{Grant, GrantKey, GrantState, PresentedToken, Refresh, RefreshToken, Salt};
 use sealgate::facade::domain::scope::Scope;
 use sealgate::facade::domain::secret::SecretHash;
-use sealgate::facade::domain::session::{SessionId, SignIn, Step};
+use sealgate::facade::domain::session::{SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::Subject;
 use sealgate::facade::store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
@@ -101,7 +101,7 @@ async fn granted(store: &Store, caller: u8) -> RefreshToken {
         challenge: None,
         scope: Scope::all(),
         nonce: None,
-        sign_in: SignIn { subject, at: NOW, steps: vec![Step::Password] },
+        sign_in: SignIn::by_password(subject, NOW),
         typed: false,
         session,
         expires_at: NOW.plus(MONTH),

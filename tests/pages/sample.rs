@@ -136,7 +136,7 @@ impl Sample {
             id: SessionId::from_bytes([number; 16]),
             cookie: SecretHash::of(b""),
             previous: None,
-            sign_ins: vec![SignIn { subject: Self::sub(), at: AT, steps: Vec::new() }],
+            sign_ins: vec![SignIn::by_password(Self::sub(), AT)],
             created_at: AT,
             last_seen_at: UnixTime::from_seconds(1_800_003_600),
             expires_at: AT,

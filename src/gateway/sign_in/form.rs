@@ -172,7 +172,8 @@ async fn whose(ctx: &AppRequest<'_>) -> Result<Whose, StoreError> {
         }
         Sessions::OfProvider => {
             let session = store.session(cookie.id).await?.map(|found| found.value);
-            session.and_then(|session| session.subject_of(&cookie, ctx.now))
+            let session = session.filter(|session| session.accepts(&cookie) || session.has_replaced(&cookie, ctx.now));
+            session.and_then(|session| session.current().map(|sign_in| sign_in.subject))
         }
     };
     Ok(subject.map_or(Whose::Unknown, Whose::Of))

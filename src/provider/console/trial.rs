@@ -131,7 +131,7 @@ fn unkept(ctx: &RequestContext<'_>, code: &Code) -> Authorization {
         subject: code.sign_in.subject,
         scope: code.scope,
         nonce: code.nonce.clone(),
-        auth_time: code.sign_in.at,
+        auth_time: code.sign_in.at(),
         acr: code.sign_in.acr().to_owned(),
         amr: code.sign_in.amr(),
     }

@@ -1,0 +1,131 @@
+//! Trying a factor: what is typed or sent is judged, counted, and noted in the record in one go.
+
+use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
+use crate::domain::factor_failures::{FactorFailures, FailureNotice, TryVerdict};
+use crate::domain::recovery_code::{RecoveryCode, RecoveryKey};
+use crate::domain::time::UnixTime;
+use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
+use crate::factors::Factors;
+use crate::webauthn::{
+    AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialOwner, RelyingParty,
+};
+
+/// An app whose secret was opened.
+#[derive(Debug, Clone)]
+pub struct OpenedTotp {
+    pub id: FactorId,
+    pub secret: TotpSecret,
+}
+
+/// What came of trying a factor. The record is to be kept in each case but [`FactorTrial::Wait`] and [`FactorTrial::Blocked`],
+/// in which it did not change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FactorTrial {
+    /// It was theirs.
+    Proven(AuthenticationStep),
+    Wrong(FailureNotice),
+    /// The code of a moment too far away.
+    ClockIsOff(FailureNotice),
+    /// Not before this instant: nothing was looked at.
+    Wait(UnixTime),
+    /// Not until another factor, a recovery code or an administrator frees it: nothing was looked at.
+    Blocked,
+    /// A key whose answer is refused.
+    Refused(CeremonyError),
+}
+
+impl Factors {
+    /// Tries a code of an authenticator app. `apps`: those whose secrets could be opened. `None` is what is no code at all: a
+    /// slip, which counts as no guess.
+    pub fn try_totp(&mut self, apps: &[OpenedTotp], typed: &str, now: UnixTime) -> FactorTrial {
+        match self.totp_failures.verdict(now) {
+            TryVerdict::Free => {}
+            TryVerdict::Wait(until) => return FactorTrial::Wait(until),
+            TryVerdict::Blocked => return FactorTrial::Blocked,
+        }
+        let Some(code) = TotpCode::parse(typed) else { return FactorTrial::Wrong(FailureNotice::None) };
+        let mut clock_is_off = false;
+        let mut accepted = None;
+        for app in apps {
+            let Some(kept) = self.totp.iter().find(|kept| kept.id == app.id) else { continue };
+            match app.secret.judge(&code, Some(kept.last_step), now) {
+                TotpVerdict::Accepted(step) => accepted = accepted.or(Some((app.id, step))),
+                TotpVerdict::ClockIsOff => clock_is_off = true,
+                TotpVerdict::Wrong => {}
+            }
+        }
+        let Some((id, step)) = accepted else {
+            let (failures, notice) = self.totp_failures.failed(now);
+            self.totp_failures = failures;
+            return if clock_is_off { FactorTrial::ClockIsOff(notice) } else { FactorTrial::Wrong(notice) };
+        };
+        if let Some(app) = self.totp.iter_mut().find(|app| app.id == id) {
+            (app.last_step, app.last_used_at) = (step, Some(now));
+        }
+        self.proven(AuthenticationMethod::Totp, Some(id), now)
+    }
+
+    /// Tries a recovery code. The one that is right is gone.
+    pub fn try_recovery_code(&mut self, key: &RecoveryKey, typed: &str, now: UnixTime) -> FactorTrial {
+        match self.recovery_failures.verdict(now) {
+            TryVerdict::Free => {}
+            TryVerdict::Wait(until) => return FactorTrial::Wait(until),
+            TryVerdict::Blocked => return FactorTrial::Blocked,
+        }
+        let Some(code) = RecoveryCode::parse(typed) else { return FactorTrial::Wrong(FailureNotice::None) };
+        let left = self.recovery.as_ref().and_then(|codes| codes.without(key, self.subject, &code));
+        let Some(left) = left else {
+            let (failures, notice) = self.recovery_failures.failed(now);
+            self.recovery_failures = failures;
+            return FactorTrial::Wrong(notice);
+        };
+        self.recovery = Some(left);
+        self.recovery_used_at = Some(now);
+        self.proven(AuthenticationMethod::RecoveryCode, None, now)
+    }
+
+    /// Tries the answer of a key. Whether the key exists, whose it is and whether its signature holds must look the same to
+    /// whoever sent it: callers give one answer to every refusal.
+    pub fn try_key(
+        &mut self,
+        relying_party: &RelyingParty,
+        challenge: &CeremonyChallenge,
+        purpose: AssertionPurpose,
+        answer: &AssertionResponse,
+        now: UnixTime,
+    ) -> FactorTrial {
+        let credentials = self.credentials();
+        let owner = CredentialOwner { handle: &self.handle, credentials: &credentials };
+        let verified = answer.verify(&AssertionTerms { relying_party, challenge, purpose }, &owner);
+        let key = self.keys.iter_mut().find(|key| key.credential.id == *answer.credential_id());
+        match (verified, key) {
+            (Ok(verified), Some(key)) => {
+                key.credential.sign_count = verified.sign_count;
+                key.credential.backup = verified.backup;
+                key.last_used_at = Some(now);
+                let method = if verified.user_verified {
+                    AuthenticationMethod::Passkey
+                } else {
+                    AuthenticationMethod::SecurityKey
+                };
+                let id = key.id;
+                self.proven(method, Some(id), now)
+            }
+            (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
+            (Err(error), key) => {
+                // Kept, or its owner would be refused for ever.
+                if let (CeremonyError::SignCount { presented }, Some(key)) = (error, key) {
+                    key.credential.sign_count = presented;
+                }
+                FactorTrial::Refused(error)
+            }
+        }
+    }
+
+    /// A factor that its owner has shown frees the others.
+    fn proven(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
+        self.totp_failures = FactorFailures::default();
+        self.recovery_failures = FactorFailures::default();
+        FactorTrial::Proven(AuthenticationStep { method, at: now, factor })
+    }
+}
