@@ -96,9 +96,14 @@ impl FactorOrigin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingKind {
-    Totp { id: FactorId, secret: Sealed },
+    Totp {
+        id: FactorId,
+        secret: Sealed,
+    },
     /// Either kind of key: which one, the answer says by the form that it comes in.
-    Key { challenge: CeremonyChallenge },
+    Key {
+        challenge: CeremonyChallenge,
+    },
 }
 
 /// An enrolment that was begun and not confirmed.
@@ -284,7 +289,13 @@ impl Factors {
     }
 
     /// Adds a key that was registered.
-    pub fn add_key(&mut self, origin: FactorOrigin, name: &str, credential: CredentialRecord, now: UnixTime) -> FactorId {
+    pub fn add_key(
+        &mut self,
+        origin: FactorOrigin,
+        name: &str,
+        credential: CredentialRecord,
+        now: UnixTime,
+    ) -> FactorId {
         let id = FactorId::of_credential(credential.id.as_bytes());
         self.keys.push(KeyFactor { id, name: name.to_owned(), credential, added_at: now, last_used_at: None });
         self.enrolled(origin);

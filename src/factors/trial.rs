@@ -7,7 +7,8 @@ use crate::domain::time::UnixTime;
 use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
 use crate::factors::Factors;
 use crate::webauthn::{
-    AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialOwner, RelyingParty,
+    AssertionPurpose, AssertionResponse, AssertionTerms, CeremonyChallenge, CeremonyError, CredentialOwner,
+    RelyingParty,
 };
 
 /// An app whose secret was opened.

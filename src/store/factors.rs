@@ -13,7 +13,7 @@ use crate::webauthn::{CredentialId, UserHandle};
 /// How a change of somebody's factors ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum FactorsChanged<T> {
+pub(crate) enum FactorsChanged<T> {
     /// What the change yielded, and the record as it is now.
     Yes(T, Box<Factors>),
     /// A credential that was to be added belongs to somebody already; nothing changed.
@@ -67,9 +67,7 @@ impl Store {
         interaction: Option<(&Loaded<Interaction>, &Interaction)>,
     ) -> Result<Committed, StoreError> {
         let mut changes = match before {
-            Some(loaded) if loaded.value == *next => {
-                Changes { expect: vec![loaded.unchanged()], ..Changes::default() }
-            }
+            Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
             Some(loaded) => record::replace(loaded, next)?,
             None if *next == Factors::none(next.subject, next.handle) => Changes::default(),
             None => record::create(table::factors(next.subject), next)?,

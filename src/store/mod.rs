@@ -46,7 +46,7 @@ pub use app_passwords::AppPasswordAdded;
 pub(crate) use audit::AuditPage;
 pub use audit::AuditRecord;
 pub use error::{Committed, StoreError};
-pub use factors::FactorsChanged;
+pub(crate) use factors::FactorsChanged;
 pub use forms::{Form, MAX_FORM_BYTES};
 pub(crate) use grants::Ended;
 pub use grants::GrantFilter;
