@@ -388,33 +388,6 @@ async fn an_application_on_the_issuers_host_is_opened_by_the_providers_session()
     }
 }
 
-/// Requests in flight still carry the cookie from before a renewed sign-in, and so may a thief.
-#[tokio::test]
-async fn the_cookie_before_a_renewed_sign_in_has_not_its_age() {
-    const SETTINGS: &str = r#"
-    [[app.route]]
-    path = "/fresh/"
-    access = "signed_in"
-    max_age_seconds = 300
-    "#;
-    const AGAIN: &str = "https://id.test/oauth/authorize?client_id=sealgate-app-~own&response_type=code&scope=openid\
-                         &redirect_uri=https%3A%2F%2Fid.test%2Faccount&prompt=login";
-    let world = World::with(SETTINGS).await;
-    let browser = Browser::new(&world);
-    let page = browser.open("https://id.test/fresh/").await;
-    assert_eq!(browser.sign_in(&page, ANNA).await.arrived(), ("portal", "/fresh/"));
-    let old = Browser::new(&world);
-    old.set_cookie("id.test", "__Host-sealgate", &browser.cookie("id.test", "__Host-sealgate").unwrap());
-    assert_eq!(old.fetch("https://id.test/fresh/").await.arrived(), ("portal", "/fresh/"));
-    world.wait(400);
-    let page = browser.open(AGAIN).await;
-    browser.sign_in(&page, ANNA).await;
-    assert_eq!(browser.fetch("https://id.test/fresh/").await.arrived(), ("portal", "/fresh/"));
-    let refused = old.fetch("https://id.test/fresh/").await;
-    refused.assert_refused(401, "insufficient_user_authentication");
-    assert_eq!(old.fetch("https://id.test/dashboard").await.arrived(), ("portal", "/dashboard"));
-}
-
 #[tokio::test]
 async fn a_full_store_lets_those_work_who_are_signed_in() {
     let world = World::new().await;
