@@ -34,7 +34,7 @@ impl Store {
 
     /// Changes somebody's factors, whatever races with it: the change is made anew on what was written meanwhile. A record that
     /// does not change is not written. `handle`: random, for a first record.
-    pub async fn change_factors<T: Send>(
+    pub(crate) async fn change_factors<T: Send>(
         &self,
         subject: Subject,
         handle: UserHandle,
