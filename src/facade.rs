@@ -39,7 +39,7 @@ pub mod clock {
 pub mod config {
     pub use crate::config::{
         Access, App, AuditConfig, AuthorizationHeader, Caching, ClientCertificates, Config, ConfigFault, Difference,
-        Enrolment, Hsm, IdentityValue, IssuerUrl, KeySource, Language, LoginConfig, Logo, Mechanism, Names,
+        EnrolmentChoice, Hsm, IdentityValue, IssuerUrl, KeySource, Language, LoginConfig, Logo, Mechanism, Names,
         PagesConfig, Picture, Presence, RegistrationMode, RulePerson, ServerConfig, StoreConfig, StoreEngine,
         TlsConfig, Upstream, UpstreamTls, known_keys,
     };
@@ -109,7 +109,7 @@ pub mod edge {
     };
 }
 pub mod metrics {
-    pub use crate::metrics::{Enrolment, FactorOutcome, Metrics};
+    pub use crate::metrics::{EnrolmentShare, FactorOutcome, Metrics};
 }
 pub mod oauth {
     pub mod algorithm {

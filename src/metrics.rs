@@ -1,13 +1,11 @@
 //! Every Prometheus series, declared once. Labels come from enums or from the configuration, never from a request.
 
+mod book;
 mod factors;
 
-use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use prometheus::core::Collector;
-use prometheus::process_collector::ProcessCollector;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
@@ -15,9 +13,10 @@ use prometheus::{
 
 use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use crate::log;
+use book::{Book, Series};
 use factors::FactorSeries;
 
-pub use factors::{Enrolment, FactorOutcome};
+pub use factors::{EnrolmentShare, FactorOutcome};
 
 pub struct Metrics {
     registry: Registry,
@@ -71,61 +70,6 @@ struct Foreign {
     reads: IntCounterVec,
     keys: IntGaugeVec,
     read_at: IntGaugeVec,
-}
-
-/// One series, as the page about all of them tells of it.
-struct Series {
-    name: String,
-    kind: &'static str,
-    labels: Vec<String>,
-    help: String,
-}
-
-/// Where series are entered when they are made.
-#[derive(Default)]
-struct Book {
-    registry: Registry,
-    series: RefCell<Vec<Series>>,
-}
-
-impl Book {
-    fn enter(
-        &self,
-        kind: &'static str,
-        collector: &(impl Collector + Clone + 'static),
-    ) -> Result<(), prometheus::Error> {
-        self.note(kind, collector);
-        self.registry.register(Box::new(collector.clone()))
-    }
-
-    fn enter_build(&self) -> Result<(), prometheus::Error> {
-        let build = IntGauge::with_opts(
-            Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
-                .const_label("version", env!("CARGO_PKG_VERSION")),
-        )?;
-        build.set(1);
-        self.enter("gauge", &build)
-    }
-
-    /// What the kernel says of this process, under the names that every exporter uses.
-    fn enter_process(&self) -> Result<(), prometheus::Error> {
-        let process = ProcessCollector::for_self();
-        self.note("gauge", &process);
-        self.registry.register(Box::new(process))
-    }
-
-    fn note(&self, kind: &'static str, collector: &impl Collector) {
-        let mut series = self.series.borrow_mut();
-        for desc in collector.desc() {
-            let fixed = desc.const_label_pairs.iter().map(|pair| pair.name().to_owned());
-            series.push(Series {
-                name: desc.fq_name.clone(),
-                kind: if desc.fq_name.ends_with("_total") { "counter" } else { kind },
-                labels: fixed.chain(desc.variable_labels.iter().cloned()).collect(),
-                help: desc.help.trim_end_matches('.').to_owned() + ".",
-            });
-        }
-    }
 }
 
 const PAGE_HEAD: &str = "\
@@ -429,7 +373,7 @@ impl Metrics {
     }
 
     /// People were counted.
-    pub fn enrolled(&self, enrolment: &Enrolment) {
+    pub fn enrolled(&self, enrolment: &EnrolmentShare) {
         self.factors.enrolled(enrolment);
     }
 

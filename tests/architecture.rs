@@ -27,7 +27,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("clock", &["domain", "log"]),
     ("fetch", &[]),
     ("web::cookie", &["config", "domain"]),
-    ("metrics", &["log"]),
+    ("metrics", &["domain", "log"]),
     ("limiter", &["domain"]),
     ("password", &["config", "domain"]),
     ("page", &["config", "domain", "password"]),

@@ -17,12 +17,12 @@ pub struct FactorsConfig {
     pub groups: BTreeMap<String, AssuranceLevel>,
     /// The end of the last day (UTC) on which whoever has no factor may still come in without one; none when absent.
     pub enrol_by: Option<UnixTime>,
-    pub enrolment: Enrolment,
+    pub enrolment: EnrolmentChoice,
 }
 
 /// Who adds the first factor of a person who has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Enrolment {
+pub enum EnrolmentChoice {
     /// They themselves, after the password.
     InSignIn,
     /// Whoever gets an enrolment link from an administrator: a stolen password alone enrols nobody.
@@ -69,7 +69,7 @@ mod tests {
     fn the_highest_of_all_levels_that_are_for_somebody_counts() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let groups = BTreeMap::from([("staff".to_owned(), two), ("admins".to_owned(), three)]);
-        let mut factors = FactorsConfig { level: one, groups, enrol_by: None, enrolment: Enrolment::InSignIn };
+        let mut factors = FactorsConfig { level: one, groups, enrol_by: None, enrolment: EnrolmentChoice::InSignIn };
         for (groups, level) in
             [(&[][..], one), (&["guests"], one), (&["Admins"], one), (&["staff"], two), (&["admins", "staff"], three)]
         {
@@ -87,7 +87,7 @@ mod tests {
             level: AssuranceLevel::Two,
             groups: groups.clone(),
             enrol_by,
-            enrolment: Enrolment::InSignIn,
+            enrolment: EnrolmentChoice::InSignIn,
         };
         assert!(factors(None).enrolment_is_due(UnixTime::from_seconds(0)));
         assert!(!factors(Some(end)).enrolment_is_due(UnixTime::from_seconds(999)));

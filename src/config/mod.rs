@@ -28,7 +28,7 @@ pub(crate) use appearance::Accent;
 pub use appearance::{Logo, Picture};
 pub use difference::Difference;
 pub(crate) use disk::not_after;
-pub use factors::Enrolment;
+pub use factors::EnrolmentChoice;
 pub(crate) use factors::FactorsConfig;
 pub use fault::ConfigFault;
 pub use issuer::IssuerUrl;

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
-use super::Book;
+use super::book::Book;
 use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
 
 pub(super) struct FactorSeries {
@@ -38,7 +38,7 @@ impl FactorOutcome {
 
 /// How many people have what. Each is counted once, by the strongest factor that they have; disabled ones are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Enrolment {
+pub struct EnrolmentShare {
     /// Nothing but a password.
     pub none: u64,
     /// Authenticator apps and no key.
@@ -50,7 +50,7 @@ pub struct Enrolment {
     pub reset: u64,
 }
 
-impl Enrolment {
+impl EnrolmentShare {
     pub fn people(&self) -> u64 {
         self.none + self.enrolled()
     }
@@ -140,7 +140,7 @@ impl FactorSeries {
         }
     }
 
-    pub(super) fn enrolled(&self, enrolment: &Enrolment) {
+    pub(super) fn enrolled(&self, enrolment: &EnrolmentShare) {
         for (factor, people) in enrolment.by_factor() {
             self.people.with_label_values(&[factor]).set(i64::try_from(people).unwrap_or(i64::MAX));
         }

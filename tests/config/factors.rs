@@ -1,6 +1,6 @@
 //! Which level people must reach, and by when.
 
-use sealgate::facade::config::Enrolment;
+use sealgate::facade::config::EnrolmentChoice;
 
 use super::{REQUIRED, fault, lines, parse, starts};
 
@@ -12,7 +12,7 @@ fn with(section: &str) -> String {
 fn one_factor_is_enough_unless_the_file_says_more() {
     let factors = parse(REQUIRED).factors;
     assert_eq!((factors.level.as_str(), factors.groups.len(), factors.enrol_by), ("1", 0, None));
-    assert_eq!(factors.enrolment, Enrolment::InSignIn);
+    assert_eq!(factors.enrolment, EnrolmentChoice::InSignIn);
     let text = with(
         "level = \"2\"\ngroups = { admins = \"phr\", \"iç denetim\" = \"2\" }\nenrol_by = \"2027-01-31\"\n\
          enrolment = \"administrator\"",
@@ -20,7 +20,7 @@ fn one_factor_is_enough_unless_the_file_says_more() {
     let config = parse(&text);
     let groups: Vec<_> = config.factors.groups.iter().map(|(name, level)| (name.as_str(), level.as_str())).collect();
     assert_eq!((config.factors.level.as_str(), groups), ("2", vec![("admins", "3"), ("iç denetim", "2")]));
-    assert_eq!(config.factors.enrolment, Enrolment::ByLink);
+    assert_eq!(config.factors.enrolment, EnrolmentChoice::ByLink);
     assert_eq!(config.factors.enrol_by.unwrap().to_string(), "2027-02-01T00:00:00Z");
     assert_eq!(config.warnings, []);
 }

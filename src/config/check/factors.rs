@@ -4,7 +4,7 @@ use chrono::{NaiveDate, NaiveTime};
 
 use super::super::fault::ConfigFault;
 use super::super::file::Section;
-use super::super::{Enrolment, FactorsConfig};
+use super::super::{EnrolmentChoice, FactorsConfig};
 use super::address;
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::time::UnixTime;
@@ -23,12 +23,12 @@ pub(super) fn factors(mut section: Section<'_, '_>) -> FactorsConfig {
         }
         Ok((address::group(group)?, level))
     });
-    let choices = [("self", Enrolment::InSignIn), ("administrator", Enrolment::ByLink)];
+    let choices = [("self", EnrolmentChoice::InSignIn), ("administrator", EnrolmentChoice::ByLink)];
     FactorsConfig {
         level: lowest,
         groups: groups.unwrap_or_default().into_iter().collect(),
         enrol_by: section.text("enrol_by", DATE, end_of_day),
-        enrolment: section.choice("enrolment", &choices).unwrap_or(Enrolment::InSignIn),
+        enrolment: section.choice("enrolment", &choices).unwrap_or(EnrolmentChoice::InSignIn),
     }
 }
 

@@ -1,0 +1,62 @@
+//! Where the series are entered when they are made, for the registry and for the page that documents them.
+
+use std::cell::RefCell;
+
+use prometheus::core::Collector;
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{IntGauge, Opts, Registry};
+
+/// One series, as the page about all of them tells of it.
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    pub(super) labels: Vec<String>,
+    pub(super) help: String,
+}
+
+/// Where series are entered when they are made.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) registry: Registry,
+    pub(super) series: RefCell<Vec<Series>>,
+}
+
+impl Book {
+    pub(super) fn enter(
+        &self,
+        kind: &'static str,
+        collector: &(impl Collector + Clone + 'static),
+    ) -> Result<(), prometheus::Error> {
+        self.note(kind, collector);
+        self.registry.register(Box::new(collector.clone()))
+    }
+
+    pub(super) fn enter_build(&self) -> Result<(), prometheus::Error> {
+        let build = IntGauge::with_opts(
+            Opts::new("sealgate_build_info", "Always 1; the label tells the version.")
+                .const_label("version", env!("CARGO_PKG_VERSION")),
+        )?;
+        build.set(1);
+        self.enter("gauge", &build)
+    }
+
+    /// What the kernel says of this process, under the names that every exporter uses.
+    pub(super) fn enter_process(&self) -> Result<(), prometheus::Error> {
+        let process = ProcessCollector::for_self();
+        self.note("gauge", &process);
+        self.registry.register(Box::new(process))
+    }
+
+    fn note(&self, kind: &'static str, collector: &impl Collector) {
+        let mut series = self.series.borrow_mut();
+        for desc in collector.desc() {
+            let fixed = desc.const_label_pairs.iter().map(|pair| pair.name().to_owned());
+            series.push(Series {
+                name: desc.fq_name.clone(),
+                kind: if desc.fq_name.ends_with("_total") { "counter" } else { kind },
+                labels: fixed.chain(desc.variable_labels.iter().cloned()).collect(),
+                help: desc.help.trim_end_matches('.').to_owned() + ".",
+            });
+        }
+    }
+}
