@@ -49,7 +49,7 @@ pub mod domain {
         pub use crate::domain::app_password::{AppPassword, MOST_APP_PASSWORDS};
     }
     pub mod assurance {
-        pub use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
+        pub use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, FactorId};
     }
     pub mod audit {
         pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
@@ -121,13 +121,14 @@ pub mod oauth {
 }
 pub mod page {
     pub use crate::page::{
-        AccountChooserPage, ActivityPage, Addresses, AppEnrolment, AppPasswordFault, AppPasswordsPage, Application,
-        ApplicationsPage, AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage,
-        ConsoleRole, Done, EnrolPage, EnrolProblem, Enrolment, ErrorPage, EventLine, FactorChoice, FactorPage,
-        FactorProblem, ForbiddenPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, Named,
-        NewAppPassword, Pages, PasskeyOffer, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
-        Publisher, RecoveryCodesPage, ReturnFormPage, SCRIPT, STYLESHEET, SendAgainPage, SessionsPage, SignedOutPage,
-        UnmetPage, Way, WayTo, html, language_tag,
+        AccountChooserPage, ActivityPage, AddFactorPage, Addresses, AppEnrolment, AppPasswordFault, AppPasswordsPage,
+        Application, ApplicationsPage, AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage,
+        ConsentPage, ConsoleRole, Done, EnrolPage, EnrolProblem, EnrolStep, ErrorPage, EventLine, FactorChoice,
+        FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage, Frame, HomeApp,
+        HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAppPassword, Pages,
+        PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage, Publisher,
+        RecoveryCodesPage, RecoveryState, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem,
+        SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, Way, WayTo, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

@@ -91,6 +91,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "app::state",
             "config",
             "domain",
+            "factors",
             "limiter",
             "metrics",
             "oauth",
@@ -102,6 +103,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "tokens::issuer",
             "web",
             "web::cookie",
+            "webauthn",
         ],
     ),
     (

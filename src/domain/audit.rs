@@ -1,7 +1,8 @@
 //! What the audit trail says of one event: who did what to whom, with which client, from where, when, in which request.
 //!
 //! Only values of our own making and identifiers stand in it, never what somebody typed: a password is typed into the
-//! wrong field every day, so the address of a failed sign-in is kept only where it belongs to somebody, as their `sub`.
+//! wrong field every day, so the address of a failed sign-in is kept only where it belongs to somebody, as their `sub`. The one
+//! exception are the names that people give to their keys: nobody could tell those apart otherwise.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -49,6 +50,20 @@ pub enum AuditKind {
     PasswordChanged,
     AppPasswordCreated,
     AppPasswordRevoked,
+    /// An app, a key or a passkey; the detail says which, by its name.
+    FactorAdded,
+    FactorRemoved,
+    FactorRenamed,
+    RecoveryCodesMade,
+    RecoveryCodeUsed,
+    /// A second step was wrong, after the right password.
+    FactorFailed,
+    /// Too many in a row: that kind of factor opens nothing until it is freed.
+    FactorBlocked,
+    /// The count of signatures of a key did not grow.
+    KeyMayBeCopied,
+    /// An administrator removed all of a person's factors.
+    FactorsReset,
     /// The times of the signing keys changed.
     KeysChanged,
     /// A running server took over another configuration.
@@ -56,7 +71,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 35] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -81,6 +96,15 @@ impl AuditKind {
         Self::PasswordChanged,
         Self::AppPasswordCreated,
         Self::AppPasswordRevoked,
+        Self::FactorAdded,
+        Self::FactorRemoved,
+        Self::FactorRenamed,
+        Self::RecoveryCodesMade,
+        Self::RecoveryCodeUsed,
+        Self::FactorFailed,
+        Self::FactorBlocked,
+        Self::KeyMayBeCopied,
+        Self::FactorsReset,
         Self::KeysChanged,
         Self::ConfigurationReloaded,
     ];
@@ -111,6 +135,15 @@ impl AuditKind {
             Self::PasswordChanged => "password_changed",
             Self::AppPasswordCreated => "app_password_created",
             Self::AppPasswordRevoked => "app_password_revoked",
+            Self::FactorAdded => "factor_added",
+            Self::FactorRemoved => "factor_removed",
+            Self::FactorRenamed => "factor_renamed",
+            Self::RecoveryCodesMade => "recovery_codes_made",
+            Self::RecoveryCodeUsed => "recovery_code_used",
+            Self::FactorFailed => "factor_failed",
+            Self::FactorBlocked => "factor_blocked",
+            Self::KeyMayBeCopied => "key_may_be_copied",
+            Self::FactorsReset => "factors_reset",
             Self::KeysChanged => "keys_changed",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }

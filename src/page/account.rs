@@ -1,8 +1,10 @@
 //! The account pages: what a person may see and change of their own.
 
 use askama::Template;
+use askama::filters::Safe;
 
 use crate::domain::app_password::AppPassword;
+use crate::domain::assurance::AuthenticationMethod;
 use crate::domain::client::ClientId;
 use crate::domain::scope::Scope;
 use crate::domain::session::{Session, SessionId, SignIn};
@@ -171,6 +173,23 @@ impl Words {
     pub(super) fn signed_in(self, session: &Session, subject: &Subject) -> Markup {
         let at = session.sign_in_of(*subject).map_or(session.created_at, SignIn::at);
         self.sessions_signed_in(session.address.to_string(), self.moment(&at))
+    }
+
+    /// What they did to sign in there.
+    pub(super) fn signed_in_with(self, session: &Session, subject: &Subject) -> Option<Markup> {
+        let steps = session.sign_in_of(*subject)?.steps.all();
+        let methods: Vec<_> = steps.iter().map(|step| self.method(step.method).0).collect();
+        (!methods.is_empty()).then(|| self.sessions_signed_in_with(Safe(methods.join(", "))))
+    }
+
+    fn method(self, method: AuthenticationMethod) -> Markup {
+        match method {
+            AuthenticationMethod::Password => self.method_password(),
+            AuthenticationMethod::Totp => self.factor_kind_app(),
+            AuthenticationMethod::RecoveryCode => self.method_recovery(),
+            AuthenticationMethod::SecurityKey => self.factor_kind_security_key(),
+            AuthenticationMethod::Passkey => self.factor_kind_passkey(),
+        }
     }
 }
 

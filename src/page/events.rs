@@ -132,6 +132,11 @@ impl EventLine {
         }
     }
 
+    /// The app or the key that it is about, told to its owner too.
+    fn factor(&self, t: &Words) -> Option<Markup> {
+        factor_words(*t, self.event.detail.as_deref()?)
+    }
+
     fn detail(&self, t: &Words) -> Option<Detail<'_>> {
         self.event.detail.as_deref().map(|detail| Detail::new(*t, detail))
     }
@@ -164,6 +169,15 @@ impl Words {
             AuditKind::PasswordChanged => self.event_password_changed(),
             AuditKind::AppPasswordCreated => self.event_app_password_created(),
             AuditKind::AppPasswordRevoked => self.event_app_password_revoked(),
+            AuditKind::FactorAdded => self.event_factor_added(),
+            AuditKind::FactorRemoved => self.event_factor_removed(),
+            AuditKind::FactorRenamed => self.event_factor_renamed(),
+            AuditKind::RecoveryCodesMade => self.event_recovery_codes_made(),
+            AuditKind::RecoveryCodeUsed => self.event_recovery_code_used(),
+            AuditKind::FactorFailed => self.event_factor_failed(),
+            AuditKind::FactorBlocked => self.event_factor_blocked(),
+            AuditKind::KeyMayBeCopied => self.event_key_may_be_copied(),
+            AuditKind::FactorsReset => self.event_factors_reset(),
             AuditKind::KeysChanged => self.event_keys_changed(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
         }
@@ -179,6 +193,9 @@ enum Detail<'a> {
 
 impl<'a> Detail<'a> {
     fn new(t: Words, detail: &'a str) -> Self {
+        if let Some(words) = factor_words(t, detail) {
+            return Self::Words(words);
+        }
         let counts = || ended_words(t, detail);
         let words = detail.split(", ").map(|part| part_words(t, part)).collect::<Option<Vec<_>>>().or_else(counts);
         words.map_or(Self::Code(detail), |words| Self::Words(joined(&words)))
@@ -225,6 +242,19 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
     })
 }
 
+/// A kind of factor, and behind a space the name of one that its owner gave it.
+fn factor_words(t: Words, detail: &str) -> Option<Markup> {
+    let (kind, name) = detail.split_once(' ').map_or((detail, None), |(kind, name)| (kind, Some(name)));
+    let kind = match kind {
+        "totp" => t.factor_kind_app(),
+        "security_key" => t.factor_kind_security_key(),
+        "passkey" => t.factor_kind_passkey(),
+        "recovery_codes" => t.factor_kind_recovery(),
+        _ => return None,
+    };
+    Some(name.into_iter().fold(kind, |kind, name| t.factor_named(kind, name)))
+}
+
 /// What has ended, and how much of it: `sessions 2 grants 1`, or one of the two.
 fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
     let words: Vec<&str> = detail.split(' ').collect();
@@ -251,6 +281,8 @@ mod tests {
             ("sessions 2 grants 1", "Sonlandırılan oturum: 2, Sonlandırılan erişim: 1"),
             ("grants 3", "Sonlandırılan erişim: 3"),
             ("session 0G", "Bir oturum"),
+            ("totp", "Doğrulama uygulaması"),
+            ("passkey iş, ev <b>", "Geçiş anahtarı: <bdi>iş, ev &#60;b&#62;</bdi>"),
         ] {
             assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
         }

@@ -136,7 +136,7 @@ pub struct EnrolPage<'a> {
     pub csrf: &'a str,
     /// Whose account it is, as its owner knows it (the email address).
     pub account: &'a str,
-    pub enrolment: Enrolment<'a>,
+    pub enrolment: EnrolStep<'a>,
     /// Whether an app will do; else only keys.
     pub takes_apps: bool,
     /// Until when it can be put off, where it can.
@@ -147,7 +147,7 @@ pub struct EnrolPage<'a> {
 
 /// What is being set up.
 #[derive(Debug, Clone, Copy)]
-pub enum Enrolment<'a> {
+pub enum EnrolStep<'a> {
     /// Nothing has been chosen yet.
     Choice,
     App(AppEnrolment<'a>),
@@ -161,7 +161,7 @@ pub struct AppEnrolment<'a> {
     pub secret: &'a str,
     /// The `otpauth:` URI with the same.
     pub uri: &'a str,
-    /// As typed.
+    /// As typed; up to 60 characters of it are kept.
     pub name: &'a str,
     pub problem: Option<EnrolProblem>,
 }
@@ -173,7 +173,7 @@ pub struct KeyEnrolment<'a> {
     pub security_key: &'a str,
     /// The same for a passkey.
     pub passkey: &'a str,
-    /// As typed.
+    /// As typed; up to 60 characters of it are kept.
     pub name: &'a str,
     pub problem: Option<EnrolProblem>,
 }
@@ -190,7 +190,6 @@ pub enum EnrolProblem {
     KeyRefused,
     /// A passkey that did not verify its user.
     NotVerified,
-    Name,
     /// There are as many as there may be.
     Full,
 }
@@ -204,14 +203,13 @@ impl EnrolProblem {
             Self::KeyKnown => t.enrol_key_known(),
             Self::KeyRefused => t.enrol_key_refused(),
             Self::NotVerified => t.enrol_key_unverified(),
-            Self::Name => t.enrol_name_wrong(),
             Self::Full => t.enrol_full(),
         }
     }
 }
 
 impl AppEnrolment<'_> {
-    fn picture(&self) -> Option<Markup> {
+    pub(super) fn picture(&self) -> Option<Markup> {
         qr_code(self.uri).map(Safe)
     }
 
@@ -219,12 +217,8 @@ impl AppEnrolment<'_> {
         self.problem.map(|problem| problem.words(*t))
     }
 
-    fn blames_code(&self) -> bool {
+    pub(super) fn blames_code(&self) -> bool {
         matches!(self.problem, Some(EnrolProblem::WrongCode | EnrolProblem::ClockIsOff))
-    }
-
-    fn blames_name(&self) -> bool {
-        self.problem == Some(EnrolProblem::Name)
     }
 }
 
@@ -232,13 +226,9 @@ impl KeyEnrolment<'_> {
     pub(super) fn words(&self, t: &Words) -> Option<Markup> {
         self.problem.map(|problem| problem.words(*t))
     }
-
-    fn blames_name(&self) -> bool {
-        self.problem == Some(EnrolProblem::Name)
-    }
 }
 
-impl Enrolment<'_> {
+impl EnrolStep<'_> {
     fn is_faulty(&self) -> bool {
         match self {
             Self::Choice => false,
@@ -252,9 +242,9 @@ impl EnrolPage<'_> {
     fn heading(&self) -> Markup {
         let t = self.frame.t;
         match self.enrolment {
-            Enrolment::Choice => t.enrol_title(),
-            Enrolment::App(_) => t.enrol_app_title(),
-            Enrolment::Key(_) => t.enrol_key_title(),
+            EnrolStep::Choice => t.enrol_title(),
+            EnrolStep::App(_) => t.enrol_app_title(),
+            EnrolStep::Key(_) => t.enrol_key_title(),
         }
     }
 

@@ -37,6 +37,9 @@ pub enum Done {
     OtherSessions,
     Withdrawn,
     AppPassword,
+    FactorAdded,
+    FactorRenamed,
+    FactorRemoved,
     Client,
     ClientDeleted,
     ClientState,
@@ -46,13 +49,16 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 14] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::Session, "session"),
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
         (Self::AppPassword, "app-password"),
+        (Self::FactorAdded, "factor-added"),
+        (Self::FactorRenamed, "factor-renamed"),
+        (Self::FactorRemoved, "factor-removed"),
         (Self::Client, "client"),
         (Self::ClientDeleted, "client-deleted"),
         (Self::ClientState, "client-state"),
@@ -76,6 +82,9 @@ impl Done {
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),
             Self::AppPassword => t.done_app_password(),
+            Self::FactorAdded => t.done_factor_added(),
+            Self::FactorRenamed => t.done_factor_renamed(),
+            Self::FactorRemoved => t.done_factor_removed(),
             Self::Client => t.done_client(),
             Self::ClientDeleted => t.done_client_deleted(),
             Self::ClientState => t.done_client_state(),
@@ -91,6 +100,7 @@ pub(super) enum MenuEntry {
     Home,
     Profile,
     Password,
+    Security,
     Sessions,
     Applications,
     AppPasswords,
@@ -104,10 +114,11 @@ pub(super) enum MenuEntry {
 }
 
 impl MenuEntry {
-    const ACCOUNT: [Self; 7] = [
+    const ACCOUNT: [Self; 8] = [
         Self::Home,
         Self::Profile,
         Self::Password,
+        Self::Security,
         Self::Sessions,
         Self::Applications,
         Self::AppPasswords,
@@ -121,6 +132,7 @@ impl MenuEntry {
             Self::Home => "/",
             Self::Profile => "/account",
             Self::Password => "/account/password",
+            Self::Security => "/account/security",
             Self::Sessions => "/account/sessions",
             Self::Applications => "/account/applications",
             Self::AppPasswords => "/account/app-passwords",
@@ -139,6 +151,7 @@ impl MenuEntry {
             Self::Home => t.menu_home(),
             Self::Profile => t.menu_profile(),
             Self::Password => t.menu_password(),
+            Self::Security => t.menu_security(),
             Self::Sessions => t.menu_sessions(),
             Self::Applications => t.menu_applications(),
             Self::AppPasswords => t.menu_app_passwords(),

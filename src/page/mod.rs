@@ -17,6 +17,7 @@ mod language;
 mod moment;
 mod problem;
 pub(crate) mod qr_code;
+mod security;
 mod sign_in;
 mod words;
 
@@ -33,7 +34,7 @@ pub(crate) use asset::Asset;
 pub use asset::{SCRIPT, STYLESHEET};
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
 pub use factor::{
-    AppEnrolment, EnrolPage, EnrolProblem, Enrolment, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
+    AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
     RecoveryCodesPage, UnmetPage,
 };
 pub use frame::{Addresses, Frame};
@@ -41,6 +42,11 @@ pub use inside::{ConsoleRole, Done, Inside};
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
 pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo};
+pub(crate) use security::default_factor_name;
+pub use security::{
+    AddFactorPage, FactorLine, FactorLineKind, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState,
+    SecurityPage, SecurityProblem,
+};
 pub use sign_in::{
     AccountChooserPage, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
     ReturnFormPage, SignedOutPage,

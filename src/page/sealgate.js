@@ -107,6 +107,7 @@ async function request(button, waits, signal) {
     if (signal.aborted) return;
     form.elements.credential.value = JSON.stringify(credential);
     if (kind) form.elements.kind.value = kind;
+    if (button.hasAttribute("formaction")) form.action = button.formAction;
     form.submit();
   } catch (error) {
     if (waits || signal.aborted) return;
@@ -139,7 +140,7 @@ for (const button of document.querySelectorAll("button[data-gets], button[data-c
 for (const element of document.querySelectorAll("[data-without-scripts]")) element.hidden = true;
 
 // Tell the browser's passkey store which passkeys there are here, and whose. Never that one is unknown: that would delete it.
-for (const { dataset } of document.querySelectorAll("[data-accepted]")) {
+for (const { dataset } of document.querySelectorAll("[data-details]")) {
   for (const [signal, json] of [["signalAllAcceptedCredentials", dataset.accepted], ["signalCurrentUserDetails", dataset.details]]) {
     if (json && keys && keys[signal]) keys[signal](JSON.parse(json)).catch(() => {});
   }

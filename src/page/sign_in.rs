@@ -25,9 +25,11 @@ pub struct LoginPage<'a> {
     pub problem: Option<LoginProblem>,
 }
 
-/// A sign-in with nothing typed. Its form sends `csrf`, the page's, and `credential` (the JSON of an assertion).
+/// A sign-in with nothing typed: the page's form is sent with `credential` (the JSON of an assertion), which is empty where a
+/// password is.
 #[derive(Debug, Clone, Copy)]
 pub struct PasskeyOffer<'a> {
+    /// Where the form goes then.
     pub action: &'a str,
     /// For `navigator.credentials.get()`, as JSON.
     pub options: &'a str,

@@ -11,6 +11,7 @@ mod client_auth;
 mod consent;
 mod console;
 mod discovery;
+mod enrolment;
 mod events;
 mod guesses;
 mod home;
@@ -125,6 +126,11 @@ const ROUTES: &[ProviderRoute] = &[
     page("/account",                Endpoint::Account(AccountSection::Profile),      "account",    GET_POST, Bucket::Pages),
     page("/account/password",       Endpoint::Account(AccountSection::Password),     "account",    GET_POST, Bucket::Pages),
     page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
+    page("/account/security",       Endpoint::Account(AccountSection::Security),     "account",    GET,      Bucket::Pages),
+    page("/account/security/app",   Endpoint::Account(AccountSection::AddApp),       "account",    GET_POST, Bucket::Pages),
+    page("/account/security/key",   Endpoint::Account(AccountSection::AddKey),       "account",    GET_POST, Bucket::Pages),
+    page("/account/security/factor", Endpoint::Account(AccountSection::Factor),      "account",    GET_POST, Bucket::Pages),
+    page("/account/security/codes", Endpoint::Account(AccountSection::RecoveryCodes), "account",   GET_POST, Bucket::Pages),
     page("/account/sessions",       Endpoint::Account(AccountSection::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(AccountSection::Applications), "account",    GET_POST, Bucket::Pages),
     page("/account/app-passwords",  Endpoint::Account(AccountSection::AppPasswords), "account",    GET_POST, Bucket::Pages),

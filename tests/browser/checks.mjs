@@ -50,7 +50,7 @@ export function structured(page, language) {
     const positive = [...document.querySelectorAll("[tabindex]")].filter((element) => element.tabIndex > 0);
     say(positive.length === 0, "a tabindex upsets the order of focus");
     // What is typed there is about others or names a thing: the browser must not offer the reader's own name and password.
-    const others = /^\/(console|account\/app-passwords)/.test(location.pathname);
+    const others = /^\/(console|account\/(app-passwords|security)|oauth\/enrol)/.test(location.pathname);
     for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
       const wanted = autocomplete[field.name] && (others ? "off" : autocomplete[field.name]);
       say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
@@ -63,7 +63,7 @@ export function structured(page, language) {
   }, {
     language,
     autocomplete: {
-      email: "username", password: "current-password", current: "current-password", new: "new-password",
+      email: "username webauthn", password: "current-password", current: "current-password", new: "new-password",
       again: "new-password", username: "username", name: "name", phone_number: "tel", picture: "photo",
     },
   });

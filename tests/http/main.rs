@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/authenticator.rs"]
+mod authenticator;
 #[path = "../support/configuration.rs"]
 mod configuration;
 #[path = "../support/meddler.rs"]
@@ -55,6 +57,7 @@ mod replaced_cookie;
 mod revocation_races;
 mod revoke;
 mod robustness;
+mod security;
 mod session;
 mod steps;
 mod token;

@@ -1,6 +1,7 @@
 //! The account pages, filled in.
 
 use sealgate::facade::domain::app_password::AppPassword;
+use sealgate::facade::domain::assurance::FactorId;
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate::facade::domain::client::ClientId;
 use sealgate::facade::domain::scope::{Scope, ScopeValue};
@@ -8,9 +9,10 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::User;
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::page::{
-    ActivityPage, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done, EventLine, Frame, HomeApp,
-    HomePage, Inside, Named, NewAppPassword, PasswordPage, PasswordProblem, ProfileField, ProfilePage, SessionsPage,
-    html,
+    ActivityPage, AddFactorPage, AppEnrolment, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done,
+    EnrolProblem, EnrolStep, EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomePage,
+    Inside, KeyEnrolment, MakeCodesPage, Named, NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem,
+    ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem, SessionsPage, html,
 };
 use sealgate::facade::password::PasswordFault;
 
@@ -46,8 +48,17 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     add("account-profile", profile(None, &[]));
     let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];
     add("account-profile-wrong", profile(None, &faults));
-    for done in [Done::Profile, Done::Password, Done::Session, Done::OtherSessions, Done::Withdrawn, Done::AppPassword]
-    {
+    for done in [
+        Done::Profile,
+        Done::Password,
+        Done::Session,
+        Done::OtherSessions,
+        Done::Withdrawn,
+        Done::AppPassword,
+        Done::FactorAdded,
+        Done::FactorRenamed,
+        Done::FactorRemoved,
+    ] {
         assert_eq!(Done::parse(done.as_str()), Some(done));
         add(&format!("account-done-{}", done.as_str()), profile(Some(done), &[]));
     }
@@ -91,12 +102,17 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         event(AuditKind::SignedIn, Actor::Person, address, 1, Some(client)),
         event(AuditKind::SignInFailed, Actor::Person, None, 3, None),
         event(AuditKind::PasswordChanged, Actor::Operator, address, 1, Some(client)),
+        EventLine {
+            event: AuditEvent::new(AT, AuditKind::FactorAdded, Actor::Person).with_detail(format!("passkey {person}")),
+            ..event(AuditKind::FactorAdded, Actor::Person, None, 1, None)
+        },
     ];
     let next = Some("/account/activity?after=x");
     add("account-activity", html(&ActivityPage { inside: inside(), events: &events, next }));
     add("account-activity-none", html(&ActivityPage { inside: inside(), events: &[], next: None }));
 
     all.extend(application_pages(frame, sample));
+    all.extend(security_pages(frame, sample));
     all
 }
 
@@ -138,5 +154,58 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
     let app = |description| HomeApp { address: action.into(), title: client, description, icon: None };
     add("home", html(&HomePage { inside: inside(), apps: &[app(Some(person)), app(None)] }));
     add("home-none", html(&HomePage { inside: inside(), apps: &[] }));
+    all
+}
+
+/// The page "Security" and those below it, in every state.
+fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside = || inside(frame, account, None);
+
+    let line = |kind, last_used_at| FactorLine {
+        id: FactorId::from_bytes([7; 16]),
+        kind,
+        name: person,
+        added_at: BEFORE,
+        last_used_at,
+    };
+    let lines = [
+        line(FactorLineKind::Passkey { synced: true }, Some(AT)),
+        line(FactorLineKind::SecurityKey { synced: false }, None),
+        line(FactorLineKind::App, Some(AT)),
+    ];
+    let page = |factors, recovery, room, signals, problem| {
+        let (takes_apps, takes_keys) = (room, room);
+        html(&SecurityPage { inside: inside(), factors, recovery, takes_apps, takes_keys, signals, problem })
+    };
+    let left = |count, few| RecoveryState::Left { count, few, made_at: BEFORE };
+    let signals = |accepted| Some(PasskeySignals { accepted, details: client });
+    add("account-security", page(&lines, left(8, false), true, signals(None), None));
+    add("account-security-few", page(&lines, left(1, true), false, signals(Some(client)), None));
+    add("account-security-keys", page(&lines[..2], RecoveryState::None, true, None, None));
+    add("account-security-none", page(&[], RecoveryState::Unavailable, true, None, None));
+    let refused = |problem| page(&lines, left(8, false), true, None, Some(problem));
+    add("account-security-demanded", refused(SecurityProblem::Demanded));
+    add("account-security-last-passkey", refused(SecurityProblem::LastPasskey));
+
+    let adds = |enrolment| html(&AddFactorPage { inside: inside(), action: sample.action, csrf, enrolment });
+    let uri = "otpauth://totp/Acme:ayse.isik%40example.com?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Acme";
+    let secret = "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ";
+    let app = |problem| adds(EnrolStep::App(AppEnrolment { secret, uri, name: person, problem }));
+    let key =
+        |problem| adds(EnrolStep::Key(KeyEnrolment { security_key: client, passkey: person, name: person, problem }));
+    add("account-security-add-app", app(None));
+    add("account-security-add-app-wrong", app(Some(EnrolProblem::WrongCode)));
+    add("account-security-add-key", key(None));
+    add("account-security-add-key-known", key(Some(EnrolProblem::KeyKnown)));
+
+    let settings = |factor, is_last| html(&FactorSettingsPage { inside: inside(), csrf, factor, is_last });
+    add("account-security-factor", settings(lines[0], false));
+    add("account-security-factor-last", settings(lines[2], true));
+    let make = |replaces| html(&MakeCodesPage { inside: inside(), csrf, replaces });
+    add("account-security-codes", make(true));
+    add("account-security-codes-first", make(false));
     all
 }

@@ -2,7 +2,7 @@
 
 use sealgate::facade::domain::assurance::AssuranceLevel;
 use sealgate::facade::page::{
-    AppEnrolment, EnrolPage, EnrolProblem, Enrolment, FactorChoice, FactorPage, FactorProblem, Frame, KeyEnrolment,
+    AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, Frame, KeyEnrolment,
     RecoveryCodesPage, UnmetPage, html,
 };
 
@@ -60,11 +60,11 @@ pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, S
         html(&EnrolPage { frame: frame(), action, csrf, account, enrolment, takes_apps, later, start_over: action })
     };
     let (secret, uri, name) = ("GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ", URI, person);
-    let app = |problem| Enrolment::App(AppEnrolment { secret, uri, name, problem });
+    let app = |problem| EnrolStep::App(AppEnrolment { secret, uri, name, problem });
     let (security_key, passkey) = (client, person);
-    let key = |problem| Enrolment::Key(KeyEnrolment { security_key, passkey, name, problem });
-    add("enrol", enrol(Enrolment::Choice, true, Some(AT)));
-    add("enrol-strong", enrol(Enrolment::Choice, false, None));
+    let key = |problem| EnrolStep::Key(KeyEnrolment { security_key, passkey, name, problem });
+    add("enrol", enrol(EnrolStep::Choice, true, Some(AT)));
+    add("enrol-strong", enrol(EnrolStep::Choice, false, None));
     add("enrol-app", enrol(app(None), true, None));
     add("enrol-key", enrol(key(None), true, Some(AT)));
     add("enrol-key-strong", enrol(key(None), false, None));
@@ -72,7 +72,6 @@ pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, S
         ("wrong", EnrolProblem::WrongCode),
         ("clock", EnrolProblem::ClockIsOff),
         ("expired", EnrolProblem::Expired),
-        ("name", EnrolProblem::Name),
         ("full", EnrolProblem::Full),
     ] {
         add(&format!("enrol-app-{name}"), enrol(app(Some(problem)), true, None));
@@ -81,7 +80,6 @@ pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, S
         ("known", EnrolProblem::KeyKnown),
         ("refused", EnrolProblem::KeyRefused),
         ("unverified", EnrolProblem::NotVerified),
-        ("name", EnrolProblem::Name),
     ] {
         add(&format!("enrol-key-{name}"), enrol(key(Some(problem)), true, None));
     }

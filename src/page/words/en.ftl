@@ -44,6 +44,7 @@ login-passkey-refused =
 # What a browser says of a key. These stand in attributes.
 ceremony-waiting = Follow the instructions of your browser. Touch your security key when it blinks.
 ceremony-cancelled = Nothing was confirmed: it was cancelled, or this device has no key for your account. Try again or choose another way.
+ceremony-not-made = Nothing was added: it was cancelled, or the key cannot do this. A passkey needs a PIN, a fingerprint or a face. Try again or choose another way.
 ceremony-late = You did not confirm in time. Try again.
 ceremony-known = This device or key has already been added to your account. Use a different one.
 ceremony-security = Keys do not work at this address. Open the site at its usual address, or tell your administrator.
@@ -88,6 +89,12 @@ factor-key-copied =
     Otherwise confirm in another way and remove the key from your account.
 factor-busy = Nothing was checked, because the service is busy. Wait a few seconds and try again.
 
+factor-kind-app = Authenticator app
+factor-kind-security-key = Security key
+factor-kind-passkey = Passkey
+factor-kind-recovery = Recovery codes
+factor-named = { $kind }: <bdi>{ $name }</bdi>
+
 enrol-title = Set up a second step
 enrol-lead = A second step protects your account even if somebody learns your password.
 enrol-account = You are setting it up for <bdi>{ $account }</bdi>.
@@ -118,7 +125,6 @@ enrol-expired = The time to confirm has run out, so a new code was made. Remove 
 enrol-key-known = This key has already been added to an account. Use a different one.
 enrol-key-refused = The key was not added, because its answer could not be verified. Try again or use a different one.
 enrol-key-unverified = The passkey was not added: the device did not ask for your PIN, fingerprint or face. Add it as a security key, or use a different device.
-enrol-name-wrong = The name can have up to 60 characters, on one line.
 enrol-full = You have reached the maximum number of second steps. Remove one that you no longer use, then try again.
 
 codes-title = Save your recovery codes
@@ -315,6 +321,7 @@ menu-account = Your account
 menu-home = Home
 menu-profile = Profile
 menu-password = Password
+menu-security = Security
 menu-sessions = Devices
 menu-applications = Applications
 menu-app-passwords = Application passwords
@@ -327,6 +334,9 @@ done-session = The session was ended.
 done-other-sessions = You were signed out everywhere else.
 done-withdrawn = The application’s access was removed.
 done-app-password = The application password was revoked. It no longer works.
+done-factor-added = The second step was added. You will be asked for it when you sign in with your password.
+done-factor-renamed = The name was changed.
+done-factor-removed = The second step was removed. It can no longer be used to sign in.
 
 profile-title = Your profile
 profile-lead = Applications see these details when you allow it.
@@ -373,10 +383,50 @@ password-throttled-minutes =
     }
 password-busy = Many people are signing in right now, so nothing was changed. Wait a few seconds and try again.
 
+security-title = Security
+security-none = You sign in with your password only. Add a second step: it protects your account even if somebody learns your password.
+security-lead = What you sign in with besides your password. If you do not recognize one of these, remove it and change your password.
+security-added = Added: { $moment }
+security-used = Last used: { $moment }
+security-unused = Never used
+security-synced = Synced: other devices of yours have it too
+security-bound = On one device only
+security-manage = Manage
+security-manage-named = Manage: { $name }
+security-add-app = Add an authenticator app
+security-add-key = Add a security key or passkey
+security-back = Back to “Security”
+security-last-demanded = Nothing was removed: your account needs a second step like this one, and you have no other. Add another one first.
+security-last-passkey = Nothing was removed: you have no password, and this is your only passkey. Add another passkey first.
+factor-settings-title = Your second step: { $kind }
+factor-settings-name = Name
+factor-settings-rename = New name
+factor-settings-remove-title = Remove it
+factor-settings-remove-hint = It can no longer be used to sign in. You stay signed in where you are.
+factor-settings-remove-last = It is your only one: you will sign in with your password only, and your recovery codes are removed too.
+factor-settings-remove = Remove
+recovery-title = Recovery codes
+recovery-unavailable = Recovery codes take the place of a second step that you have lost. Add a second step to your password first.
+recovery-none = You have no recovery codes. Make some and keep them safe: without them, only an administrator can help you if you lose your second step.
+recovery-left =
+    { $count ->
+        [one] One recovery code is left.
+       *[other] { $count } recovery codes are left.
+    }
+recovery-few = Make new ones before they run out.
+recovery-made = Made: { $moment }
+recovery-make = Make recovery codes
+recovery-remake = Make new codes
+recovery-ask = You will be shown ten codes, once. Have a place ready to keep them: a password manager, or paper.
+recovery-ask-replaces = Your present codes will no longer work.
+
 sessions-title = Where you are signed in
 sessions-lead = If you do not recognize one of these, sign it out and change your password.
 sessions-this = This browser
 sessions-signed-in = Signed in: { $moment } from <bdi>{ $address }</bdi>
+sessions-signed-in-with = Signed in with: { $methods }
+method-password = Password
+method-recovery = Recovery code
 sessions-last-seen = Last used: { $moment }
 sessions-end = Sign out
 sessions-end-named = Sign out: { $device }, { $address }
@@ -687,6 +737,15 @@ event-user-deleted = Person deleted
 event-password-changed = Password changed
 event-app-password-created = Application password made
 event-app-password-revoked = Application password revoked
+event-factor-added = Second step added
+event-factor-removed = Second step removed
+event-factor-renamed = Second step renamed
+event-recovery-codes-made = New recovery codes made
+event-recovery-code-used = Signed in with a recovery code
+event-factor-failed = Second step failed, after the right password
+event-factor-blocked = Second step blocked after too many wrong attempts
+event-key-may-be-copied = A key was refused, because somebody may have copied it
+event-factors-reset = All second steps were removed
 event-keys-changed = Signing key schedule changed
 event-configuration-reloaded = Configuration reloaded
 

@@ -15,7 +15,7 @@ const PAGE: &str = "/account/activity";
 const MOST: usize = 30;
 
 /// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
-const KINDS: [AuditKind; 15] = [
+const KINDS: [AuditKind; 24] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -31,6 +31,15 @@ const KINDS: [AuditKind; 15] = [
     AuditKind::PasswordChanged,
     AuditKind::AppPasswordCreated,
     AuditKind::AppPasswordRevoked,
+    AuditKind::FactorAdded,
+    AuditKind::FactorRemoved,
+    AuditKind::FactorRenamed,
+    AuditKind::RecoveryCodesMade,
+    AuditKind::RecoveryCodeUsed,
+    AuditKind::FactorFailed,
+    AuditKind::FactorBlocked,
+    AuditKind::KeyMayBeCopied,
+    AuditKind::FactorsReset,
 ];
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {

@@ -6,6 +6,7 @@ mod app_passwords;
 mod applications;
 mod password;
 mod profile;
+mod security;
 mod sessions;
 
 use crate::web::context::RequestContext;
@@ -16,6 +17,11 @@ use crate::web::response::Response;
 pub(super) enum AccountSection {
     Profile,
     Password,
+    Security,
+    AddApp,
+    AddKey,
+    Factor,
+    RecoveryCodes,
     Sessions,
     Applications,
     AppPasswords,
@@ -31,6 +37,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, section: AccountSection) ->
     match section {
         AccountSection::Profile => profile::answer(ctx).await,
         AccountSection::Password => password::answer(ctx).await,
+        AccountSection::Security => security::answer(ctx).await,
+        AccountSection::AddApp => security::add_app(ctx).await,
+        AccountSection::AddKey => security::add_key(ctx).await,
+        AccountSection::Factor => security::settings(ctx).await,
+        AccountSection::RecoveryCodes => security::codes(ctx).await,
         AccountSection::Sessions => sessions::answer(ctx).await,
         AccountSection::Applications => applications::answer(ctx).await,
         AccountSection::AppPasswords => app_passwords::answer(ctx).await,

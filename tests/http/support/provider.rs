@@ -22,6 +22,7 @@ use sealgate::facade::signer::Signer;
 use sealgate::facade::store::AddOutcome;
 use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::memory::MemoryEngine;
+use sealgate::facade::store::sealer::Sealer;
 use sealgate::facade::web::origin::Origin;
 
 use crate::configuration::Configuration;
@@ -32,6 +33,9 @@ use super::{Browser, Client, ISSUER, Reply, SIGNED_OUT_URI, token_device};
 
 /// No two clients are the same one, whatever their ids.
 static INCARNATIONS: AtomicU32 = AtomicU32::new(1);
+
+/// What seals here; a real one is wrapped by the token.
+const DATA_KEY: [u8; 32] = [7; 32];
 
 /// The least that a configuration says; tests add sections of their own.
 pub(crate) fn settings(more: &str) -> String {
@@ -74,7 +78,10 @@ impl Provider {
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        let sealgate = Arc::new(parts.assemble().await.unwrap());
+        let mut sealgate = parts.assemble().await.unwrap();
+        let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
+        sealgate.store = Arc::new(store.sealing_with(Sealer::new(&DATA_KEY).unwrap(), 0).await.unwrap());
+        let sealgate = Arc::new(sealgate);
         let provider = Self {
             anna: person(1, "anna@example.test", "Anna Şahin", true, clock.now()),
             ben: person(2, "ben@example.test", "Ben", false, clock.now()),

@@ -1,0 +1,326 @@
+//! `/account/security`: what a person signs in with besides the password. Whoever holds somebody's browser for a moment could
+//! add a factor of their own, so every change asks for a sign-in with all that the person has, not long ago.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use crate::domain::assurance::{AssuranceLevel, FactorId};
+use crate::domain::audit::AuditKind;
+use crate::domain::recovery_code::{RecoveryCode, RecoveryCodes};
+use crate::domain::secret::Secret;
+use crate::domain::user::User;
+use crate::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, TotpFactor, factor_name};
+use crate::page::{
+    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorLine, FactorLineKind, FactorSettingsPage,
+    KeyEnrolment, MakeCodesPage, PasskeySignals, Problem, RecoveryCodesPage, RecoveryState, SecurityPage,
+    SecurityProblem, html,
+};
+use crate::provider::enrolment::{Enrolled, Enrolling, TO_CONFIRM, relying_party};
+use crate::provider::visitor::{self, Visitor};
+use crate::store::FactorsChanged;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+use crate::webauthn::{CredentialKind, UserHandle};
+
+const PAGE: &str = "/account/security";
+const ADD_APP: &str = "/account/security/app";
+const ADD_KEY: &str = "/account/security/key";
+const CODES: &str = "/account/security/codes";
+
+/// The longest ago that somebody may have signed in who changes something.
+const TO_CHANGE: Duration = Duration::from_mins(5);
+
+/// The longest ago for whoever confirms what was begun in time in the same session; an enrolment ends before that by itself.
+const TO_FINISH: Duration = Duration::from_secs(TO_CHANGE.as_secs() + TO_CONFIRM.as_secs());
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    show(ctx, &Visitor::find(ctx, PAGE).await?, None).await
+}
+
+/// `/account/security/app`.
+pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if !ctx.sealgate.store.seals() {
+        return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
+    }
+    if ctx.head.method != Method::POST {
+        let visitor = Visitor::recent(ctx, ADD_APP, TO_CHANGE).await?;
+        return show_app(ctx, &visitor, "", None).await;
+    }
+    let visitor = Visitor::recent(ctx, ADD_APP, TO_FINISH).await?;
+    let form = visitor.form(ctx, ADD_APP)?;
+    let name = form.one("name")?.unwrap_or_default();
+    let code = form.one("code")?.unwrap_or_default();
+    match enrolling(ctx, &visitor).confirm_app(code, name).await? {
+        Ok(enrolled) => Ok(added(ctx, &visitor, &enrolled)),
+        Err(problem) => {
+            // A new secret is begun like the first: by somebody who has just signed in.
+            let visitor = match problem {
+                EnrolProblem::Expired => Visitor::recent(ctx, ADD_APP, TO_CHANGE).await?,
+                _ => visitor,
+            };
+            show_app(ctx, &visitor, name, Some(problem)).await
+        }
+    }
+}
+
+/// `/account/security/key`.
+pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    if relying_party(ctx).is_none() {
+        return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
+    }
+    if ctx.head.method != Method::POST {
+        let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
+        return show_key(ctx, &visitor, "", None).await;
+    }
+    let visitor = Visitor::recent(ctx, ADD_KEY, TO_FINISH).await?;
+    let form = visitor.form(ctx, ADD_KEY)?;
+    let name = form.one("name")?.unwrap_or_default();
+    let kind = match form.one("kind")? {
+        Some("passkey") => CredentialKind::Passkey,
+        Some("security_key") => CredentialKind::SecurityKey,
+        _ => return Err(Failure::page(Problem::InvalidRequest)),
+    };
+    let answer = form.one("credential")?.unwrap_or_default();
+    match enrolling(ctx, &visitor).confirm_key(kind, answer, name).await? {
+        Ok(enrolled) => Ok(added(ctx, &visitor, &enrolled)),
+        Err(problem) => {
+            // The challenge is used up; see above.
+            let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
+            show_key(ctx, &visitor, name, Some(problem)).await
+        }
+    }
+}
+
+/// `/account/security/factor`: one of them, to be renamed or removed.
+pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::recent(ctx, PAGE, TO_CHANGE).await?;
+    if ctx.head.method != Method::POST {
+        let factors = factors(ctx, &visitor.user).await?;
+        let id = ctx.query()?.one("id")?.and_then(FactorId::parse);
+        let lines = lines(factors.as_ref());
+        let Some(line) = lines.iter().find(|line| Some(line.id) == id) else {
+            // Removed in another tab.
+            return Err(Failure::Elsewhere(ctx.path(PAGE)));
+        };
+        let csrf = &visitor.csrf(ctx, PAGE);
+        let page = FactorSettingsPage { inside: visitor.inside(ctx), csrf, factor: *line, is_last: lines.len() == 1 };
+        return Ok(Response::page(StatusCode::OK, html(&page), None));
+    }
+    let form = visitor.form(ctx, PAGE)?;
+    let id = form.one("factor")?.and_then(FactorId::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
+    if form.has("remove") {
+        return remove(ctx, &visitor, id).await;
+    }
+    let typed = form.one("name")?.unwrap_or_default();
+    let changed = change(ctx, &visitor, |factors| {
+        let name = factor_name(typed, factors.name_of(id)?);
+        let kind = kind_of(factors, id)?;
+        factors.rename(id, &name).then(|| format!("{} {name}", kind.as_str()))
+    });
+    if let Some(detail) = changed.await? {
+        ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorRenamed).with_detail(detail));
+    }
+    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::FactorRenamed)))
+}
+
+/// `/account/security/codes`.
+pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let visitor = Visitor::recent(ctx, CODES, TO_CHANGE).await?;
+    let before = factors(ctx, &visitor.user).await?;
+    let Some(key) = ctx.sealgate.store.recovery_key() else {
+        return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
+    };
+    if !before.as_ref().is_some_and(|factors| factors.may_have_recovery_codes(&visitor.user)) {
+        return Err(Failure::Elsewhere(ctx.path(PAGE)));
+    }
+    if ctx.head.method != Method::POST {
+        let (csrf, replaces) = (visitor.csrf(ctx, CODES), before.is_some_and(|factors| factors.recovery.is_some()));
+        let page = MakeCodesPage { inside: visitor.inside(ctx), csrf: &csrf, replaces };
+        return Ok(Response::page(StatusCode::OK, html(&page), None));
+    }
+    visitor.form(ctx, CODES)?;
+    let random = std::array::from_fn(|_| ctx.random());
+    let (kept, codes) = RecoveryCodes::new(key, visitor.user.sub, &random, ctx.now);
+    let replaced = change(ctx, &visitor, |factors| {
+        let may = factors.may_have_recovery_codes(&visitor.user);
+        let replaced = factors.recovery.is_some();
+        may.then(|| factors.set_recovery_codes(kept.clone())).map(|()| replaced)
+    });
+    let Some(replaced) = replaced.await? else { return Err(Failure::Elsewhere(ctx.path(PAGE))) };
+    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
+    let texts = codes.each_ref().map(RecoveryCode::text);
+    let page = RecoveryCodesPage {
+        frame: ctx.frame(),
+        account: visitor.user.email.as_str(),
+        codes: &texts.each_ref().map(Secret::expose),
+        replaced,
+        next: &ctx.path(PAGE),
+    };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Result<Response, Failure> {
+    let demanded = demanded(ctx, &visitor.user);
+    let removed = change(ctx, visitor, |factors| {
+        let mut next = factors.clone();
+        let Some(gone) = next.remove(id) else { return Ok(None) };
+        may_go(&visitor.user, demanded, factors, &next)?;
+        *factors = next;
+        Ok(Some(gone))
+    });
+    match removed.await? {
+        Err(problem) => show(ctx, visitor, Some(problem)).await,
+        Ok(gone) => {
+            // One that is gone already is what was wanted.
+            if let Some((kind, name)) = gone {
+                let event = visitor.event(ctx, AuditKind::FactorRemoved);
+                ctx.sealgate.audit.note(event.with_detail(format!("{} {name}", kind.as_str())));
+            }
+            Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::FactorRemoved)))
+        }
+    }
+}
+
+/// The level that this person has to be able to reach.
+fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
+    ctx.sealgate.config.factors.level_for(user)
+}
+
+/// Whether a person can do with what is left. One who has never had enough keeps nobody from removing what is lost.
+fn may_go(user: &User, demanded: AssuranceLevel, before: &Factors, after: &Factors) -> Result<(), SecurityProblem> {
+    if user.password.is_none() && before.has_passkey() && !after.has_passkey() {
+        return Err(SecurityProblem::LastPasskey);
+    }
+    let (had, has) = (before.reachable(user), after.reachable(user));
+    if has < demanded && has < had { Err(SecurityProblem::Demanded) } else { Ok(()) }
+}
+
+fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrolling<'a, 'c> {
+    let origin = FactorOrigin::of(&format!("session {}", visitor.session.value.id));
+    Enrolling { ctx, user: &visitor.user, origin }
+}
+
+fn added(ctx: &RequestContext<'_>, visitor: &Visitor, enrolled: &Enrolled) -> Response {
+    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorAdded).with_detail(enrolled.detail()));
+    Response::see_other(&visitor::done(ctx, PAGE, Done::FactorAdded))
+}
+
+async fn show_app(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    name: &str,
+    problem: Option<EnrolProblem>,
+) -> Result<Response, Failure> {
+    let enrolling = enrolling(ctx, visitor);
+    let secret = enrolling.app().await?;
+    let (grouped, uri) = (secret.grouped(), enrolling.uri(&secret));
+    let app = AppEnrolment { secret: grouped.expose(), uri: uri.expose_secret(), name, problem };
+    let csrf = &visitor.csrf(ctx, ADD_APP);
+    let page =
+        AddFactorPage { inside: visitor.inside(ctx), action: &ctx.path(ADD_APP), csrf, enrolment: EnrolStep::App(app) };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+async fn show_key(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    name: &str,
+    problem: Option<EnrolProblem>,
+) -> Result<Response, Failure> {
+    let options = enrolling(ctx, visitor).key().await?;
+    let key = KeyEnrolment { security_key: &options.security_key, passkey: &options.passkey, name, problem };
+    let csrf = &visitor.csrf(ctx, ADD_KEY);
+    let page =
+        AddFactorPage { inside: visitor.inside(ctx), action: &ctx.path(ADD_KEY), csrf, enrolment: EnrolStep::Key(key) };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+async fn show(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    problem: Option<SecurityProblem>,
+) -> Result<Response, Failure> {
+    let factors = factors(ctx, &visitor.user).await?;
+    let inside = visitor.inside(ctx);
+    let signals = factors.as_ref().and_then(|factors| signals(ctx, &visitor.user, factors));
+    // What was removed shall not be offered by the browser any more.
+    let tells = inside.done == Some(Done::FactorRemoved);
+    let page = SecurityPage {
+        inside,
+        factors: &lines(factors.as_ref()),
+        recovery: recovery(&visitor.user, factors.as_ref()),
+        takes_apps: ctx.sealgate.store.seals() && factors.as_ref().is_none_or(Factors::has_room_for_app),
+        takes_keys: relying_party(ctx).is_some() && factors.as_ref().is_none_or(Factors::has_room_for_key),
+        signals: signals
+            .as_ref()
+            .map(|(accepted, details)| PasskeySignals { accepted: tells.then_some(accepted.as_str()), details }),
+        problem,
+    };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+async fn factors(ctx: &RequestContext<'_>, user: &User) -> Result<Option<Factors>, Failure> {
+    Ok(ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value))
+}
+
+async fn change<T: Send>(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    change: impl FnMut(&mut Factors) -> T + Send,
+) -> Result<T, Failure> {
+    let handle = UserHandle::from_random(ctx.random());
+    match ctx.sealgate.store.change_factors(visitor.user.sub, handle, change).await? {
+        FactorsChanged::Yes(made, _) => Ok(made),
+        // Nothing is added here.
+        FactorsChanged::CredentialTaken => Err(Failure::Internal),
+    }
+}
+
+fn lines(factors: Option<&Factors>) -> Vec<FactorLine<'_>> {
+    let Some(factors) = factors else { return Vec::new() };
+    let mut lines: Vec<_> = factors.totp.iter().map(of_app).chain(factors.keys.iter().map(of_key)).collect();
+    lines.sort_by_key(|line| line.added_at);
+    lines
+}
+
+fn of_app(app: &TotpFactor) -> FactorLine<'_> {
+    let (added_at, last_used_at) = (app.added_at, app.last_used_at);
+    FactorLine { id: app.id, kind: FactorLineKind::App, name: &app.name, added_at, last_used_at }
+}
+
+fn of_key(key: &KeyFactor) -> FactorLine<'_> {
+    let synced = key.credential.backup.is_eligible();
+    let kind = match key.credential.kind {
+        CredentialKind::Passkey => FactorLineKind::Passkey { synced },
+        CredentialKind::SecurityKey => FactorLineKind::SecurityKey { synced },
+    };
+    FactorLine { id: key.id, kind, name: &key.name, added_at: key.added_at, last_used_at: key.last_used_at }
+}
+
+fn kind_of(factors: &Factors, id: FactorId) -> Option<FactorKind> {
+    let key = factors.keys.iter().find(|key| key.id == id).map(KeyFactor::kind);
+    key.or_else(|| factors.totp.iter().any(|app| app.id == id).then_some(FactorKind::Totp))
+}
+
+fn recovery(user: &User, factors: Option<&Factors>) -> RecoveryState {
+    let Some(factors) = factors.filter(|factors| factors.may_have_recovery_codes(user)) else {
+        return RecoveryState::Unavailable;
+    };
+    factors.recovery.as_ref().filter(|codes| codes.left() > 0).map_or(RecoveryState::None, |codes| {
+        RecoveryState::Left { count: codes.left() as u64, few: codes.are_few(), made_at: codes.created_at }
+    })
+}
+
+/// What the browser's store of passkeys is told: all that there are, and whose they are.
+fn signals(ctx: &RequestContext<'_>, user: &User, factors: &Factors) -> Option<(String, String)> {
+    let relying_party = relying_party(ctx)?;
+    let (rp_id, user_id) = (relying_party.id(), factors.handle.to_string());
+    let ids: Vec<String> = factors.keys.iter().map(|key| key.credential.id.to_string()).collect();
+    let accepted = json!({ "rpId": rp_id, "userId": user_id, "allAcceptedCredentialIds": ids });
+    let details = json!({ "rpId": rp_id, "userId": user_id, "name": user.email.as_str(), "displayName": user.name });
+    Some((accepted.to_string(), details.to_string()))
+}

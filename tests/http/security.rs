@@ -1,0 +1,325 @@
+//! The account page "Security": adding, naming and removing factors, and recovery codes.
+
+use aws_lc_rs::hmac;
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
+use sealgate::facade::domain::user::{Subject, User};
+use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm};
+
+use crate::authenticator::{Authenticator, Ceremony, UV};
+use crate::steps::with_anna;
+use crate::support::{Browser, Provider, Reply, hidden_fields, is_login};
+
+const PAGE: &str = "/account/security";
+const APP: &str = "/account/security/app";
+
+/// Sends a form of a page.
+async fn send(browser: &Browser<'_>, to: &str, page: &Reply, fields: &[(&str, &str)]) -> Reply {
+    let csrf = hidden_fields(page.text()).into_iter().find(|(name, _)| name == "csrf").unwrap().1;
+    let reply = browser.post(to, &[&[("csrf", csrf.as_str())], fields].concat()).await;
+    browser.follow(reply).await
+}
+
+/// What stands between two pieces of a page.
+fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
+    text.split_once(start)?.1.split_once(end).map(|(found, _)| found)
+}
+
+/// The secret that a page shows.
+fn secret(page: &Reply) -> String {
+    let shown = between(page.text(), "id=\"totp-secret\"", "</code>").unwrap();
+    shown.split_once('>').unwrap().1.to_owned()
+}
+
+/// The code of a secret in base32 at a moment (RFC 6238), by no code of the program's.
+fn code(secret: &str, seconds: u64) -> String {
+    let bits: String = secret
+        .chars()
+        .filter(|char| *char != ' ')
+        .map(|char| format!("{:05b}", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(char).unwrap()))
+        .collect();
+    let bytes: Vec<u8> = bits
+        .as_bytes()
+        .chunks_exact(8)
+        .map(|byte| u8::from_str_radix(str::from_utf8(byte).unwrap(), 2).unwrap())
+        .collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes);
+    let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
+    let at = usize::from(tag.as_ref()[19] & 15);
+    let number = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
+    format!("{:06}", number % 1_000_000)
+}
+
+/// A browser in which Anna has just signed in and an app of hers, with its secret.
+async fn with_app(provider: &Provider) -> (Browser<'_>, String) {
+    let browser = with_anna(provider).await;
+    let page = browser.open(APP).await;
+    let secret = secret(&page);
+    let now = provider.clock.now().seconds();
+    let reply = send(&browser, APP, &page, &[("code", &code(&secret, now)), ("name", "telefon")]).await;
+    assert!(reply.text().contains("class=\"done\""), "{reply:?}");
+    (browser, secret)
+}
+
+async fn kinds_of(provider: &Provider, subject: Subject) -> Vec<(AuditKind, Option<String>)> {
+    let store = &provider.sealgate.store;
+    provider.sealgate.audit.write(store).await.unwrap();
+    let filter = AuditFilter { subject: Some(subject), ..AuditFilter::default() };
+    let found = store.audit_page(&filter, None, 50).await.unwrap().records;
+    let mut found: Vec<_> = found.into_iter().map(|record| (record.event.kind, record.event.detail)).collect();
+    found.retain(|(kind, _)| {
+        [AuditKind::FactorAdded, AuditKind::FactorRemoved, AuditKind::FactorRenamed, AuditKind::RecoveryCodesMade]
+            .contains(kind)
+    });
+    found.sort_by_key(|(kind, _)| kind.as_str());
+    found
+}
+
+async fn apps(provider: &Provider) -> usize {
+    let found = provider.sealgate.store.factors(provider.anna.sub).await.unwrap();
+    found.map_or(0, |found| found.value.totp.len())
+}
+
+/// The first factor's id on the page.
+fn id(page: &Reply) -> String {
+    between(page.text(), "/account/security/factor?id=", "\"").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_app_counts_once_it_has_shown_a_code() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    assert!(browser.get("/account").await.text().contains("href=\"/account/security\""));
+    let empty = browser.get(PAGE).await;
+    assert!(empty.text().contains("with your password only") && empty.text().contains("id=\"add-totp\""), "{empty:?}");
+    let page = browser.open(APP).await;
+    let first = secret(&page);
+    assert_eq!(first.len(), 39);
+    // What was opened is nothing yet, and a page that is opened again shows the same secret.
+    assert_eq!(apps(&provider).await, 0);
+    assert_eq!(secret(&browser.open(APP).await), first);
+    let now = provider.clock.now().seconds();
+    let wrong = send(&browser, APP, &page, &[("code", "12345"), ("name", "iş")]).await;
+    assert!(wrong.text().contains("role=\"alert\"") && secret(&wrong) == first, "{wrong:?}");
+    assert!(wrong.text().contains("value=\"iş\""), "what was typed is kept");
+    let late = send(&browser, APP, &page, &[("code", &code(&first, now - 120))]).await;
+    assert!(late.text().contains("the clock of your device is wrong"), "{late:?}");
+    assert_eq!(apps(&provider).await, 0);
+    let done = send(&browser, APP, &page, &[("code", &code(&first, now)), ("name", " iş \u{7}telefonu ")]).await;
+    assert!(done.text().contains("<bdi>iş telefonu</bdi>") && done.text().contains("class=\"done\""), "{done:?}");
+    // The secret is shown no more, and a second app has another.
+    assert!(!done.text().contains(&first) && secret(&browser.open(APP).await) != first);
+    assert_eq!(apps(&provider).await, 1);
+    // What the browser sends again adds nothing.
+    let again = send(&browser, APP, &page, &[("code", &code(&first, now))]).await;
+    assert!(again.text().contains("role=\"alert\""), "{again:?}");
+    assert_eq!(apps(&provider).await, 1);
+    let added = (AuditKind::FactorAdded, Some("totp iş telefonu".to_owned()));
+    assert_eq!(kinds_of(&provider, provider.anna.sub).await, [added]);
+    assert!(browser.get("/account/activity").await.text().contains("<bdi>iş telefonu</bdi>"));
+}
+
+#[tokio::test]
+async fn an_enrolment_ends_after_a_quarter_of_an_hour_and_belongs_to_its_session() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let page = browser.open(APP).await;
+    let first = secret(&page);
+    // Another browser of hers shows another secret, and its form does not confirm this one.
+    let other = with_anna(&provider).await;
+    let theirs = other.open(APP).await;
+    assert_ne!(secret(&theirs), first);
+    let now = provider.clock.now().seconds();
+    send(&other, APP, &theirs, &[("code", &code(&first, now))]).await;
+    assert_eq!(apps(&provider).await, 0);
+    // Longer ago than a change may be, and yet confirmed: it was begun in time.
+    provider.wait(14 * 60);
+    let now = provider.clock.now().seconds();
+    let done = send(&browser, APP, &page, &[("code", &code(&first, now))]).await;
+    assert!(done.text().contains("class=\"done\""), "{done:?}");
+    provider.wait(60);
+    let now = provider.clock.now().seconds();
+    let late = send(&other, APP, &theirs, &[("code", &code(&secret(&theirs), now))]).await;
+    assert!(is_login(&late), "a new secret is begun by somebody who has just signed in: {late:?}");
+    assert_eq!(apps(&provider).await, 1);
+}
+
+#[tokio::test]
+async fn every_change_asks_for_a_sign_in_that_is_not_long_ago() {
+    let provider = Provider::new().await;
+    let (browser, _) = with_app(&provider).await;
+    let page = browser.get(PAGE).await;
+    let settings = browser.open(&format!("/account/security/factor?id={}", id(&page))).await;
+    let codes = browser.open("/account/security/codes").await;
+    provider.wait(5 * 60 + 1);
+    assert!(browser.get(PAGE).await.text().contains("telefon"), "to look is free");
+    for address in [APP, "/account/security/key", "/account/security/codes", "/account/security/factor?id=x"] {
+        let reply = browser.get(address).await;
+        assert!(reply.location().contains("max_age="), "{address}: {reply:?}");
+    }
+    let factor = id(&page);
+    for (to, page, fields) in [
+        ("/account/security/factor", &settings, &[("factor", factor.as_str()), ("remove", "yes")][..]),
+        ("/account/security/factor", &settings, &[("factor", factor.as_str()), ("name", "x")]),
+        ("/account/security/codes", &codes, &[]),
+    ] {
+        let csrf = hidden_fields(page.text()).swap_remove(0).1;
+        let reply = browser.post(to, &[&[("csrf", csrf.as_str())], fields].concat()).await;
+        assert!(reply.location().contains("max_age="), "{to}: {reply:?}");
+    }
+    let factors = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
+    assert!(factors.totp[0].name == "telefon" && factors.recovery.is_none());
+}
+
+#[tokio::test]
+async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
+    let provider = Provider::new().await;
+    let (browser, _) = with_app(&provider).await;
+    let page = browser.get(PAGE).await;
+    let factor = id(&page);
+    let settings = browser.open(&format!("/account/security/factor?id={factor}")).await;
+    assert!(settings.text().contains("It is your only one"), "{settings:?}");
+    // Without the token of the form nothing happens.
+    let to = "/account/security/factor";
+    browser.post(to, &[("factor", factor.as_str()), ("remove", "yes")]).await;
+    assert_eq!(apps(&provider).await, 1);
+    // Nor by Ben, who knows the id.
+    let ben = provider.browser();
+    let login = ben.open(PAGE).await;
+    ben.sign_in(&login, "ben@example.test").await;
+    let of_ben = ben.open(APP).await;
+    send(&ben, to, &of_ben, &[("factor", &factor), ("remove", "yes")]).await;
+    assert_eq!(apps(&provider).await, 1);
+    let renamed = send(&browser, to, &settings, &[("factor", &factor), ("name", "<b>yeni</b>")]).await;
+    assert!(renamed.text().contains("<bdi>&#60;b&#62;yeni&#60;/b&#62;</bdi>"), "{renamed:?}");
+    // An empty name leaves the old one.
+    send(&browser, to, &settings, &[("factor", &factor), ("name", "  ")]).await;
+    let codes = browser.open("/account/security/codes").await;
+    send(&browser, "/account/security/codes", &codes, &[]).await;
+    let gone = send(&browser, to, &settings, &[("factor", &factor), ("name", "x"), ("remove", "yes")]).await;
+    assert!(gone.text().contains("class=\"done\"") && gone.text().contains("with your password only"), "{gone:?}");
+    let left = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
+    assert!(left.totp.is_empty() && left.recovery.is_none(), "codes stand in for nothing any more");
+    let name = Some("totp <b>yeni</b>".to_owned());
+    assert_eq!(
+        kinds_of(&provider, provider.anna.sub).await,
+        [
+            (AuditKind::FactorAdded, Some("totp telefon".to_owned())),
+            (AuditKind::FactorRemoved, name.clone()),
+            (AuditKind::FactorRenamed, name.clone()),
+            (AuditKind::FactorRenamed, name),
+            (AuditKind::RecoveryCodesMade, None),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_last_factor_stays_while_it_is_demanded() {
+    let provider = Provider::with("[factors]\ngroups = { staff = \"2\" }\n").await;
+    let demand = |user: &mut User| user.groups = ["staff".to_owned()].into();
+    let (browser, _) = with_app(&provider).await;
+    provider.sealgate.store.change_user(provider.anna.sub, demand).await.unwrap();
+    let page = browser.get(PAGE).await;
+    let settings = browser.open(&format!("/account/security/factor?id={}", id(&page))).await;
+    let fields = [("factor", id(&page)), ("remove", "yes".to_owned())];
+    let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let refused = send(&browser, "/account/security/factor", &settings, &fields).await;
+    assert!(refused.text().contains("Nothing was removed"), "{refused:?}");
+    assert_eq!(apps(&provider).await, 1);
+    // One of two may go.
+    let second = browser.open(APP).await;
+    let now = provider.clock.now().seconds();
+    send(&browser, APP, &second, &[("code", &code(&secret(&second), now))]).await;
+    assert_eq!(apps(&provider).await, 2);
+    send(&browser, "/account/security/factor", &settings, &fields).await;
+    assert_eq!(apps(&provider).await, 1);
+}
+
+#[tokio::test]
+async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    // Ten codes beside nothing would be ten more passwords.
+    let none = browser.open("/account/security/codes").await;
+    assert!(none.text().contains("Add a second step to your password first"), "{none:?}");
+    let (browser, _) = with_app(&provider).await;
+    let offered = browser.get(PAGE).await;
+    assert!(offered.text().contains("id=\"make-codes\"") && offered.text().contains("You have no recovery codes"));
+    let shown = |page: &Reply| -> Vec<String> {
+        let parts = page.text().split("class=\"recovery-code\">").skip(1);
+        parts.map(|part| part.split('<').next().unwrap().to_owned()).collect()
+    };
+    let ask = browser.open("/account/security/codes").await;
+    assert!(shown(&ask).is_empty());
+    let first = send(&browser, "/account/security/codes", &ask, &[]).await;
+    assert_eq!(shown(&first).len(), 10);
+    assert_eq!(first.header("cache-control"), Some("no-store"));
+    assert!(!first.text().contains("no longer work"));
+    assert!(browser.get(PAGE).await.text().contains("10 recovery codes are left"));
+    let ask = browser.open("/account/security/codes").await;
+    let second = send(&browser, "/account/security/codes", &ask, &[]).await;
+    assert!(second.text().contains("no longer work"));
+    assert!(shown(&first).iter().all(|code| !shown(&second).contains(code)));
+    // Nothing in clear in the store.
+    let kept = serde_json::to_string(&provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value);
+    let kept = kept.unwrap();
+    for code in shown(&second) {
+        assert!(!kept.contains(&code) && !kept.contains(&code.replace('-', "")));
+    }
+}
+
+/// A browser's answer to a page that adds a key.
+fn key_of(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
+    let options = between(page.text(), "data-creates=\"", "\"").unwrap().replace("&#34;", "\"");
+    let options: serde_json::Value = serde_json::from_str(&options).unwrap();
+    let challenge = CeremonyChallenge::parse(options["challenge"].as_str().unwrap()).unwrap();
+    assert_eq!(options["rp"]["id"], "id.test");
+    bend(authenticator.registration("https://id.test", "id.test", &challenge)).registered().to_string()
+}
+
+#[tokio::test]
+async fn a_key_is_added_by_one_answer_to_its_own_challenge() {
+    const KEY: &str = "/account/security/key";
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    let authenticator = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
+    let keys = async || {
+        let found = provider.sealgate.store.factors(provider.anna.sub).await.unwrap();
+        found.map_or(0, |found| found.value.keys.len())
+    };
+    // An answer that is refused uses the challenge up.
+    let page = browser.open(KEY).await;
+    let elsewhere = key_of(&page, &authenticator, |ceremony| ceremony.saying("https://id.test", "https://evil.test"));
+    let right = key_of(&page, &authenticator, |ceremony| ceremony);
+    let refused = send(&browser, KEY, &page, &[("kind", "passkey"), ("credential", &elsewhere)]).await;
+    assert!(refused.text().contains("could not be verified"), "{refused:?}");
+    let replayed = send(&browser, KEY, &page, &[("kind", "passkey"), ("credential", &right)]).await;
+    assert!(replayed.text().contains("role=\"alert\"") && keys().await == 0, "{replayed:?}");
+    // A passkey has verified its user.
+    let unverified = key_of(&replayed, &authenticator, |ceremony| Ceremony { flags: ceremony.flags & !UV, ..ceremony });
+    let refused = send(&browser, KEY, &replayed, &[("kind", "passkey"), ("credential", &unverified)]).await;
+    assert!(refused.text().contains("did not ask for your PIN") && keys().await == 0, "{refused:?}");
+    let answer = key_of(&refused, &authenticator, |ceremony| ceremony);
+    let done = send(&browser, KEY, &refused, &[("kind", "passkey"), ("credential", &answer)]).await;
+    assert!(done.text().contains("<bdi>Passkey</bdi>") && done.text().contains("On one device only"), "{done:?}");
+    assert_eq!(keys().await, 1);
+    // It is nobody else's, and not twice hers.
+    let ben = provider.browser();
+    let login = ben.open(KEY).await;
+    ben.sign_in(&login, "ben@example.test").await;
+    let page = ben.open(KEY).await;
+    for (browser, page) in [(&ben, page), (&browser, browser.open(KEY).await)] {
+        let answer = key_of(&page, &authenticator, |ceremony| ceremony);
+        let known = send(browser, KEY, &page, &[("kind", "security_key"), ("credential", &answer)]).await;
+        assert!(known.text().contains("already been added to an account"), "{known:?}");
+    }
+    assert_eq!(keys().await, 1);
+    for nonsense in ["", "{}", "[]", &"x".repeat(40_000)] {
+        let page = browser.open(KEY).await;
+        let refused = send(&browser, KEY, &page, &[("kind", "security_key"), ("credential", nonsense)]).await;
+        assert!(refused.text().contains("could not be verified"), "{refused:?}");
+    }
+    let page = browser.open(KEY).await;
+    let odd = send(&browser, KEY, &page, &[("kind", "totp"), ("credential", "{}")]).await;
+    assert_eq!(odd.status, 400);
+}
