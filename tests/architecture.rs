@@ -65,7 +65,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "tokens::trusted",
         ],
     ),
-    ("admin", &["app::state", "audit", "clock", "domain", "password", "store"]),
+    ("admin", &["app::state", "audit", "clock", "domain", "factors", "password", "store", "webauthn"]),
     (
         "web",
         &[
@@ -127,6 +127,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("edge", &["config", "web::origin", "web::rewrite"]),
+    ("app::relying_party", &["audit", "config", "domain", "store"]),
     ("app::sealing", &["clock", "config", "signer", "store"]),
     ("app::server", &["clock", "config", "edge", "log"]),
     ("app::rotation", &["app::state", "clock", "domain", "signer"]),
@@ -149,6 +150,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "app::start",
         &[
             "admin",
+            "app::relying_party",
             "app::reload",
             "app::rotation",
             "app::sealing",
@@ -170,6 +172,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "admin",
             "app::memory",
+            "app::relying_party",
             "app::sealing",
             "app::server",
             "app::start",

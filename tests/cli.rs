@@ -10,6 +10,10 @@ mod configuration;
 mod documents;
 #[path = "cli/explain.rs"]
 mod explain;
+#[path = "cli/factors.rs"]
+mod factor_commands;
+#[path = "support/factors.rs"]
+mod factors;
 #[path = "cli/grants.rs"]
 mod grants;
 #[path = "cli/keys.rs"]

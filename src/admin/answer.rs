@@ -17,6 +17,7 @@ use crate::domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
 };
 use crate::domain::consent::Consent;
+use crate::domain::factor_failures::{FactorFailures, TryVerdict};
 use crate::domain::grant::{Grant, GrantId};
 use crate::domain::key_ring::{KeyLife, KeyState};
 use crate::domain::rate_limit::RateLimit;
@@ -27,6 +28,7 @@ use crate::domain::session::{Session, SessionId, SignIn};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Role, Subject, User, UserState};
 use crate::domain::username::Username;
+use crate::factors::{FactorKind, Factors};
 use crate::store::AuditRecord;
 
 /// The answer to a command. A secret in it is wiped when it is dropped and never printed by `Debug`.
@@ -87,6 +89,9 @@ pub struct ServerStatus {
     pub(super) version: String,
     pub(super) store: String,
     pub(super) open_interactions: usize,
+    /// The host that people's security keys and passkeys are for, where anybody has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_of: Option<String>,
     #[serde(flatten)]
     pub(super) rotation: Rotation,
 }
@@ -160,6 +165,58 @@ shown! {
         sessions_ended: usize = None;
         grants_ended: usize = None;
         deleted: bool = None;
+        factors_removed: usize = None;
+        enrolment_link: ShownSecret = None;
+        link_expires_at: UnixTime = None;
+        unblocked: bool = None;
+    }
+}
+
+/// Something that a person signs in with, and when it was used.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FactorAnswer {
+    pub(crate) kind: FactorKind,
+    /// As its owner calls it. Recovery codes have none.
+    pub(crate) name: Option<String>,
+    pub(crate) added: UnixTime,
+    pub(crate) last_used: Option<UnixTime>,
+    /// Recovery codes that were not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) left: Option<usize>,
+    /// Whether it is blocked after too many wrong ones in a row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) blocked: bool,
+}
+
+impl FactorAnswer {
+    /// All that somebody has.
+    pub(crate) fn of(factors: &Factors, now: UnixTime) -> Vec<Self> {
+        let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
+        let apps = factors.totp.iter().map(|app| Self {
+            kind: FactorKind::Totp,
+            name: Some(app.name.clone()),
+            added: app.added_at,
+            last_used: app.last_used_at,
+            left: None,
+            blocked: blocked(&factors.totp_failures),
+        });
+        let keys = factors.keys.iter().map(|key| Self {
+            kind: key.kind(),
+            name: Some(key.name.clone()),
+            added: key.added_at,
+            last_used: key.last_used_at,
+            left: None,
+            blocked: false,
+        });
+        let codes = factors.recovery.iter().map(|codes| Self {
+            kind: FactorKind::RecoveryCodes,
+            name: None,
+            added: codes.created_at,
+            last_used: factors.recovery_used_at,
+            left: Some(codes.left()),
+            blocked: blocked(&factors.recovery_failures),
+        });
+        apps.chain(keys).chain(codes).collect()
     }
 }
 
@@ -295,6 +352,7 @@ pub enum Rows {
     Grants(Vec<GrantAnswer>),
     Consents(Vec<ConsentAnswer>),
     AppPasswords(Vec<AppPasswordAnswer>),
+    Factors(Vec<FactorAnswer>),
     Events(Vec<EventAnswer>),
 }
 

@@ -3,14 +3,14 @@
 use super::answer::{Answer, AppPasswordAnswer, EndedAnswer, ListPage, Rows};
 use super::command::AppPasswordCommand;
 use super::directory::{CommandError, Directory};
+use super::people;
 use super::person::Person;
-use super::users;
 use crate::domain::audit::AuditKind;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordCommand) -> Result<Answer, CommandError> {
     match command {
         AppPasswordCommand::List(person) => {
-            let sub = users::find(directory, &person).await?.sub;
+            let sub = people::find(directory, &person).await?.sub;
             let known = directory.store.app_passwords(sub).await?.passwords.into_iter();
             Ok(ListPage::answer(Rows::AppPasswords(known.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
@@ -19,7 +19,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AppPasswordComma
 }
 
 async fn revoke(directory: &Directory<'_>, person: &Person, id: &str) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+    let sub = people::find(directory, person).await?.sub;
     let Some(gone) = directory.store.revoke_app_password(sub, id).await? else {
         return Err(CommandError::Absent(format!("{person} has no application password with the id {id}")));
     };

@@ -3,8 +3,8 @@
 use super::answer::{Answer, EventAnswer, ListPage, Rows};
 use super::command::{AuditCommand, EventFilter};
 use super::directory::{CommandError, Directory, PAGE};
+use super::people;
 use super::person::Person;
-use super::users;
 use crate::domain::audit::{AuditFilter, AuditId};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
@@ -12,7 +12,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) ->
     let subject = match &user {
         // Somebody who is gone has left a trail too.
         Some(Person::Sub(sub)) => Some(*sub),
-        Some(person) => Some(users::find(directory, person).await?.sub),
+        Some(person) => Some(people::find(directory, person).await?.sub),
         None => None,
     };
     let filter = AuditFilter { subject, client, kinds, since, until };

@@ -10,7 +10,7 @@ use super::client_settings::{
 };
 use super::command::ClientCommand;
 use super::directory::{CommandError, Directory, PAGE};
-use super::users;
+use super::people;
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{
@@ -149,7 +149,7 @@ async fn record_change(directory: &Directory<'_>, id: &ClientId, said: &str) {
 
 async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
     let owner = match settings.owner.as_ref().and_then(Setting::value) {
-        Some(person) => Some(users::find(directory, person).await?.sub),
+        Some(person) => Some(people::find(directory, person).await?.sub),
         None => None,
     };
     let (secret, now) = (fresh_secret(directory), directory.clock.now());

@@ -123,6 +123,28 @@ pub enum UserCommand {
     Delete(Person),
     /// End a person's sessions and tokens everywhere; they may sign in again
     Revoke(Person),
+    /// A person's second factors: authenticator apps, security keys, passkeys, recovery codes
+    Factors {
+        /// The person's sub, e-mail address or username
+        #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+        person: Person,
+        /// What becomes of them
+        #[command(subcommand)]
+        command: FactorCommand,
+    },
+}
+
+/// A command about a person's factors.
+#[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactorCommand {
+    /// List what the person has, when each was added, and when it was last used
+    List,
+    /// Remove all of them, end the person's sessions, tokens and application passwords, and print a link, this once, by which
+    /// they add a new one within 24 hours. Until they have, their password alone lets nobody in
+    Reset,
+    /// Let codes be tried again after too many wrong ones
+    Unblock,
 }
 
 /// A command about clients.

@@ -3,15 +3,15 @@
 use super::answer::{Answer, ConsentAnswer, EndedAnswer, ListPage, Rows};
 use super::command::ConsentCommand;
 use super::directory::{CommandError, Directory, PAGE};
+use super::people;
 use super::person::Person;
-use super::users;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::ClientId;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
     match command {
         ConsentCommand::List { person, after } => {
-            let sub = users::find(directory, &person).await?.sub;
+            let sub = people::find(directory, &person).await?.sub;
             let after = after.as_deref().and_then(ClientId::parse);
             let consents = directory.store.consents_page(sub, after.as_ref(), PAGE).await?;
             let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
@@ -22,7 +22,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ConsentCommand) 
 }
 
 async fn withdraw(directory: &Directory<'_>, person: &Person, client: &ClientId) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+    let sub = people::find(directory, person).await?.sub;
     let existed = directory.store.consent(sub, client).await?.is_some();
     // Even without a consent there may be grants: to clients whose consent the operator has implied.
     let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;

@@ -29,6 +29,8 @@ pub struct Directory<'a> {
     pub key_times: KeyTimes,
     /// What was done, for whoever asks later.
     pub trail: &'a AuditLog,
+    /// The issuer: links to people begin with it.
+    pub issuer: &'a str,
     /// For how long a key signs before the server replaces it by itself.
     pub rotate: Option<Duration>,
     pub actor: Actor,
@@ -47,6 +49,7 @@ impl<'a> Directory<'a> {
             keys: sealgate,
             key_times: sealgate.config.keys.times,
             trail: &sealgate.audit,
+            issuer: sealgate.config.issuer.as_str(),
             rotate: sealgate.config.keys.rotate,
             actor: Actor::Operator,
             authority: Authority::Operator,

@@ -3,7 +3,7 @@
 use super::answer::{Answer, EndedAnswer, GrantAnswer, ListPage, Rows};
 use super::command::{GrantCommand, GrantsOf, GrantsToEnd};
 use super::directory::{CommandError, Directory, PAGE};
-use super::users;
+use super::people;
 use crate::domain::audit::{AuditEvent, AuditKind};
 use crate::domain::grant::{EndReason, GrantId};
 use crate::store::GrantFilter;
@@ -24,7 +24,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: GrantCommand) ->
 
 async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
     let subject = match &of.user {
-        Some(person) => Some(users::find(directory, person).await?.sub),
+        Some(person) => Some(people::find(directory, person).await?.sub),
         None => None,
     };
     if subject.is_none() && of.client.is_none() && of.session.is_none() {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, SessionAnswer};
 use super::command::{SessionCommand, SessionsOf, SessionsToEnd};
 use super::directory::{CommandError, Directory, PAGE};
+use super::people;
 use super::person::Person;
-use super::users;
 use crate::domain::audit::{AuditEvent, AuditKind};
 use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
@@ -36,7 +36,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: SessionCommand) 
 }
 
 async fn list(directory: &Directory<'_>, person: &Person, after: Option<SessionId>) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+    let sub = people::find(directory, person).await?.sub;
     let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
     let now = directory.clock.now();
     let live = page.sessions.into_iter().filter(|session| session.is_live(now)).map(SessionAnswer::from);
@@ -88,7 +88,7 @@ async fn page_of_client(
 }
 
 async fn end_all(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, person).await?.sub;
+    let sub = people::find(directory, person).await?.sub;
     let ended = directory.store.end_sessions_of_user(sub).await?;
     directory.record(directory.event(AuditKind::SessionsEnded).of(sub).with_detail(format!("sessions {ended}"))).await;
     Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())

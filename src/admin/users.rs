@@ -3,6 +3,8 @@
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use super::command::UserCommand;
 use super::directory::{CommandError, Directory, PAGE};
+use super::factors;
+use super::people::{absent, find};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
 use crate::clock::random;
@@ -34,6 +36,7 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::Delete(person) => delete(directory, &person).await,
         UserCommand::Revoke(person) => revoke(directory, &person).await,
+        UserCommand::Factors { person, command } => factors::execute(directory, &person, command).await,
     }
 }
 
@@ -127,24 +130,6 @@ async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answe
     let users = directory.store.users(after, PAGE).await?;
     let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub);
     Ok(ListPage::answer(Rows::Users(users.into_iter().map(UserAnswer::from).collect()), next))
-}
-
-/// The person that is meant.
-pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {
-    let found = match person {
-        Person::Sub(sub) => directory.store.user(*sub).await?,
-        Person::Email(email) => directory.store.user_by_email(email).await?,
-        Person::Username(username) => directory.store.user_by_username(username).await?,
-    };
-    found.ok_or_else(|| absent(person))
-}
-
-fn absent(person: &Person) -> CommandError {
-    CommandError::Absent(match person {
-        Person::Sub(sub) => format!("nobody has the sub {sub}"),
-        Person::Email(email) => format!("nobody has the address {}", email.as_str()),
-        Person::Username(username) => format!("nobody has the username {username}"),
-    })
 }
 
 async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) -> Result<Answer, CommandError> {

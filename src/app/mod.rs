@@ -5,6 +5,7 @@ pub(crate) mod expiry;
 pub(crate) mod lateness;
 pub(crate) mod memory;
 pub(crate) mod reload;
+pub(crate) mod relying_party;
 pub(crate) mod rotation;
 pub(crate) mod sealing;
 pub(crate) mod server;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::admin;
 use crate::app::reload::{self, Reloader};
+use crate::app::relying_party;
 use crate::app::rotation;
 use crate::app::sealing::{self, NotSealing};
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
@@ -75,6 +76,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     };
     let sealgate = Arc::new(block_on(async {
         let mut sealgate = parts.assemble().await?;
+        let settled =
+            relying_party::settle(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await;
+        settled.map_err(|fault| vec![fault.to_string()])?;
         if let Some(sealer) = sealer {
             let fault = |error: &dyn std::fmt::Display| vec![format!("store: {error}")];
             let most_forms = sealgate.config.sessions.max_forms;

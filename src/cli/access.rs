@@ -133,6 +133,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         keys: &NobodySigns,
         key_times: config.keys.times,
         trail: &AuditLog::new(&config.audit),
+        issuer: config.issuer.as_str(),
         rotate: config.keys.rotate,
         actor: Actor::Operator,
         authority: Authority::Operator,

@@ -9,7 +9,9 @@ use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
-use crate::app::sealing;
+use crate::admin::Answer;
+use crate::admin::command::Command;
+use crate::app::{relying_party, sealing};
 use crate::clock::{Clock, OsEntropy, SystemClock};
 use crate::config::Config;
 
@@ -37,10 +39,26 @@ pub(super) fn run(
         }
         warnings.extend(keys.warnings);
         data_key_opens(&access)?;
+        keys_stay_usable(&access)?;
     }
     output.result(&json!({ "config": file.display().to_string(), "ok": true, "warnings": warnings }), || {
         let lines = warnings.iter().map(|line| format!("warning: {line}")).chain([format!("{}: ok\n", file.display())]);
         lines.collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// Whether people's security keys and passkeys work under the issuer of the file.
+fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
+    let fault = |fault: &dyn std::fmt::Display| CommandFailure::line(fault);
+    if access.is_served() {
+        let Answer::Status(status) = access.ask_server(&Command::Status)? else {
+            return Err(CommandFailure::other_answer());
+        };
+        return relying_party::compare(access.config(), status.keys_of, None).map_err(|error| fault(&error));
+    }
+    access.block_on(async {
+        let Some(store) = access.store_as_it_lies().await? else { return Ok(()) };
+        relying_party::check(access.config(), &store).await.map_err(|error| fault(&error))
     })
 }
 

@@ -13,7 +13,8 @@ use super::password;
 use crate::admin::Answer;
 use crate::admin::answer::ListPage;
 use crate::admin::command::{
-    AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, SessionCommand, UserCommand,
+    AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, SessionCommand,
+    UserCommand,
 };
 use crate::config::RegistrationMode;
 
@@ -82,6 +83,13 @@ fn form(command: &Command) -> Form {
         Command::User(UserCommand::Add(_)) => &["sub"],
         Command::User(UserCommand::List { .. }) => &["sub", "email", "username", "name", "state", "roles"],
         Command::User(UserCommand::Delete(_)) => &["sub", "email", "deleted"],
+        Command::User(UserCommand::Factors { command: FactorCommand::List, .. }) => {
+            &["kind", "name", "added", "last_used", "left", "blocked"]
+        }
+        Command::User(UserCommand::Factors { command: FactorCommand::Reset, .. }) => {
+            &["sub", "email", "factors_removed", "sessions_ended", "grants_ended", "enrolment_link", "link_expires_at"]
+        }
+        Command::User(UserCommand::Factors { command: FactorCommand::Unblock, .. }) => &["sub", "email", "unblocked"],
         Command::User(_) => &["sub", "email", "state", "sessions_ended", "grants_ended"],
         Command::Client(ClientCommand::Add(_) | ClientCommand::RotateSecret { .. }) => &["client_id", "client_secret"],
         Command::Client(ClientCommand::List { .. }) => &["client_id", "client_name", "client_type", "state", "scope"],

@@ -125,12 +125,17 @@ fn cells(row: &Value, columns: &[&str]) -> Vec<String> {
     columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| shown(name, value))).collect()
 }
 
-/// A value as people read it. A member whose name ends in `_at` or `_time` is an instant in seconds.
+/// Whether a member of this name is an instant, in seconds.
+fn is_instant(name: &str) -> bool {
+    name.ends_with("_at") || name.ends_with("_time") || ["added", "last_used"].contains(&name)
+}
+
+/// A value as people read it.
 fn shown(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => printable(text),
-        Value::Number(number) if name.ends_with("_at") || name.ends_with("_time") => {
+        Value::Number(number) if is_instant(name) => {
             let instant = number.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
             instant.map_or_else(|| number.to_string(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
         }

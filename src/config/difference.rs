@@ -38,7 +38,7 @@ const SECTIONS: &[Keys] = &[
     ("rate_limits", &[], &["register", "pages"]),
     ("login", &["password_threads"], &["failures_per_account", "failures_per_address", "window_seconds"]),
     ("login", &["password_queue"], &[]),
-    ("factors", &[], &["level", "groups", "enrol_by", "enrolment"]),
+    ("factors", &[], &["level", "groups", "enrol_by", "enrolment", "abandon_keys_of"]),
     ("registration", &[], &["mode", "max_clients", "unused_seconds"]),
     ("pages", &[], &["operator", "default_language", "logo", "accent"]),
     ("console", &[], &["enabled", "developers", "admins", "sign_in_seconds"]),

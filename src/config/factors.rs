@@ -18,6 +18,8 @@ pub struct FactorsConfig {
     /// The end of the last day (UTC) on which whoever has no factor may still come in without one; none when absent.
     pub enrol_by: Option<UnixTime>,
     pub enrolment: EnrolmentChoice,
+    /// The host whose security keys and passkeys the operator gives up, after the issuer got another one.
+    pub abandon_keys_of: Option<String>,
 }
 
 /// Who adds the first factor of a person who has none.
@@ -69,7 +71,13 @@ mod tests {
     fn the_highest_of_all_levels_that_are_for_somebody_counts() {
         let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
         let groups = BTreeMap::from([("staff".to_owned(), two), ("admins".to_owned(), three)]);
-        let mut factors = FactorsConfig { level: one, groups, enrol_by: None, enrolment: EnrolmentChoice::InSignIn };
+        let mut factors = FactorsConfig {
+            level: one,
+            groups,
+            enrol_by: None,
+            enrolment: EnrolmentChoice::InSignIn,
+            abandon_keys_of: None,
+        };
         for (groups, level) in
             [(&[][..], one), (&["guests"], one), (&["Admins"], one), (&["staff"], two), (&["admins", "staff"], three)]
         {

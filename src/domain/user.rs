@@ -21,6 +21,11 @@ impl Subject {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
+    /// The subject of these 16 bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
     /// Reads a `sub` in its hyphenated form.
     pub fn parse(text: &str) -> Option<Self> {
         Uuid::try_parse(text).ok().map(Self)

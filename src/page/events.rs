@@ -219,6 +219,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "roles" => t.detail_roles(),
         "groups" => t.detail_groups(),
         "application password" => t.detail_app_password(),
+        "blocked factors" => t.detail_blocked_factors(),
         "name" => t.detail_name(),
         "phone number" => t.detail_phone_number(),
         "picture" => t.detail_picture(),

@@ -1,6 +1,5 @@
 //! Forms that a person sent when their sign-in had ended, kept until they are back. They hold whatever people type, so
-//! they are sealed; strangers make them, so they are bounded in all, and the oldest gives way. And the data key that seals
-//! them, as the token wrapped it.
+//! they are sealed; strangers make them, so they are bounded in all, and the oldest gives way.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::domain::sealed::Sealed;
-use crate::domain::secret::{SecretHash, base64url, from_base64url};
+use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Key};
@@ -27,9 +26,6 @@ const MAX_TARGET_BYTES: usize = 8 * 1024;
 /// Of the oldest, so many at most are chosen from: were it always the very oldest, those who need room at the same moment
 /// would all reach for the same record.
 const CANDIDATES: usize = 32;
-
-/// Wrapping keys whose data keys are looked at: a token is replaced now and then in a store's life.
-const MOST_DATA_KEYS: usize = 256;
 
 /// A form on its way to an application.
 #[derive(Clone, PartialEq, Eq)]
@@ -210,34 +206,6 @@ impl Store {
     pub(super) fn form_gone(&self) {
         let _ = self.forms.fetch_update(Ordering::AcqRel, Ordering::Acquire, |kept| kept.checked_sub(1));
     }
-
-    /// The data keys as tokens wrapped them, each with the id of the wrapping key.
-    pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-        let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MOST_DATA_KEYS).await?;
-        rows.into_iter()
-            .map(|row| {
-                let WrappedRecord { wrapping_id, wrapped } = row.value;
-                let bytes = from_base64url(&wrapped)
-                    .ok_or_else(|| StoreError::Broken("a wrapped data key cannot be read".to_owned()))?;
-                Ok((wrapping_id, bytes))
-            })
-            .collect()
-    }
-
-    /// Keeps a wrapped data key beside those of other wrapping keys.
-    ///
-    /// # Errors
-    /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
-    pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
-        let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
-        self.write(record::create(table::data_key(wrapping_id), &record)?).await
-    }
-}
-
-#[derive(PartialEq, Serialize, Deserialize)]
-struct WrappedRecord {
-    wrapping_id: String,
-    wrapped: String,
 }
 
 /// The entries that lead to a form: for the sweeper, and for whoever looks for the oldest.

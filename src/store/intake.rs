@@ -21,6 +21,7 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
 use crate::factors::Factors;
 use crate::oauth::next_step::Interaction;
+use crate::store::data_keys::WrappedRecord;
 use crate::store::engine::{Key, Value};
 use crate::store::interactions::kept_until;
 use crate::store::record;
@@ -77,7 +78,7 @@ pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
         }
         _ => return Err(broken("a version without a value, or a value without a version")),
     };
-    if table == Table::Form || (table == Table::Meta && key != table::key_ring()) {
+    if table == Table::Form || (table == Table::Meta && !table::is_meta_that_travels(&key)) {
         return Ok(None);
     }
     let read = Read { key, value };
@@ -158,6 +159,14 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             read.under(table::audit(id), &event)?.with(audit::entries(id, &event))
         }
         Table::Index | Table::Expiry => return Err("it is an entry of an index, and has a value"),
+        Table::Meta if read.key == table::relying_party() => {
+            let host: String = read.typed()?;
+            read.under(table::relying_party(), &host)?
+        }
+        Table::Meta if read.key.starts_with(&table::data_keys()) => {
+            let wrapped: WrappedRecord = read.typed()?;
+            read.under(table::data_key(&wrapped.wrapping_id), &wrapped)?
+        }
         Table::Meta => {
             let ring: KeyRing = read.typed()?;
             read.under(table::key_ring(), &ring)?

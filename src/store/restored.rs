@@ -1,6 +1,6 @@
 //! What a restored backup may not bring back. It was made before some codes were used, refresh tokens rotated, sessions
-//! ended and grants revoked: all of these would work again. So codes, sessions and application passwords go, and grants end;
-//! people sign in anew.
+//! ended and grants revoked: all of these would work again. So codes, sessions, application passwords and recovery codes go, and
+//! grants end; people sign in anew. What they have of other factors stays: without it their passwords alone would do.
 //!
 //! A grant cannot be kept for the newer refresh tokens that clients hold: the backup does not know their hashes, and the
 //! number of a generation proves nothing, since whoever holds an older token knows all that a newer one shows of itself.
@@ -8,6 +8,7 @@
 use crate::domain::grant::{EndReason, Grant};
 use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
+use crate::factors::Factors;
 use crate::store::engine::{Changes, Key};
 use crate::store::record;
 use crate::store::table::{self, Table};
@@ -40,7 +41,26 @@ impl Store {
             self.clear(table).await?;
         }
         self.clear_form_ages().await?;
+        self.take_recovery_codes_back().await?;
         Ok(Restored { codes, sessions, grants: self.end_all_grants(now).await? })
+    }
+
+    /// Some of them may have been used since. And what was being enrolled belonged to sessions that are gone.
+    async fn take_recovery_codes_back(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.all_factors(after, STEP).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.subject);
+            for factors in page.iter().filter(|factors| factors.recovery.is_some() || !factors.pending.is_empty()) {
+                let take_back = |factors: &mut Factors| {
+                    factors.recovery = None;
+                    factors.pending.clear();
+                };
+                // No credential is added, so none can be taken.
+                let _ = self.change_factors(factors.subject, factors.handle, take_back).await?;
+            }
+        }
     }
 
     /// Removes all records of a table. Their entries in the expiry index lead nowhere then, and the sweeper removes them.

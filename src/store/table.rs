@@ -239,6 +239,11 @@ pub(super) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }
 
+/// The host that keys are registered for.
+pub(super) fn relying_party() -> Key {
+    key(Table::Meta, &[b"relying_party"])
+}
+
 pub(super) fn data_keys() -> Key {
     key(Table::Meta, &[b"data_key/"])
 }
@@ -246,6 +251,12 @@ pub(super) fn data_keys() -> Key {
 /// The data key that this wrapping key wrapped.
 pub(super) fn data_key(wrapping_id: &str) -> Key {
     key(Table::Meta, &[b"data_key/", wrapping_id.as_bytes()])
+}
+
+/// Of what the store knows of itself: the states of the signing keys, without which a token with several keys opens nothing; the
+/// data keys, without which the same token opens no secret of an app; the host that people's keys are registered for.
+pub(super) fn is_meta_that_travels(key: &[u8]) -> bool {
+    key == key_ring() || key == relying_party() || key.starts_with(&data_keys())
 }
 
 /// All forms that are kept for a browser.

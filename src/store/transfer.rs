@@ -68,11 +68,10 @@ fn twice(record: &ExportRecord) -> StoreError {
     ))
 }
 
-/// Whether a record means anything in another store. Kept forms do not: their data key stays here. Of what the store knows of
-/// itself the states of the signing keys do: a token with several keys opens nothing without them.
+/// Whether a record means anything in another store. Kept forms do not: they are gone before anybody could fetch them there.
 fn travels(key: &[u8]) -> bool {
     let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages()];
-    key == table::key_ring() || !stays.iter().any(|prefix| key.starts_with(prefix))
+    table::is_meta_that_travels(key) || !stays.iter().any(|prefix| key.starts_with(prefix))
 }
 
 fn record(key: &[u8], value: &[u8]) -> Result<ExportRecord, StoreError> {

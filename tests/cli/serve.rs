@@ -28,7 +28,7 @@ impl Server {
     }
 
     /// Asks it to stop; yields how it ended and what it logged.
-    fn stop(mut self) -> (Option<i32>, String) {
+    pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
         let mut log = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();

@@ -53,6 +53,7 @@ impl Served {
                     keys: &NobodySigns,
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
+                    issuer: "http://localhost:8080",
                     rotate: None,
                     actor: Actor::Operator,
                     authority: Authority::Operator,

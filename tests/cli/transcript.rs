@@ -13,6 +13,7 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::Subject;
 use sealgate::facade::store::{AppPasswordAdded, Store};
 
+use crate::factors;
 use crate::grants::allow;
 use crate::serve::Server;
 use crate::server::{Served, grant, sign_in};
@@ -120,7 +121,7 @@ fn is_time(word: &str) -> bool {
 fn is_random(word: &str) -> bool {
     let is_uuid = word.len() == 36 && word.matches('-').count() == 4;
     let is_hex = [32, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_base64 = [16, 22, 43].contains(&word.len())
+    let is_base64 = [16, 22, 43, 54].contains(&word.len())
         && word.contains(|char: char| char.is_ascii_digit() || char.is_ascii_uppercase());
     is_uuid || is_hex || is_base64
 }
@@ -134,6 +135,8 @@ async fn live(store: &Store, subject: Subject) -> (String, String) {
         grant(store, subject, client).await;
     }
     let id = grant(store, subject, "mail").await;
+    let keys = [factors::key("security_key", "Blue key", 1), factors::key("passkey", "Laptop", 2)];
+    store.import(&[factors::record(subject, &[factors::app("Phone")], &keys, 7)]).await.unwrap();
     allow(store, subject, "wiki").await;
     allow(store, subject, "app").await;
     let made = UnixTime::from_seconds(1_700_000_000);
@@ -230,6 +233,12 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
     told.run_with("user  set-password  a@example.test  --password-stdin", OTHER_PASSWORD).await;
     told.run_with("user  set-password  a@example.test", OTHER_PASSWORD).await;
     for line in [
+        "user  factors  a@example.test  list",
+        "user  factors  a@example.test  unblock",
+        "user  factors  a@example.test  reset",
+        "user  factors  a@example.test  list",
+        "user  factors  b@example.test  reset",
+        "user  factors  a@example.test",
         "user  disable  a@example.test",
         "user  enable  a@example.test",
         "user  revoke  a@example.test",

@@ -133,6 +133,7 @@ const LIVE: [&str; 36] = [
     "factors.groups",
     "factors.enrol_by",
     "factors.enrolment",
+    "factors.abandon_keys_of",
     "registration.mode",
     "registration.max_clients",
     "registration.unused_seconds",

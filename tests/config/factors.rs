@@ -15,12 +15,13 @@ fn one_factor_is_enough_unless_the_file_says_more() {
     assert_eq!(factors.enrolment, EnrolmentChoice::InSignIn);
     let text = with(
         "level = \"2\"\ngroups = { admins = \"phr\", \"iç denetim\" = \"2\" }\nenrol_by = \"2027-01-31\"\n\
-         enrolment = \"administrator\"",
+         enrolment = \"administrator\"\nabandon_keys_of = \"old.test\"",
     );
     let config = parse(&text);
     let groups: Vec<_> = config.factors.groups.iter().map(|(name, level)| (name.as_str(), level.as_str())).collect();
     assert_eq!((config.factors.level.as_str(), groups), ("2", vec![("admins", "3"), ("iç denetim", "2")]));
     assert_eq!(config.factors.enrolment, EnrolmentChoice::ByLink);
+    assert_eq!(config.factors.abandon_keys_of.as_deref(), Some("old.test"));
     assert_eq!(config.factors.enrol_by.unwrap().to_string(), "2027-02-01T00:00:00Z");
     assert_eq!(config.warnings, []);
 }
@@ -47,7 +48,10 @@ fn levels_groups_and_days_that_cannot_be_meant_are_faults() {
         ("level = \"2\"\nenrol_by = \"1960-01-31\"", "factors.enrol_by: \"1960-01-31\" is no date since 1970; "),
         ("level = \"2\"\nenrol_by = \"31.01.2027\"", "factors.enrol_by: \"31.01.2027\" is no date since 1970; "),
         ("enrolment = \"admin\"", "factors.enrolment: \"admin\" is not known; write \"self\" or \"administrator\""),
-        ("required = true", "factors.required: unknown key; the keys here are enrol_by, enrolment, groups, level"),
+        (
+            "required = true",
+            "factors.required: unknown key; the keys here are abandon_keys_of, enrol_by, enrolment, groups, level",
+        ),
     ] {
         starts(&fault(&with(section)), start);
     }

@@ -29,6 +29,7 @@ pub(super) fn factors(mut section: Section<'_, '_>) -> FactorsConfig {
         groups: groups.unwrap_or_default().into_iter().collect(),
         enrol_by: section.text("enrol_by", DATE, end_of_day),
         enrolment: section.choice("enrolment", &choices).unwrap_or(EnrolmentChoice::InSignIn),
+        abandon_keys_of: section.text("abandon_keys_of", "write a host", |host| Ok(host.to_owned())),
     }
 }
 

@@ -761,6 +761,7 @@ detail-username = Username
 detail-roles = Roles
 detail-groups = Groups
 detail-app-password = Application password
+detail-blocked-factors = second steps unblocked
 detail-name = Name
 detail-phone-number = Phone number
 detail-picture = Profile picture

@@ -714,6 +714,7 @@ detail-username = Kullanıcı adı
 detail-roles = Roller
 detail-groups = Gruplar
 detail-app-password = Uygulama parolası
+detail-blocked-factors = ikinci adımların engeli kaldırıldı
 detail-name = Ad
 detail-phone-number = Telefon numarası
 detail-picture = Profil fotoğrafı

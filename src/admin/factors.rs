@@ -1,0 +1,102 @@
+//! Commands about a person's factors. An administrator sees what somebody has, lets them try again, or takes all of it away and
+//! hands out a link; nobody but its owner adds a factor or sees its secret.
+
+use super::answer::{Answer, FactorAnswer, ListPage, Rows, ShownSecret, UserAnswer};
+use super::command::FactorCommand;
+use super::directory::{CommandError, Directory};
+use super::people;
+use super::person::Person;
+use crate::clock::random;
+use crate::domain::audit::AuditKind;
+use crate::domain::factor_failures::FactorFailures;
+use crate::domain::grant::EndReason;
+use crate::domain::secret::Secret;
+use crate::domain::user::{Subject, User};
+use crate::factors::{EnrolmentLink, FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
+use crate::store::FactorsChanged;
+use crate::webauthn::UserHandle;
+
+pub(super) async fn execute(
+    directory: &Directory<'_>,
+    person: &Person,
+    command: FactorCommand,
+) -> Result<Answer, CommandError> {
+    let user = people::find(directory, person).await?;
+    match command {
+        FactorCommand::List => list(directory, user.sub).await,
+        FactorCommand::Reset => reset(directory, user).await,
+        FactorCommand::Unblock => unblock(directory, user).await,
+    }
+}
+
+async fn list(directory: &Directory<'_>, sub: Subject) -> Result<Answer, CommandError> {
+    let factors = directory.store.factors(sub).await?.map(|loaded| loaded.value);
+    let rows = factors.as_ref().map(|factors| FactorAnswer::of(factors, directory.clock.now())).unwrap_or_default();
+    Ok(ListPage::answer(Rows::Factors(rows), None::<String>))
+}
+
+/// Removes every factor of every kind and ends all that was opened with them: whoever found the lost device may be in. The
+/// password is not enough from then on: without that, whoever knows it would be in with no second step at all.
+async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
+    let (link, token) = EnrolmentLink::new(user.sub, random(directory.entropy));
+    let until = directory.clock.now().plus(LINK_LIFE);
+    let gone = change(directory, user.sub, |factors| {
+        let gone = removed(factors);
+        factors.reset(FactorReset { link: link.hash, until });
+        gone
+    })
+    .await?;
+    // After the change: a session that began with an old factor in between ends too.
+    let ended = directory.store.revoke_person(user.sub, EndReason::Administrator, directory.clock.now()).await?;
+    for factor in &gone {
+        directory.record(directory.event(AuditKind::FactorRemoved).of(user.sub).with_detail(factor)).await;
+    }
+    directory.record(directory.event(AuditKind::FactorsReset).of(user.sub).with_detail(ended.to_string())).await;
+    let address = Secret::new(format!("{}{LINK_PATH}?token={}", directory.issuer, token.expose()));
+    Ok(UserAnswer {
+        factors_removed: Some(gone.len()),
+        sessions_ended: Some(ended.sessions),
+        grants_ended: Some(ended.grants),
+        enrolment_link: Some(ShownSecret(address)),
+        link_expires_at: Some(until),
+        ..UserAnswer::from(user)
+    }
+    .into())
+}
+
+/// Lets factors be tried again that were guessed at too often.
+async fn unblock(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
+    let freed = change(directory, user.sub, |factors| {
+        let freed = factors.totp_failures != FactorFailures::default()
+            || factors.recovery_failures != FactorFailures::default();
+        factors.totp_failures = FactorFailures::default();
+        factors.recovery_failures = FactorFailures::default();
+        freed
+    })
+    .await?;
+    if freed {
+        let event = directory.event(AuditKind::UserChanged).of(user.sub);
+        directory.record(event.with_detail("blocked factors")).await;
+    }
+    Ok(UserAnswer { unblocked: Some(freed), ..UserAnswer::from(user) }.into())
+}
+
+async fn change<T: Send>(
+    directory: &Directory<'_>,
+    sub: Subject,
+    change: impl FnMut(&mut Factors) -> T + Send,
+) -> Result<T, CommandError> {
+    let handle = UserHandle::from_random(random(directory.entropy));
+    match directory.store.change_factors(sub, handle, change).await? {
+        FactorsChanged::Yes(made, _) => Ok(made),
+        // No command adds one.
+        FactorsChanged::CredentialTaken => Err(CommandError::invalid("a key belongs to somebody else")),
+    }
+}
+
+/// What goes with a reset, in the words of the audit trail.
+fn removed(factors: &Factors) -> Vec<String> {
+    let apps = factors.totp.iter().map(|app| (FactorKind::Totp, app.name.as_str()));
+    let keys = factors.keys.iter().map(|key| (key.kind(), key.name.as_str()));
+    apps.chain(keys).map(|(kind, name)| format!("{} {name}", kind.as_str())).collect()
+}

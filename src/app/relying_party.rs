@@ -1,0 +1,85 @@
+//! At the start: whether the security keys and passkeys that people have work under this issuer. Their host is part of them
+//! (WebAuthn's RP ID is the issuer's host) and cannot be changed.
+
+use crate::audit::AuditLog;
+use crate::config::Config;
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::time::UnixTime;
+use crate::store::{Store, StoreError};
+
+/// Why a server would not start for the sake of people's keys: one line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RelyingPartyFault {
+    #[error(
+        "issuer: its host was \"{from}\" and would be \"{to}\". {who} security keys or passkeys, which browsers use at \
+         \"{from}\" only: none of them would work any more. Change the issuer back; or accept the loss: write \
+         abandon_keys_of = \"{from}\" into [factors], and the next start removes these keys \
+         (docs/second-factors.md, Another host)"
+    )]
+    OtherHost { from: String, to: String, who: String },
+    #[error("store: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// Says of a store that nobody serves whether [`settle`] would refuse. Writes nothing.
+pub(crate) async fn check(config: &Config, store: &Store) -> Result<(), RelyingPartyFault> {
+    let keys_of = store.keys_of().await?;
+    if would_die(config, keys_of.as_deref()) {
+        let people = store.people_with_keys().await?;
+        return compare(config, keys_of, Some(people));
+    }
+    Ok(())
+}
+
+/// The same of a server that runs, as it says for which host people's keys are.
+pub(crate) fn compare(
+    config: &Config,
+    keys_of: Option<String>,
+    people: Option<usize>,
+) -> Result<(), RelyingPartyFault> {
+    let Some(from) = keys_of.filter(|host| would_die(config, Some(host))) else { return Ok(()) };
+    let who = match people {
+        Some(1) => "1 person has".to_owned(),
+        Some(people) => format!("{people} people have"),
+        None => "People have".to_owned(),
+    };
+    Err(RelyingPartyFault::OtherHost { from, to: config.issuer.host().to_owned(), who })
+}
+
+/// Removes the keys whose loss the operator has accepted, and has keys be registered for the issuer's host from now on. Call it
+/// before anybody is served.
+///
+/// # Errors
+/// [`RelyingPartyFault::OtherHost`], and nothing has changed; when the store fails, and the call can be repeated.
+pub(crate) async fn settle(
+    config: &Config,
+    store: &Store,
+    trail: &AuditLog,
+    now: UnixTime,
+) -> Result<(), RelyingPartyFault> {
+    check(config, store).await?;
+    let to = config.issuer.host();
+    if store.keys_of().await?.is_some_and(|from| from != to) {
+        let mut removed = 0;
+        loop {
+            let gone = store.abandon_keys().await?;
+            if gone.is_empty() {
+                break;
+            }
+            removed += gone.len();
+            for key in gone {
+                let event = AuditEvent::new(now, AuditKind::FactorRemoved, Actor::Operator).of(key.subject);
+                trail.note(event.with_detail(format!("{} {}", key.kind.as_str(), key.name)));
+            }
+            // A few hundred a page: the trail holds so many.
+            trail.write(store).await?;
+        }
+        tracing::warn!(removed, "removed the security keys and passkeys of the host that the issuer had before");
+    }
+    Ok(store.set_relying_party(to).await?)
+}
+
+/// Whether keys for this host work no more, and nobody has accepted that.
+fn would_die(config: &Config, keys_of: Option<&str>) -> bool {
+    keys_of.is_some_and(|from| from != config.issuer.host() && config.factors.abandon_keys_of.as_deref() != Some(from))
+}

@@ -1,0 +1,40 @@
+//! The data keys that seal records, as the token wrapped them. Without that token they are worth nothing, so they travel with a
+//! store.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::secret::{base64url, from_base64url};
+use crate::store::{Store, StoreError, record, table};
+
+/// Wrapping keys whose data keys are looked at: a token is replaced now and then in a store's life.
+const MOST_DATA_KEYS: usize = 256;
+
+#[derive(PartialEq, Serialize, Deserialize)]
+pub(super) struct WrappedRecord {
+    pub(super) wrapping_id: String,
+    wrapped: String,
+}
+
+impl Store {
+    /// The data keys as tokens wrapped them, each with the id of the wrapping key.
+    pub async fn wrapped_data_keys(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let rows = self.page::<WrappedRecord>(&table::data_keys(), None, MOST_DATA_KEYS).await?;
+        rows.into_iter()
+            .map(|row| {
+                let WrappedRecord { wrapping_id, wrapped } = row.value;
+                let bytes = from_base64url(&wrapped)
+                    .ok_or_else(|| StoreError::Broken("a wrapped data key cannot be read".to_owned()))?;
+                Ok((wrapping_id, bytes))
+            })
+            .collect()
+    }
+
+    /// Keeps a wrapped data key beside those of other wrapping keys.
+    ///
+    /// # Errors
+    /// [`StoreError::Contended`] when one of this wrapping key is there; when the store fails.
+    pub async fn keep_data_key(&self, wrapping_id: &str, wrapped: &[u8]) -> Result<(), StoreError> {
+        let record = WrappedRecord { wrapping_id: wrapping_id.to_owned(), wrapped: base64url(wrapped) };
+        self.write(record::create(table::data_key(wrapping_id), &record)?).await
+    }
+}

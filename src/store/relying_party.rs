@@ -1,0 +1,84 @@
+//! For which host security keys and passkeys were registered here: browsers offer them at that host and nowhere else, so a
+//! store under another host has keys that nobody can use.
+
+use crate::domain::assurance::FactorId;
+use crate::domain::user::Subject;
+use crate::factors::{FactorKind, Factors};
+use crate::store::record;
+use crate::store::table::{self, Table};
+use crate::store::{Committed, FactorsChanged, MOST_CONFLICTS, PAGE, Store, StoreError};
+
+/// A key that was removed from its owner's factors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyAbandoned {
+    pub subject: Subject,
+    pub kind: FactorKind,
+    pub name: String,
+}
+
+impl Store {
+    /// The host that keys are registered for here; `None` before a server has run.
+    pub async fn relying_party(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.load(table::relying_party()).await?.map(|loaded| loaded.value))
+    }
+
+    /// The host that keys are registered for here, where anybody has one.
+    pub async fn keys_of(&self) -> Result<Option<String>, StoreError> {
+        if self.engine.scan(&table::all(Table::Credential), None, 1).await?.is_empty() {
+            return Ok(None);
+        }
+        self.relying_party().await
+    }
+
+    /// Keys are registered for this host from now on. To be told before anybody registers one.
+    pub async fn set_relying_party(&self, host: &str) -> Result<(), StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let next = host.to_owned();
+            let changes = match self.load::<String>(table::relying_party()).await? {
+                Some(known) if known.value == next => return Ok(()),
+                Some(known) => record::replace(&known, &next)?,
+                None => record::create(table::relying_party(), &next)?,
+            };
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// How many people have a security key or a passkey. Reads all records: not for a request.
+    pub async fn people_with_keys(&self) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None);
+        loop {
+            let page = self.all_factors(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(count) };
+            after = Some(last.subject);
+            count += page.iter().filter(|factors| !factors.keys.is_empty()).count();
+        }
+    }
+
+    /// Removes everybody's security keys and passkeys, and yields those of the next people who had some; none at the end. For a
+    /// store that nobody serves yet.
+    pub(crate) async fn abandon_keys(&self) -> Result<Vec<KeyAbandoned>, StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.all_factors(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(Vec::new()) };
+            after = Some(last.subject);
+            let mut gone = Vec::new();
+            for factors in page.iter().filter(|factors| !factors.keys.is_empty()) {
+                let remove = |factors: &mut Factors| -> Vec<(FactorKind, String)> {
+                    let ids: Vec<FactorId> = factors.keys.iter().map(|key| key.id).collect();
+                    ids.into_iter().filter_map(|id| factors.remove(id)).collect()
+                };
+                let changed = self.change_factors(factors.subject, factors.handle, remove).await?;
+                let FactorsChanged::Yes(removed, _) = changed else { continue };
+                let subject = factors.subject;
+                gone.extend(removed.into_iter().map(|(kind, name)| KeyAbandoned { subject, kind, name }));
+            }
+            if !gone.is_empty() {
+                return Ok(gone);
+            }
+        }
+    }
+}
