@@ -45,6 +45,8 @@ pub struct App {
     pub clients: Option<Vec<ClientId>>,
     /// The other issuers whose bearer tokens are taken, by our names for them.
     pub trusted_issuers: Vec<String>,
+    /// What holds in place of [`Route::acr`] for each rule that says nothing of it: those have it already.
+    pub acr: Vec<String>,
     /// How the application is told who somebody is. Each request on its way has a part in it.
     #[serde(flatten)]
     pub identity: Arc<IdentityHeaders>,
@@ -271,7 +273,8 @@ pub struct Route {
     pub groups: Vec<String>,
     /// The people who are let through; all when empty.
     pub users: Vec<RulePerson>,
-    /// Authentication context classes of which the sign-in must have reached one; any when empty.
+    /// Authentication context classes of which the sign-in must have reached one; any when empty. Our own are levels, of which
+    /// a higher one will do; others are a trusted issuer's, letter by letter.
     pub acr: Vec<String>,
     /// How long ago the person may have signed in.
     pub max_age: Option<Duration>,

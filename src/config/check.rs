@@ -65,9 +65,12 @@ pub(super) fn reach(path: &Path) -> Option<Reach> {
 pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>> {
     let reading = ConfigReader::new(text);
     let config = reading.root().and_then(|root| config(root, files));
-    match (config, reading.into_faults()) {
-        (Some(config), faults) if faults.is_empty() => Ok(config),
-        (_, faults) => Err(faults),
+    match (config, reading.into_faults_and_warnings()) {
+        (Some(mut config), (faults, warnings)) if faults.is_empty() => {
+            config.warnings.splice(..0, warnings);
+            Ok(config)
+        }
+        (_, (faults, _)) => Err(faults),
     }
 }
 
@@ -113,7 +116,6 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
     let mut warnings = tls::coverage(&certificates, &issuer, &apps);
     warnings.extend(one_call_at_a_time(&hsm));
-    warnings.extend(factors::day_for_nobody(&factors));
     Some(Config {
         issuer,
         server,

@@ -63,6 +63,7 @@ const APP: &[&str] = &[
     "audience",
     "clients",
     "trusted_issuers",
+    "acr",
     "preserve_host",
     "max_requests",
     "max_requests_per_client",

@@ -17,13 +17,14 @@ use super::fault::ConfigFault;
 pub(super) struct ConfigReader<'t> {
     text: &'t str,
     faults: RefCell<Vec<ConfigFault>>,
+    warnings: RefCell<Vec<ConfigFault>>,
     keys: RefCell<BTreeSet<String>>,
 }
 
 impl<'t> ConfigReader<'t> {
     /// Starts with a file's text.
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, faults: RefCell::default(), keys: RefCell::default() }
+        Self { text, faults: RefCell::default(), warnings: RefCell::default(), keys: RefCell::default() }
     }
 
     /// The whole file as a section, or none when the text is no TOML: what could be guessed of such a file would only
@@ -53,11 +54,13 @@ impl<'t> ConfigReader<'t> {
         Section { reading: self, path: String::new(), shape: Shape::Absent, entries, asked: BTreeMap::new() }
     }
 
-    /// The faults, in the file's order.
-    pub(super) fn into_faults(self) -> Vec<ConfigFault> {
-        let mut faults = self.faults.into_inner();
-        faults.sort_by_key(ConfigFault::line);
-        faults
+    /// The faults, and what may be a mistake nevertheless, each in the file's order.
+    pub(super) fn into_faults_and_warnings(self) -> (Vec<ConfigFault>, Vec<ConfigFault>) {
+        let in_order = |mut found: Vec<ConfigFault>| {
+            found.sort_by_key(ConfigFault::line);
+            found
+        };
+        (in_order(self.faults.into_inner()), in_order(self.warnings.into_inner()))
     }
 
     /// The keys asked for, without the numbers of array elements.
@@ -310,6 +313,12 @@ impl<'r, 't> Section<'r, 't> {
             Shape::Absent | Shape::Wrong => None,
         });
         self.reading.report(self.join(key), line, problem.to_owned());
+    }
+
+    /// Warns of what a key of this table says: it is allowed, and may be a mistake.
+    pub(super) fn warn(&self, key: &'static str, problem: &str) {
+        let line = self.asked.get(key).copied().flatten();
+        self.reading.warnings.borrow_mut().push(ConfigFault::new(self.join(key), line, problem.to_owned()));
     }
 
     /// Reports a key that must be there.

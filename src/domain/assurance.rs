@@ -49,6 +49,17 @@ impl AssuranceLevel {
         self >= demanded
     }
 
+    /// Whether this is enough where one of these context classes is demanded. A class that is no level of ours is another
+    /// issuer's: nobody reaches it here.
+    pub fn reaches_one_of(self, demanded: &[String]) -> bool {
+        Self::lowest_of(demanded).is_some_and(|lowest| self.meets(lowest))
+    }
+
+    /// The lowest level among these context classes.
+    pub fn lowest_of(classes: &[String]) -> Option<Self> {
+        classes.iter().filter_map(|class| Self::parse(class)).min()
+    }
+
     /// The level that `acr_values` wishes for: the first in its order of preference (OpenID Connect Core §3.1.2.1) that the
     /// person can reach. Values that nobody here knows wish for nothing.
     pub fn wished(acr_values: &str, reachable: Self) -> Option<Self> {
@@ -267,6 +278,22 @@ mod tests {
         };
         let stored = serde_json::to_string(&AuthenticationSteps::of(step)).unwrap();
         assert_eq!(serde_json::from_str::<AuthenticationSteps>(&stored).unwrap().all(), [step]);
+    }
+
+    #[test]
+    fn of_several_classes_the_lowest_level_will_do() {
+        let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
+        for (demanded, enough, weak) in [
+            (&["2"][..], &[two, three][..], &[one][..]),
+            (&["3", "2"], &[two, three], &[one]),
+            (&["urn:corp:mfa", "phr"], &[three], &[one, two]),
+            (&["urn:corp:mfa"], &[], &[one, two, three]),
+            (&[], &[], &[one, two, three]),
+        ] {
+            let demanded: Vec<String> = demanded.iter().map(ToString::to_string).collect();
+            enough.iter().for_each(|level| assert!(level.reaches_one_of(&demanded), "{level} {demanded:?}"));
+            weak.iter().for_each(|level| assert!(!level.reaches_one_of(&demanded), "{level} {demanded:?}"));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sealgate::facade::config::Upstream;
 
-use super::{APP, REQUIRED, base, fault, faults, parse, starts, with, with_app};
+use super::{APP, REQUIRED, base, fault, faults, lines, parse, starts, with, with_app};
 
 #[test]
 fn application_needs_a_name_a_host_an_upstream_and_a_route() {
@@ -453,4 +453,68 @@ fn characters_of_paths_that_are_data_are_named_one_by_one() {
     let empty = "path_characters = []";
     starts(&faults(&with(empty, empty))[0], "app[0].route[1].path_characters: is empty; ");
     starts(&fault(&with(all, "")), "app[0].route[2].path_characters: another rule of \"/x/\" says otherwise; ");
+}
+
+/// One application whose first rule has these lines, and which has these itself.
+fn with_acr(of_app: &str, of_rule: &str) -> String {
+    let app = APP.replacen("[[app.route]]", &format!("{of_app}\n    [[app.route]]"), 1);
+    format!("{REQUIRED}{app}{of_rule}\n[[app.route]]\npath = \"/open/\"\naccess = \"public\"\n")
+}
+
+#[test]
+fn a_rule_has_the_levels_of_its_application_unless_it_has_its_own() {
+    for (of_app, of_rule, levels) in [
+        ("", "", &[][..]),
+        ("acr = [\"2\"]", "", &["2"]),
+        ("acr = [\"2\"]", "acr = [\"3\"]", &["3"]),
+        ("acr = [\"2\"]", "acr = [\"1\"]", &["1"]),
+        ("acr = [\"2\"]", "acr = []", &[]),
+        ("acr = []", "acr = [\"phr\"]", &["phr"]),
+    ] {
+        let config = parse(&with_acr(of_app, of_rule));
+        let rule = |path: &str| config.apps[0].routes.iter().find(|route| route.path == path).unwrap();
+        assert_eq!(rule("/").acr, levels, "{of_app} {of_rule}");
+        assert_eq!(rule("/open/").acr, [""; 0], "nobody signs in there");
+        assert_eq!(config.warnings, []);
+    }
+    // An application password is no sign-in, whoever demands one.
+    let fault = fault(&with_acr("acr = [\"2\"]", "basic = true"));
+    starts(
+        &fault,
+        "app[0].route[0].basic: an application password is no sign-in, and the application's acr holds here too; ",
+    );
+    assert!(fault.contains("write acr = []"), "{fault}");
+    assert!(parse(&with_acr("acr = [\"2\"]", "basic = true\nacr = []")).apps[0].takes_app_passwords());
+}
+
+#[test]
+fn a_level_stands_once_in_a_list_whatever_its_name() {
+    for (list, told) in [
+        ("[\"2\", \"2\"]", "acr[1]: \"2\" stands in this list already; write it once"),
+        ("[\"phr\", \"3\"]", "acr[1]: \"3\" is the level \"phr\", which stands in this list already"),
+        ("[\"urn:x\", \"2\", \"urn:x\"]", "acr[2]: \"urn:x\" stands in this list already; write it once"),
+        ("[2]", "acr[0]: is an integer; write a list of levels, such as [\"2\"]"),
+        ("\"2\"", "acr: is a string; write a list of levels, such as [\"2\"]"),
+    ] {
+        starts(&fault(&with_acr("", &format!("acr = {list}"))), &format!("app[0].route[0].{told}"));
+        starts(&fault(&with_acr(&format!("acr = {list}"), "")), &format!("app[0].{told}"));
+    }
+}
+
+#[test]
+fn a_class_that_nobody_can_reach_is_warned_of() {
+    let warnings = |text: &str| lines(&parse(text).warnings);
+    let told = warnings(&with_acr("", "acr = [\"aal2\", \"2\"]"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    starts(
+        &told[0],
+        "app[0].route[0].acr: \"aal2\" is no level, and there are no trusted_issuers: nobody reaches it; write \"1\", ",
+    );
+    assert!(told[0].contains("(line "), "{told:?}");
+    starts(&warnings(&with_acr("acr = [\"phrh\"]", ""))[0], "app[0].acr: \"phrh\" is no level");
+    // Another issuer has words of its own, and may mean two things by what are two names here.
+    let issuer =
+        "\n[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://login.example.net/\"\naudiences = [\"a\"]\n";
+    let text = with_acr("trusted_issuers = [\"corp\"]", "acr = [\"aal2\", \"phr\", \"3\"]") + issuer;
+    assert_eq!(warnings(&text), [""; 0]);
 }

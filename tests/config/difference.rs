@@ -230,7 +230,7 @@ fn everything_that_differs_is_told_in_the_order_of_the_sections() {
     assert_eq!(
         app,
         "app wiki: title, description, host, url, upstreams, upstream_tls, route, audience, clients, \
-         trusted_issuers, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
+         trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          connect_timeout_seconds, read_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, assertion, authorization, names, groups_delimiter"
     );

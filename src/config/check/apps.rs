@@ -6,12 +6,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::factors::LEVELS;
 use super::identity::identity;
 use super::{address, tls};
 use crate::config::app::split_port;
 use crate::config::disk::Files;
 use crate::config::file::Section;
 use crate::config::{Access, App, Caching, IssuerUrl, PathCharacters, Route, RulePerson, Upstream};
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::client::ClientId;
 use crate::domain::profile::is_line;
 use crate::domain::scope::ScopeValue;
@@ -112,7 +114,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let connect_timeout = section.seconds("connect_timeout_seconds", 3, 1..=60);
     let read_timeout = section.seconds("read_timeout_seconds", 60, 1..=86_400);
     let write_timeout = section.seconds("write_timeout_seconds", 30, 1..=86_400);
-    let routes = routes(&mut section, &trusted_issuers);
+    let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
+    let routes = routes(&mut section, &trusted_issuers, &acr);
     Some(App {
         name: name?,
         title,
@@ -126,6 +129,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         audience,
         clients,
         trusted_issuers,
+        acr,
         identity,
         preserve_host,
         max_requests,
@@ -162,13 +166,13 @@ fn overlap(one: &str, other: &str) -> bool {
     one == other && (one_port == other_port || one_port.is_none() || other_port.is_none())
 }
 
-fn routes(app: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<Route>> {
+fn routes(app: &mut Section<'_, '_>, trusted: &[String], acr: &[String]) -> Option<Vec<Route>> {
     let sections = app.sections("route");
     if sections.is_empty() {
         app.missing("route", "write at least one [[app.route]]; what no route covers is refused");
     }
     let mut taken = TakenRules::default();
-    let routes: Vec<_> = sections.into_iter().map(|section| route(section, trusted, &mut taken)).collect();
+    let routes: Vec<_> = sections.into_iter().map(|section| route(section, trusted, acr, &mut taken)).collect();
     let mut routes: Vec<Route> = routes.into_iter().collect::<Option<_>>()?;
     routes.sort_by_key(|route| Reverse(route.path.len()));
     Some(routes)
@@ -181,7 +185,7 @@ struct TakenRules {
     characters: BTreeMap<String, PathCharacters>,
 }
 
-fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRules) -> Option<Route> {
+fn route(mut section: Section<'_, '_>, trusted: &[String], of_app: &[String], taken: &mut TakenRules) -> Option<Route> {
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
         if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
@@ -222,7 +226,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         person(text, trusted)
             .ok_or_else(|| format!("{text:?} is neither an e-mail address nor a sub; write one of them"))
     });
-    let acr = section.texts("acr", "write a list of context classes, such as [\"1\"]", address::word);
+    let own_acr = acr(&mut section, trusted);
     let max_age = section.optional_seconds("max_age_seconds", 30..=366 * 24 * 3600);
     let cors_origins =
         section.texts("cors_origins", "write a list such as [\"https://www.example.com\"]", address::web_origin);
@@ -232,8 +236,15 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
     if basic && access.is_some_and(|access| access != Access::SignedIn) {
         section.fault("basic", "is for people's programs; write access = \"signed_in\", or leave it out");
     }
-    if basic && (max_age.is_some() || acr.as_ref().is_some_and(|acr| !acr.is_empty())) {
-        section.fault("basic", "an application password is no sign-in; leave it out, or acr and max_age_seconds");
+    let inherits = own_acr.is_none() && access != Some(Access::Public);
+    let acr = own_acr.unwrap_or_else(|| if inherits { of_app.to_vec() } else { Vec::new() });
+    if basic && (max_age.is_some() || !acr.is_empty()) {
+        let problem = if inherits && max_age.is_none() {
+            "an application password is no sign-in, and the application's acr holds here too; leave it out, or write acr = []"
+        } else {
+            "an application password is no sign-in; leave it out, or acr and max_age_seconds"
+        };
+        section.fault("basic", problem);
     }
     let path_characters = path_characters(&mut section);
     if let Some(path) = &path {
@@ -266,7 +277,7 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         scopes: scopes.unwrap_or_default(),
         groups: groups.unwrap_or_default(),
         users: users.unwrap_or_default(),
-        acr: acr.unwrap_or_default(),
+        acr,
         max_age,
         cors_origins: cors_origins.unwrap_or_default(),
         caching: caching.unwrap_or_default(),
@@ -274,6 +285,37 @@ fn route(mut section: Section<'_, '_>, trusted: &[String], taken: &mut TakenRule
         basic,
         path_characters,
     })
+}
+
+/// The context classes of which a sign-in must have reached one. Our own are levels; every other word is a trusted issuer's.
+fn acr(section: &mut Section<'_, '_>, trusted: &[String]) -> Option<Vec<String>> {
+    let mut classes: Vec<String> = Vec::new();
+    let mut nobodys = Vec::new();
+    section.texts("acr", "write a list of levels, such as [\"2\"]", |text| {
+        let class = address::word(text)?;
+        let level = AssuranceLevel::parse(text);
+        // Another issuer may tell apart what are two names of one level here.
+        let same = |known: &&String| {
+            **known == class || (trusted.is_empty() && level.is_some() && AssuranceLevel::parse(known) == level)
+        };
+        match classes.iter().find(same) {
+            Some(known) if *known == class => {
+                return Err(format!("{text:?} stands in this list already; write it once"));
+            }
+            Some(known) => return Err(format!("{text:?} is the level {known:?}, which stands in this list already")),
+            None => {}
+        }
+        if trusted.is_empty() && level.is_none() {
+            nobodys.push(class.clone());
+        }
+        classes.push(class);
+        Ok(())
+    })?;
+    for class in nobodys {
+        let problem = format!("{class:?} is no level, and there are no trusted_issuers: nobody reaches it; {LEVELS}");
+        section.warn("acr", &problem);
+    }
+    Some(classes)
 }
 
 fn path_characters(route: &mut Section<'_, '_>) -> PathCharacters {

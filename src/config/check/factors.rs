@@ -2,14 +2,13 @@
 
 use chrono::{NaiveDate, NaiveTime};
 
-use super::super::fault::ConfigFault;
 use super::super::file::Section;
 use super::super::{EnrolmentChoice, FactorsConfig};
 use super::address;
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::time::UnixTime;
 
-const LEVELS: &str = "write \"1\", \"2\" or \"3\"";
+pub(super) const LEVELS: &str = "write \"1\", \"2\" or \"3\"";
 const DATE: &str = "write a date such as \"2027-01-31\"";
 
 pub(super) fn factors(mut section: Section<'_, '_>) -> FactorsConfig {
@@ -24,25 +23,21 @@ pub(super) fn factors(mut section: Section<'_, '_>) -> FactorsConfig {
         Ok((address::group(group)?, level))
     });
     let choices = [("self", EnrolmentChoice::InSignIn), ("administrator", EnrolmentChoice::ByLink)];
-    FactorsConfig {
+    let factors = FactorsConfig {
         level: lowest,
         groups: groups.unwrap_or_default().into_iter().collect(),
         enrol_by: section.text("enrol_by", DATE, end_of_day),
         enrolment: section.choice("enrolment", &choices).unwrap_or(EnrolmentChoice::InSignIn),
         abandon_keys_of: section.text("abandon_keys_of", "write a host", |host| Ok(host.to_owned())),
+    };
+    let nobody = lowest == AssuranceLevel::One && factors.groups.values().all(|level| *level == lowest);
+    if nobody && factors.enrol_by.is_some() {
+        section.warn("enrol_by", "nobody must have a factor; write level or groups as well, or leave it out");
     }
+    factors
 }
 
-/// A warning of a day by which nobody must do anything.
-pub(super) fn day_for_nobody(factors: &FactorsConfig) -> Option<ConfigFault> {
-    let nobody = factors.level == AssuranceLevel::One && factors.groups.values().all(|level| *level == factors.level);
-    (nobody && factors.enrol_by.is_some()).then(|| {
-        let problem = "nobody must have a factor; write factors.level or factors.groups as well, or leave it out";
-        ConfigFault::new("factors.enrol_by".to_owned(), None, problem.to_owned())
-    })
-}
-
-pub(super) fn level(text: &str) -> Result<AssuranceLevel, String> {
+fn level(text: &str) -> Result<AssuranceLevel, String> {
     AssuranceLevel::parse(text).ok_or_else(|| format!("{text:?} is no level; {LEVELS}"))
 }
 
