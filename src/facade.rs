@@ -49,7 +49,9 @@ pub mod domain {
         pub use crate::domain::app_password::{AppPassword, MOST_APP_PASSWORDS};
     }
     pub mod assurance {
-        pub use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, FactorId};
+        pub use crate::domain::assurance::{
+            AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps, FactorId,
+        };
     }
     pub mod audit {
         pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
@@ -128,7 +130,7 @@ pub mod page {
         HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAppPassword, Pages,
         PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage, Publisher,
         RecoveryCodesPage, RecoveryState, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem,
-        SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, Way, WayTo, html, language_tag,
+        SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

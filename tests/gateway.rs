@@ -35,6 +35,8 @@ mod forwarding;
 mod identity_headers;
 #[path = "gateway/kept_form.rs"]
 mod kept_form;
+#[path = "gateway/levels.rs"]
+mod levels;
 #[path = "support/meddler.rs"]
 mod meddler;
 #[path = "gateway/own_paths.rs"]

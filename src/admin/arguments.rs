@@ -163,7 +163,11 @@ pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
     if text == "none" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
 }
 
-pub(super) fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
+/// A level of sign-in.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
     AssuranceLevel::parse(text).ok_or("a level is 1, 2 or 3")
 }
 

@@ -11,6 +11,7 @@ use super::output::Output;
 use crate::admin::command::{ClientCommand, Command, UserCommand};
 use crate::admin::{Answer, Person, arguments};
 use crate::clock::{Clock as _, SystemClock};
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::client::ClientId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
@@ -36,6 +37,9 @@ pub(super) struct ExplainArguments {
     /// The person who has just signed in with the browser that asks
     #[arg(long, value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
     user: Option<Person>,
+    /// The level that they have reached: 1 with a password, 2 with a second step, 3 with a passkey or a security key
+    #[arg(long, value_name = "LEVEL", value_parser = arguments::level, default_value = "1", requires = "user")]
+    level: AssuranceLevel,
 }
 
 pub(super) fn run(
@@ -43,7 +47,7 @@ pub(super) fn run(
     access: &mut StoreAccess,
     output: &Output,
 ) -> Result<(), CommandFailure> {
-    let ExplainArguments { method, url, token, user } = arguments;
+    let ExplainArguments { method, url, token, user, level } = arguments;
     let now = SystemClock.now();
     let (asker, fault) = match (token, user) {
         (Some(token), _) => match by_token(&read(token)?, access, now)? {
@@ -53,7 +57,7 @@ pub(super) fn run(
         (None, Some(person)) => {
             let user = find(person, access)?;
             // Whoever is kept out has no session.
-            (if user.is_enabled() { Asker::Person(Box::new(user)) } else { Asker::Nobody }, None)
+            (if user.is_enabled() { Asker::Person(Box::new(user), level) } else { Asker::Nobody }, None)
         }
         (None, None) => (Asker::Nobody, None),
     };

@@ -8,6 +8,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 
 use crate::config::{self, Access, AuthorizationHeader, Config};
+use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use crate::domain::client::ClientId;
 use crate::domain::scope::Scope;
 use crate::domain::session::SessionId;
@@ -40,8 +41,8 @@ pub(crate) enum Asker {
     },
     /// Who holds a token of another issuer that stands and says this.
     Foreign(Box<Foreign>),
-    /// Who has just signed in with a browser.
-    Person(Box<User>),
+    /// Who has just signed in with a browser, and reached this level.
+    Person(Box<User>, AssuranceLevel),
 }
 
 /// What would become of a request.
@@ -164,13 +165,26 @@ fn credential(asker: &Asker, now: UnixTime) -> Option<Credential> {
             vouched_for: *vouched_for,
         })),
         Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
-        Asker::Person(user) => Credential::Browser(Arc::new(SignedIn {
+        Asker::Person(user, level) => Credential::Browser(Arc::new(SignedIn {
             user: user.as_ref().clone(),
             session: SessionId::from_bytes([0; 16]),
-            at: now,
-            acr: "1".to_owned(),
+            steps: steps_of(*level, now),
         })),
     })
+}
+
+/// A way to reach exactly this level.
+fn steps_of(level: AssuranceLevel, at: UnixTime) -> AuthenticationSteps {
+    let methods: &[AuthenticationMethod] = match level {
+        AssuranceLevel::One => &[AuthenticationMethod::Password],
+        AssuranceLevel::Two => &[AuthenticationMethod::Password, AuthenticationMethod::Totp],
+        AssuranceLevel::PhishingResistant => &[AuthenticationMethod::Passkey],
+    };
+    let mut steps = AuthenticationSteps::default();
+    for method in methods {
+        steps.add(AuthenticationStep { method: *method, at, factor: None });
+    }
+    steps
 }
 
 fn identity_headers(who: Principal<'_>, format: &config::IdentityHeaders) -> Vec<IdentityHeader> {

@@ -15,6 +15,7 @@ use http::uri::PathAndQuery;
 pub(super) use permit::Permit;
 
 use crate::config::{Access, App};
+use crate::domain::assurance::{AssuranceLevel, AuthenticationSteps};
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
@@ -45,8 +46,43 @@ pub(super) enum Credential {
 pub(super) struct SignedIn {
     pub user: User,
     pub session: SessionId,
-    pub at: UnixTime,
-    pub acr: String,
+    /// What they did to sign in, as far as their cookie proves it.
+    pub steps: AuthenticationSteps,
+}
+
+/// What was done to sign in, as far as a credential proves it.
+enum Proof<'a> {
+    Steps(&'a AuthenticationSteps),
+    /// What a token of ours says: its level, and since when that was reached.
+    Claims(Option<AssuranceLevel>, UnixTime),
+    /// What another issuer's says. Nobody here knows the order of its classes.
+    Foreign(Option<&'a str>, Option<UnixTime>),
+    /// An application password is no sign-in.
+    None,
+}
+
+impl Proof<'_> {
+    /// Whether one of these context classes was reached, or a higher level of ours.
+    fn reaches_one_of(&self, classes: &[String]) -> bool {
+        match self {
+            Self::Steps(steps) => steps.level().is_some_and(|level| level.reaches_one_of(classes)),
+            Self::Claims(level, _) => level.is_some_and(|level| level.reaches_one_of(classes)),
+            Self::Foreign(acr, _) => acr.is_some_and(|acr| classes.iter().any(|class| class == acr)),
+            Self::None => false,
+        }
+    }
+
+    /// Since when: as old as the oldest step that the lowest of these classes rests on, or the latest step where there are none.
+    /// Of what is not known, it was long ago.
+    fn since(&self, classes: &[String]) -> UnixTime {
+        let since = match self {
+            Self::Steps(steps) => steps.since(AssuranceLevel::lowest_of(classes).unwrap_or(AssuranceLevel::One)),
+            Self::Claims(_, at) => Some(*at),
+            Self::Foreign(_, at) => *at,
+            Self::None => None,
+        };
+        since.unwrap_or(UnixTime::from_seconds(0))
+    }
 }
 
 impl Credential {
@@ -172,26 +208,22 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
 
 fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
     let (rule, format) = (asked.rule, &asked.app.identity);
-    let (who, at, acr) = match (rule.access, credential) {
+    let (who, proof) = match (rule.access, credential) {
         // Whoever comes: on a public path nobody is anybody, so that the application cannot come to rely on it.
         (Access::Public, _) => return Ok(permit(asked, Identity::nobody(format))),
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer)) => {
             judge_token(asked, bearer)?;
-            (Principal::Ours(&bearer.user), bearer.claims.auth_time, bearer.claims.acr.as_str())
+            let level = AssuranceLevel::parse(&bearer.claims.acr);
+            (Principal::Ours(&bearer.user), Proof::Claims(level, bearer.claims.auth_time))
         }
         (Access::Bearer | Access::SignedIn, Credential::Foreign(foreign)) => {
             judge_foreign(asked, foreign)?;
-            // A sign-in of which nothing is said was long ago, and reached nothing.
-            let at = foreign.auth_time.unwrap_or(UnixTime::from_seconds(0));
-            (Principal::Foreign(foreign), at, foreign.acr.as_deref().unwrap_or_default())
+            (Principal::Foreign(foreign), Proof::Foreign(foreign.acr.as_deref(), foreign.auth_time))
         }
         (Access::SignedIn, Credential::Browser(signed_in)) => {
-            (Principal::Ours(&signed_in.user), signed_in.at, signed_in.acr.as_str())
+            (Principal::Ours(&signed_in.user), Proof::Steps(&signed_in.steps))
         }
-        // An application password is no sign-in: it reached nothing, and was long ago.
-        (Access::SignedIn, Credential::Program(user)) if rule.basic => {
-            (Principal::Ours(user), UnixTime::from_seconds(0), "")
-        }
+        (Access::SignedIn, Credential::Program(user)) if rule.basic => (Principal::Ours(user), Proof::None),
         (_, Credential::Program(_) | Credential::Nobody) | (Access::Bearer, Credential::Browser(_)) => {
             return Err(Refused::Unknown);
         }
@@ -202,11 +234,11 @@ fn decide_on_path<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Res
     if !rule.groups.is_empty() && !rule.groups.iter().any(|group| who.groups().contains(group)) {
         return Err(Refused::Group);
     }
-    if !rule.acr.is_empty() && !rule.acr.iter().any(|known| known == acr) {
+    if !rule.acr.is_empty() && !proof.reaches_one_of(&rule.acr) {
         return Err(Refused::Acr(&rule.acr));
     }
     if let Some(most) = rule.max_age
-        && asked.now.since(at) > most
+        && asked.now.since(proof.since(&rule.acr)) > most
     {
         return Err(Refused::TooOld(most));
     }
@@ -267,6 +299,8 @@ mod tests {
     use http::Request;
 
     use super::*;
+    use crate::domain::assurance::AuthenticationMethod::{Passkey, Password, SecurityKey, Totp};
+    use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep};
     use crate::domain::client::ClientId;
     use crate::domain::scope::Scope;
     use crate::domain::time::UnixTime;
@@ -293,14 +327,26 @@ mod tests {
         }
     }
 
+    /// In a browser, with what was done so many seconds ago.
+    fn browser_with(done: &[(AuthenticationMethod, u64)]) -> Credential {
+        let mut steps = AuthenticationSteps::default();
+        for (method, ago) in done {
+            let at = UnixTime::from_seconds(TIME.seconds() - ago);
+            steps.add(AuthenticationStep { method: *method, at, factor: None });
+        }
+        Credential::Browser(Arc::new(SignedIn { user: anna(), session: SessionId::from_bytes([7; 16]), steps }))
+    }
+
     /// In a browser since an hour.
     fn browser() -> Credential {
-        let at = UnixTime::from_seconds(TIME.seconds() - 3600);
-        let session = SessionId::from_bytes([7; 16]);
-        Credential::Browser(Arc::new(SignedIn { user: anna(), session, at, acr: "1".into() }))
+        browser_with(&[(Password, 3600)])
     }
 
     fn bearer(aud: Audience, scope: &str) -> Credential {
+        bearer_with(aud, scope, "1")
+    }
+
+    fn bearer_with(aud: Audience, scope: &str, acr: &str) -> Credential {
         Credential::Bearer(Arc::new(Bearer {
             claims: AccessTokenClaims {
                 iss: "https://id.test".into(),
@@ -313,7 +359,7 @@ mod tests {
                 client_id: "c1".into(),
                 scope: scope.into(),
                 auth_time: TIME,
-                acr: "1".into(),
+                acr: acr.into(),
                 amr: vec![],
                 grant_id: "g".into(),
                 groups: None,
@@ -511,6 +557,51 @@ mod tests {
         // Who may not enter is not asked to sign in again first.
         let neither = Rule { groups: owned(&["admins"]), ..strong(&["2"]) };
         assert_eq!(decided(&neither, &browser()), Err("group".into()));
+    }
+
+    #[test]
+    fn a_level_will_do_where_a_lower_one_is_asked_for() {
+        let strong = |acr: &[&str]| Rule { acr: owned(acr), ..rule(Access::SignedIn, &[], &[]) };
+        let two = browser_with(&[(Password, 9), (Totp, 5)]);
+        let three = browser_with(&[(Passkey, 5)]);
+        for (acr, by_two, by_three) in [
+            (&["1"][..], true, true),
+            (&["2"], true, true),
+            (&["3", "2"], true, true),
+            (&["3"], false, true),
+            (&["phr"], false, true),
+            (&["urn:corp:mfa"], false, false),
+            (&["urn:corp:mfa", "2"], true, true),
+        ] {
+            let rule = strong(acr);
+            assert_eq!(decided(&rule, &two).is_ok(), by_two, "{acr:?}");
+            assert_eq!(decided(&rule, &three).is_ok(), by_three, "{acr:?}");
+            assert_eq!(decided(&rule, &bearer_with(ours(), "openid", "2")).is_ok(), by_two, "{acr:?}");
+            assert_eq!(decided(&rule, &bearer_with(ours(), "openid", "3")).is_ok(), by_three, "{acr:?}");
+            for unknown in ["", "0", "phrh", "urn:corp:mfa"] {
+                assert_eq!(decided(&rule, &bearer_with(ours(), "openid", unknown)), Err("acr".into()), "{unknown}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_age_counts_from_the_oldest_step_of_the_level_that_is_asked_for() {
+        let rule = |acr: &[&str]| Rule {
+            acr: owned(acr),
+            max_age: Some(Duration::from_secs(300)),
+            ..rule(Access::SignedIn, &[], &[])
+        };
+        // The password is old, and the second step that was added since makes it no younger.
+        let stepped_up = browser_with(&[(Password, 301), (Totp, 5)]);
+        assert!(decided(&rule(&[]), &stepped_up).is_ok());
+        assert_eq!(decided(&rule(&["2"]), &stepped_up), Err("max_age".into()));
+        let fresh = browser_with(&[(Password, 300), (Totp, 5)]);
+        assert!(decided(&rule(&["2"]), &fresh).is_ok());
+        // A higher level that has grown old takes nothing from a lower one that is fresh.
+        let old_key = browser_with(&[(SecurityKey, 4000), (Password, 9), (Totp, 5)]);
+        assert!(decided(&rule(&["2"]), &old_key).is_ok());
+        assert_eq!(decided(&rule(&["3"]), &old_key), Err("max_age".into()));
+        assert_eq!(decided(&rule(&["2"]), &browser_with(&[(Password, 5)])), Err("acr".into()));
     }
 
     #[test]

@@ -8,11 +8,12 @@ use http::{Method, StatusCode};
 
 use crate::app::state::Sealgate;
 use crate::config::App;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::error::{ErrorCode, Refusal};
 use crate::gateway::outcome::GateReply;
 use crate::gateway::principal::Principal;
 use crate::gateway::sign_in::return_path::ReturnPath;
-use crate::page::{ForbiddenPage, Problem, WayTo, html};
+use crate::page::{ForbiddenPage, Problem, WayTo, WeakSignInPage, html};
 use crate::store::StoreError;
 use crate::web::context::{Body, PageHost, Recipient, RequestContext};
 use crate::web::failure::{Failure, error};
@@ -95,6 +96,25 @@ impl<'a> AppRequest<'a> {
             app: self.app.called(),
             account: &who.account(),
             switch_account: &own_path("switch-account", &[("then", here(self).as_str())]),
+        };
+        Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
+    }
+
+    /// 403 to somebody whose sign-in is weaker than this level, which signing in once more would not change: to a person a page
+    /// that says what is needed, with the way there where they may take it themselves, and back to what they wanted.
+    pub(super) fn weak_sign_in(&self, needed: AssuranceLevel, by_themselves: bool, again: &str) -> Response {
+        if !self.speaks_to_people() {
+            let refusal = Refusal::new(ErrorCode::AccessDenied, "The sign-in is not strong enough for this.");
+            return error(StatusCode::FORBIDDEN, &refusal);
+        }
+        let security = format!("{}/account/security", self.sealgate.config.issuer.as_str());
+        let page = WeakSignInPage {
+            frame: self.frame(),
+            app: self.app.called(),
+            needed,
+            security: by_themselves.then_some(security.as_str()),
+            again,
+            switch_account: &own_path("switch-account", &[("then", again)]),
         };
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::app::state::Sealgate;
+use crate::domain::assurance::AuthenticationSteps;
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User};
@@ -18,9 +19,8 @@ use crate::store::{Loaded, Store, StoreError};
 pub(super) struct SessionSignIn {
     pub user: User,
     pub parent: Session,
-    /// When they signed in, as far as this cookie proves it.
-    pub at: UnixTime,
-    pub acr: String,
+    /// What they did to sign in, as far as this cookie proves it.
+    pub steps: AuthenticationSteps,
     /// From when on this may not hold any more, whatever else happens.
     pub until: UnixTime,
 }
@@ -52,10 +52,10 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
     };
     let Some(sign_in) = sign_in else { return Ok(None) };
     let Some(user) = enabled(ctx, sign_in.subject).await? else { return Ok(None) };
-    let (at, acr) = (sign_in.at(), sign_in.acr().to_owned());
+    let steps = sign_in.steps.clone();
     let idle = parent.last_seen_at.plus(Duration::from_secs(parent.idle_seconds));
     let until = own.iter().map(|own| own.expires_at).fold(parent.expires_at.min(idle), UnixTime::min);
-    Ok(Some(SessionSignIn { user, parent, at, acr, until }))
+    Ok(Some(SessionSignIn { user, parent, steps, until }))
 }
 
 /// The application's session that the cookie opens, whatever became of the provider's.

@@ -41,7 +41,7 @@ pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
-pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo};
+pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
 pub(crate) use security::default_factor_name;
 pub use security::{
     AddFactorPage, FactorLine, FactorLineKind, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState,

@@ -5,6 +5,7 @@ use askama::Template;
 use super::frame::Frame;
 use super::moment::Wait;
 use super::words::{Markup, Words};
+use crate::domain::assurance::AssuranceLevel;
 
 /// A page that says what went wrong and what to do next.
 #[derive(Template)]
@@ -162,4 +163,31 @@ pub struct ForbiddenPage<'a> {
     pub account: &'a str,
     /// Address that starts a sign-in with another account.
     pub switch_account: &'a str,
+}
+
+/// The gate's other 403: signed in, but not as strongly as the application asks, and the provider could not make it stronger.
+#[derive(Template)]
+#[template(path = "weak_sign_in.html")]
+pub struct WeakSignInPage<'a> {
+    pub frame: Frame<'a>,
+    pub app: &'a str,
+    /// The level that is asked for: two or more.
+    pub needed: AssuranceLevel,
+    /// The address of the page "Security", where people set up their own second steps; nothing where only an administrator does.
+    pub security: Option<&'a str>,
+    /// The address of what was wanted.
+    pub again: &'a str,
+    /// Address that starts a sign-in with another account.
+    pub switch_account: &'a str,
+}
+
+impl WeakSignInPage<'_> {
+    fn words(&self) -> Markup {
+        let t = self.frame.t;
+        if self.needed == AssuranceLevel::PhishingResistant {
+            t.unmet_resistant(self.app)
+        } else {
+            t.unmet_two(self.app)
+        }
+    }
 }

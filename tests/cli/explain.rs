@@ -211,3 +211,22 @@ fn a_token_of_another_issuer_is_judged_by_the_terms_that_it_is_taken_under() {
     }
     assert!(!site.store_directory().exists(), "nobody of ours was looked up");
 }
+
+#[test]
+fn a_person_is_judged_by_the_level_that_they_have_reached() {
+    let site = site();
+    let text = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), text + "[[app.route]]\npath = \"/vault/\"\naccess = \"signed_in\"\nacr = [\"2\"]\n")
+        .unwrap();
+    site.add_user("anna@example.test");
+    let url = "http://wiki.localhost/vault/x";
+    for (level, reason) in
+        [(&[][..], "acr"), (&["--level=1"], "acr"), (&["--level=2"], "forwarded"), (&["--level=phr"], "forwarded")]
+    {
+        let arguments = [&["--url", url, "--user", "anna@example.test"], level].concat();
+        assert_eq!(told(&site, &arguments)["reason"], reason, "{level:?}");
+    }
+    let without = site.run(&["explain", "--url", url, "--level=2"], "");
+    assert_eq!(without.status.code(), Some(2), "a token has a level of its own: {}", stderr(&without));
+    assert_eq!(site.run(&["explain", "--url", url, "--user=a@b.test", "--level=4"], "").status.code(), Some(2));
+}

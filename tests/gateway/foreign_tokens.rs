@@ -229,6 +229,14 @@ async fn what_the_operator_mapped_counts() {
         assert_eq!(reply.header("x-forwarded-email"), Some("ANNA@example.test"));
     }
     corp.send("/staff/", &token).await.assert_refused(403, "access_denied");
+    // What is a higher level here is another word there.
+    for acr in ["2", "3", "phr", "11", ""] {
+        let other = claims.as_object_mut().unwrap().insert("acr".to_owned(), json!(acr));
+        let refused = corp.send("/strong/", &corp.key.token(&claims)).await;
+        refused.assert_refused(401, "insufficient_user_authentication");
+        claims.as_object_mut().unwrap().insert("acr".to_owned(), other.unwrap());
+    }
+    corp.send("/strong/", &corp.key.token(&claims)).await.arrived();
     corp.world.wait(301);
     corp.send("/fresh/", &token).await.assert_refused(401, "insufficient_user_authentication");
     claims["email_verified"] = json!(false);

@@ -173,3 +173,31 @@ async fn a_client_behind_a_proxy_gets_by_with_no_trick() {
         [("x_forwarded_uri", "/public/a"), ("x_forwarded_host", "desk.test"), ("x.forwarded.method", "OPTIONS")];
     assert_eq!(Asked::about("wiki.test", "/a", &folded).status(&world).await, 401);
 }
+
+/// A proxy that hands refusals on sends its client to the second step; one that does not tells the client what is missing.
+#[tokio::test]
+async fn a_level_is_asked_for_behind_another_proxy_too() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://desk.test/", ANNA).await;
+    let jar = browser.jar("desk.test");
+    let client = [
+        ("cookie", jar.as_str()),
+        ("accept", "text/html"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    let asked = Asked { query: "?app=desk", ..Asked::about("desk.test", "/vault/x?a=b", &client) };
+    let sent = asked.answer(&world).await;
+    assert_eq!(sent.status(), 302);
+    let location = url::Url::parse(value(sent.headers(), "location").unwrap()).unwrap();
+    assert_eq!((location.host_str(), location.path()), (Some("id.test"), "/oauth/authorize"));
+    assert!(location.query_pairs().any(|(name, value)| name == "acr_values" && value == "2"), "{location}");
+    let curt = Asked { query: "?app=desk&redirect=no", ..asked };
+    let refused = curt.answer(&world).await;
+    assert_eq!(refused.status(), 401);
+    let challenge = value(refused.headers(), "www-authenticate").unwrap();
+    assert!(challenge.contains("error=\"insufficient_user_authentication\""), "{challenge}");
+    assert!(challenge.contains("acr_values=\"2\""), "{challenge}");
+    assert_eq!(Asked { query: "?app=desk", ..Asked::about("desk.test", "/x", &client) }.status(&world).await, 200);
+}

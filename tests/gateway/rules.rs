@@ -103,27 +103,6 @@ async fn an_old_token_is_refused_by_its_auth_time() {
 }
 
 #[tokio::test]
-async fn a_sign_in_that_cannot_be_strong_enough_ends_on_a_page_and_not_in_circles() {
-    let world = World::new().await;
-    let browser = Browser::new(&world);
-    let sent = browser.visit("https://desk.test/vault/x").await;
-    assert_eq!(sent.sent_with("acr_values").as_deref(), Some("2"));
-    let page = browser.follow("https://desk.test/", sent).await;
-    let end = browser.sign_in(&page, ANNA).await;
-    end.assert_page(403);
-    assert!(end.text().contains(ANNA));
-    browser.open("https://desk.test/vault/x").await.assert_page(403);
-    // They are signed in nevertheless, for all that needs no more.
-    browser.visit("https://desk.test/").await.arrived();
-    let refused = browser.fetch("https://desk.test/vault/x").await;
-    refused.assert_refused(401, "insufficient_user_authentication");
-    assert!(refused.header("www-authenticate").unwrap().contains("acr_values=\"2\""));
-    let token = bearer(&world.access_token("openid").await);
-    let refused = world.call("GET", "https://desk.test/vault/x", &[("authorization", &token)]).await;
-    refused.assert_refused(401, "insufficient_user_authentication");
-}
-
-#[tokio::test]
 async fn a_rules_own_audience_is_asked_of_tokens() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid").await);

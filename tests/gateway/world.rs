@@ -272,6 +272,11 @@ impl World {
     /// An access token of Anna's with this scope.
     pub(crate) async fn access_token(&self, scope: &str) -> String {
         let browser = crate::browser::Browser::new(self);
+        self.access_token_in(&browser, scope).await
+    }
+
+    /// One for whoever is signed in to this browser, or for Anna.
+    pub(crate) async fn access_token_in(&self, browser: &crate::browser::Browser<'_>, scope: &str) -> String {
         let query = encode(&[
             ("client_id", "api"),
             ("response_type", "code"),
@@ -279,7 +284,7 @@ impl World {
             ("scope", scope),
         ]);
         let page = browser.open(&format!("https://id.test/oauth/authorize?{query}")).await;
-        let back = browser.sign_in(&page, ANNA).await;
+        let back = if crate::browser::is_login(&page) { browser.sign_in(&page, ANNA).await } else { page };
         let location = url::Url::parse(back.location()).unwrap();
         let code = location.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
         let form = encode(&[

@@ -1,6 +1,7 @@
 //! Every page in every state, filled with the same sample.
 
 use sealgate::facade::config::{self, Language};
+use sealgate::facade::domain::assurance::AssuranceLevel;
 use sealgate::facade::domain::scope::ScopeValue;
 use sealgate::facade::domain::secret::SecretHash;
 use sealgate::facade::domain::session::{Session, SessionId, SignIn};
@@ -9,7 +10,7 @@ use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
     AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, Frame, LoginPage,
     LoginProblem, Pages, PasskeyOffer, Problem, Publisher, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo,
-    html, language_tag,
+    WeakSignInPage, html, language_tag,
 };
 
 use crate::account::account_pages;
@@ -228,6 +229,13 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         ("another-account", WayTo::AnotherAccount),
     ] {
         add(&format!("error-way-{name}"), error(Problem::Internal, to));
+    }
+    for (name, needed, security) in
+        [("two", AssuranceLevel::Two, Some(action)), ("resistant", AssuranceLevel::PhishingResistant, None)]
+    {
+        let (app, again, switch_account) = (client, action, action);
+        let page = WeakSignInPage { frame: frame(), app, needed, security, again, switch_account };
+        add(&format!("weak-sign-in-{name}"), html(&page));
     }
     add("forbidden", html(&ForbiddenPage { frame: frame(), app: client, account, switch_account: action }));
     let fields = [(client.to_owned(), account.to_owned())];

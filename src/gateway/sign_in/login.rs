@@ -10,6 +10,8 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use sha2::{Digest, Sha256};
 
+use crate::config::EnrolmentChoice;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::client::ClientId;
 use crate::domain::code::Code;
@@ -17,6 +19,7 @@ use crate::domain::error::{ErrorCode, Refusal};
 use crate::domain::pkce::CodeVerifier;
 use crate::domain::secret::{Secret, SecretHash, base64url};
 use crate::domain::session::{AppSession, Session, SessionCookie, SessionId};
+use crate::domain::user::User;
 use crate::gateway::principal::Principal;
 use crate::gateway::request::{AppRequest, Sessions};
 use crate::gateway::resource::challenge;
@@ -274,6 +277,9 @@ pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Respons
         return stale(ctx, &back, returned.error.is_some()).await;
     }
     if let Some(error) = returned.error {
+        if error == ErrorCode::UnmetAuthenticationRequirements.as_str() {
+            return too_weak(ctx, &attempt.value.acr, None, &back).await;
+        }
         return Ok(provider_refused(ctx, &error));
     }
     let Some(code) = code(ctx, &attempt.value, returned.code.as_deref()).await? else {
@@ -283,12 +289,11 @@ pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Respons
         return stale(ctx, &back, false).await;
     }
     let Some(parent) = parent(ctx, &code.value).await? else { return stale(ctx, &back, false).await };
-    let reached = &attempt.value.acr;
-    let reached = reached.is_empty() || reached.iter().any(|acr| acr == code.value.sign_in.acr());
+    let demanded = &attempt.value.acr;
+    let reached = demanded.is_empty() || code.value.sign_in.level().reaches_one_of(demanded);
     let user = session::enabled(ctx, code.value.sign_in.subject).await?;
     let answer = match user.filter(|_| !reached) {
-        // Another round would end as this one did.
-        Some(user) => ctx.forbidden(Principal::Ours(&user)),
+        Some(user) => too_weak(ctx, demanded, Some(&user), &back).await?,
         None => Response::redirect(StatusCode::FOUND, &back.location()),
     };
     let answer = match ctx.sessions {
@@ -300,6 +305,36 @@ pub(in crate::gateway) async fn callback(ctx: &AppRequest<'_>) -> Result<Respons
     };
     let typed = code.value.typed;
     Ok(with_rounds(ctx, answer, if typed { None } else { Some(rounds(ctx).and_one()) }))
+}
+
+/// The sign-in has not reached what was demanded of it. Another round would end as this one did, so there is none.
+async fn too_weak(
+    ctx: &AppRequest<'_>,
+    demanded: &[String],
+    user: Option<&User>,
+    back: &Back,
+) -> Result<Response, StoreError> {
+    let sealgate = ctx.sealgate;
+    let policy = &sealgate.config.factors;
+    let needed = match (AssuranceLevel::lowest_of(demanded), user) {
+        (Some(level), _) => level,
+        // The context classes of another issuer: nothing that they do here will reach one.
+        (None, Some(user)) if !demanded.is_empty() => return Ok(ctx.forbidden(Principal::Ours(user))),
+        (None, _) => policy.level,
+    };
+    tracing::info!(
+        request_id = ctx.origin.request_id,
+        app = ctx.app.name,
+        needed = needed.as_str(),
+        "the sign-in did not reach the level"
+    );
+    let factors = match user {
+        Some(user) => sealgate.store.factors(user.sub).await?,
+        None => None,
+    };
+    let has_some = factors.is_some_and(|factors| factors.value.has_any());
+    let by_themselves = has_some || policy.enrolment == EnrolmentChoice::InSignIn;
+    Ok(ctx.weak_sign_in(needed.max(AssuranceLevel::Two), by_themselves, &back.location()))
 }
 
 /// The sign-in that was begun with this state, in this browser, for this application. It may be past its time.

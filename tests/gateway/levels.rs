@@ -1,0 +1,210 @@
+//! Levels of sign-in: which a rule asks for, which are enough, and how somebody gets from one to the other.
+
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, SecurityKey, Totp};
+use sealgate::facade::domain::assurance::{AuthenticationStep, AuthenticationSteps};
+use sealgate::facade::domain::session::SessionCookie;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::store::Committed;
+
+use crate::browser::{Browser, link};
+use crate::world::{ANNA, Reply, World};
+
+/// An application of which everything asks for the level 2, but for what says otherwise.
+const BANK: &str = r#"
+    [[app]]
+    name = "bank"
+    title = "Bank"
+    host = "bank.test"
+    upstreams = ["http://127.0.0.1:8088"]
+    acr = ["2"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/keys/"
+    access = "signed_in"
+    acr = ["phr"]
+    [[app.route]]
+    path = "/news/"
+    access = "signed_in"
+    acr = []
+    [[app.route]]
+    path = "/transfer/"
+    access = "signed_in"
+    max_age_seconds = 300
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+"#;
+
+async fn bank() -> World {
+    World::with(BANK).await
+}
+
+/// As if the person in this browser had done this at the provider, so many seconds ago. The cookie stays as it is.
+async fn done(world: &World, browser: &Browser<'_>, done: &[(AuthenticationMethod, u64)]) {
+    let cookie = SessionCookie::parse(&browser.cookie("id.test", "__Host-sealgate").unwrap()).unwrap();
+    let store = &world.sealgate.store;
+    let loaded = store.session(cookie.id).await.unwrap().unwrap();
+    let mut steps = AuthenticationSteps::default();
+    for (method, ago) in done {
+        let at = UnixTime::from_seconds(world.clock.now().seconds() - ago);
+        steps.add(AuthenticationStep { method: *method, at, factor: None });
+    }
+    let mut next = loaded.value.clone();
+    next.sign_ins[0].steps = steps;
+    assert_eq!(store.update_session(&loaded, &next).await.unwrap(), Committed::Yes);
+}
+
+/// A browser in which Anna has typed her password.
+async fn anna(world: &World) -> Browser<'_> {
+    let browser = Browser::new(world);
+    browser.sign_in_at("https://bank.test/news/", ANNA).await.arrived();
+    browser
+}
+
+fn assert_needs(refused: &Reply, parameters: &[&str]) {
+    refused.assert_refused(401, "insufficient_user_authentication");
+    let challenge = refused.header("www-authenticate").unwrap();
+    assert!(challenge.starts_with("Bearer realm=\"bank\", error=\"insufficient_user_authentication\""), "{challenge}");
+    let told: Vec<&str> =
+        challenge.split(", ").filter(|part| part.starts_with("acr_values=") || part.starts_with("max_age=")).collect();
+    assert_eq!(told, parameters, "{challenge}");
+}
+
+#[tokio::test]
+async fn a_level_opens_what_asks_for_a_lower_one_and_sends_back_to_the_very_page() {
+    let world = bank().await;
+    let browser = anna(&world).await;
+    for (path, asked) in [("/accounts?to=%C5%9F&a=b%2Fc", "2"), ("/keys/x", "phr")] {
+        let sent = browser.visit(&format!("https://bank.test{path}")).await;
+        assert_eq!(sent.sent_with("acr_values").as_deref(), Some(asked));
+        assert_eq!(sent.sent_with("max_age"), None);
+        assert_needs(&browser.fetch(&format!("https://bank.test{path}")).await, &[&format!("acr_values=\"{asked}\"")]);
+    }
+    // A passkey was used meanwhile: the provider asks nothing, and what asks for less is open as well.
+    let sent = browser.visit("https://bank.test/keys/x?to=%C5%9F&a=b%2Fc").await;
+    done(&world, &browser, &[(Password, 9), (Passkey, 5)]).await;
+    assert_eq!(browser.follow("https://bank.test/", sent).await.arrived(), ("bank", "/keys/x?to=%C5%9F&a=b%2Fc"));
+    browser.visit("https://bank.test/accounts").await.arrived();
+
+    let other = anna(&world).await;
+    done(&world, &other, &[(Password, 9), (Totp, 5)]).await;
+    assert_eq!(other.open("https://bank.test/accounts").await.arrived(), ("bank", "/accounts"));
+    assert_needs(&other.fetch("https://bank.test/keys/x").await, &["acr_values=\"phr\""]);
+}
+
+#[tokio::test]
+async fn a_rule_of_its_own_takes_the_place_of_the_applications_level() {
+    let world = bank().await;
+    world.call("GET", "https://bank.test/open/x", &[]).await.arrived();
+    let browser = anna(&world).await;
+    browser.visit("https://bank.test/news/").await.arrived();
+    assert_needs(&browser.fetch("https://bank.test/").await, &["acr_values=\"2\""]);
+    assert_needs(&browser.fetch("https://bank.test/keys/").await, &["acr_values=\"phr\""]);
+}
+
+#[tokio::test]
+async fn the_time_of_a_level_is_that_of_its_oldest_step() {
+    let world = bank().await;
+    let browser = anna(&world).await;
+    world.wait(200);
+    done(&world, &browser, &[(Password, 200), (Totp, 0)]).await;
+    assert_eq!(browser.open("https://bank.test/transfer/x").await.arrived(), ("bank", "/transfer/x"));
+    world.wait(101);
+    // The second step is fresh, and the password is not.
+    browser.visit("https://bank.test/accounts").await.arrived();
+    assert_needs(&browser.fetch("https://bank.test/transfer/x").await, &["acr_values=\"2\"", "max_age=\"300\""]);
+    let sent = browser.visit("https://bank.test/transfer/x").await;
+    let asked = ["acr_values", "max_age"].map(|name| sent.sent_with(name).unwrap());
+    assert_eq!(asked, ["2", "300"]);
+    // Anew, beside a key that was used long ago: it takes nothing from what is fresh.
+    done(&world, &browser, &[(SecurityKey, 5000), (Password, 3), (Totp, 0)]).await;
+    assert_eq!(browser.visit("https://bank.test/accounts").await.arrived(), ("bank", "/accounts"));
+}
+
+/// Whoever takes the demand out of the address of the authorization request gets a code of a weaker sign-in.
+#[tokio::test]
+async fn an_address_without_the_level_ends_on_a_page_that_says_what_is_needed() {
+    let world = bank().await;
+    let browser = Browser::new(&world);
+    let sent = browser.visit("https://bank.test/accounts?a=b").await;
+    let edited = sent.location().replace("&acr_values=2", "");
+    assert_ne!(edited, sent.location());
+    let page = browser.open(&edited).await;
+    let end = browser.sign_in(&page, ANNA).await;
+    end.assert_page(403);
+    assert!(end.text().contains("can only be used after a sign-in with a second step"), "{end:?}");
+    assert_eq!(link(end.text(), "https://id.test/"), "https://id.test/account/security");
+    assert_eq!(link(end.text(), "/accounts"), "/accounts?a=b");
+    assert_eq!(link(end.text(), "/.sealgate/switch-account"), "/.sealgate/switch-account?then=%2Faccounts%3Fa%3Db");
+    // They are signed in nevertheless, for all that needs no more.
+    browser.visit("https://bank.test/news/").await.arrived();
+    // Again and again: a page each time, and no circle.
+    for (path, asked, words) in
+        [("/accounts", "2", "ikinci adımla"), ("/keys/", "phr", "güvenlik anahtarı veya geçiş anahtarıyla")]
+    {
+        browser.set_cookie("bank.test", "__Host-sealgate-language", "tr");
+        let sent = browser.visit(&format!("https://bank.test{path}")).await;
+        let edited = sent.location().replace(&format!("&acr_values={asked}"), "");
+        let end = browser.open(&edited).await;
+        end.assert_page(403);
+        assert!(end.text().contains("Daha güçlü bir oturum gerekiyor") && end.text().contains(words), "{end:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_reach_the_level_ends_on_that_page_too() {
+    for (enrolment, by_themselves) in [("", true), ("[factors]\nenrolment = \"administrator\"", false)] {
+        let world = World::with(&format!("{BANK}\n{enrolment}")).await;
+        let browser = Browser::new(&world);
+        let sent = browser.visit("https://bank.test/keys/x").await;
+        let state = sent.sent_with("state").unwrap();
+        let back =
+            format!("https://bank.test/.sealgate/callback?error=unmet_authentication_requirements&state={state}");
+        let end = browser.visit(&back).await;
+        end.assert_page(403);
+        assert!(end.text().contains("with a security key or a passkey"), "{end:?}");
+        assert_eq!(end.text().contains("/account/security"), by_themselves, "{end:?}");
+        assert_eq!(link(end.text(), "/keys/"), "/keys/x");
+        // The answer counts once, and only for who has asked.
+        assert_ne!(browser.visit(&back).await.answered_with(), 403);
+        assert_ne!(Browser::new(&world).visit(&back).await.answered_with(), 403);
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_held_against_the_level_and_told_what_is_missing() {
+    let world = bank().await;
+    let browser = anna(&world).await;
+    let weak = format!("Bearer {}", world.access_token_in(&browser, "openid").await);
+    done(&world, &browser, &[(Password, 9), (Totp, 5)]).await;
+    let two = format!("Bearer {}", world.access_token_in(&browser, "openid").await);
+    done(&world, &browser, &[(Passkey, 5)]).await;
+    let three = format!("Bearer {}", world.access_token_in(&browser, "openid").await);
+    let call = async |path: &str, token: &str| {
+        world
+            .call("GET", &format!("https://bank.test{path}"), &[("authorization", token), ("accept", "text/html")])
+            .await
+    };
+    for (path, opens, needs) in [
+        ("/accounts", [false, true, true], &["acr_values=\"2\""][..]),
+        ("/keys/x", [false, false, true], &["acr_values=\"phr\""]),
+        ("/transfer/x", [false, true, true], &["acr_values=\"2\"", "max_age=\"300\""]),
+        ("/news/x", [true, true, true], &[]),
+    ] {
+        for (token, opens) in [&weak, &two, &three].into_iter().zip(opens) {
+            let reply = call(path, token).await;
+            if opens {
+                assert_eq!(reply.arrived(), ("bank", path));
+            } else {
+                assert_needs(&reply, needs);
+            }
+        }
+    }
+    world.wait(301);
+    assert_needs(&call("/transfer/x", &three).await, &["acr_values=\"2\"", "max_age=\"300\""]);
+    // What the session has reached since adds nothing to a token.
+    assert_needs(&call("/accounts", &weak).await, &["acr_values=\"2\""]);
+}
