@@ -96,6 +96,7 @@ mod tests {
             groups: groups.clone(),
             enrol_by,
             enrolment: EnrolmentChoice::InSignIn,
+            abandon_keys_of: None,
         };
         assert!(factors(None).enrolment_is_due(UnixTime::from_seconds(0)));
         assert!(!factors(Some(end)).enrolment_is_due(UnixTime::from_seconds(999)));
