@@ -135,7 +135,8 @@ pub mod page {
     pub mod console {
         pub use crate::page::console::{
             AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
-            NewClientPage, NewUserPage, SettingsPage, TrialPage, TrialProblem, UserField, UserPage, UsersPage,
+            NewClientPage, NewUserPage, PersonFactors, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor,
+            UserField, UserLine, UserPage, UsersPage,
         };
     }
     pub mod qr_code {

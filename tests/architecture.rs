@@ -41,7 +41,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("tokens::trusted", &["clock", "config", "domain", "fetch", "metrics", "oauth"]),
     ("app::memory", &[]),
     ("app::expiry", &["config"]),
-    ("app::status", &["clock"]),
+    ("app::status", &["clock", "domain", "metrics"]),
     ("app::lateness", &["domain"]),
     (
         "app::state",
@@ -130,6 +130,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::relying_party", &["audit", "config", "domain", "store"]),
     ("app::sealing", &["clock", "config", "signer", "store"]),
     ("app::server", &["clock", "config", "edge", "log"]),
+    ("app::enrolment", &["app::server", "app::state", "domain", "factors", "metrics", "store"]),
     ("app::rotation", &["app::state", "clock", "domain", "signer"]),
     (
         "app::site",
@@ -150,6 +151,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "app::start",
         &[
             "admin",
+            "app::enrolment",
             "app::relying_party",
             "app::reload",
             "app::rotation",

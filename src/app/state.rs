@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::app::lateness::Lateness;
-use crate::app::status::{RotationStatus, UpstreamStates};
+use crate::app::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::attestation::Attestations;
 use crate::audit::AuditLog;
 use crate::clock::{Clock, Entropy, random};
@@ -43,6 +43,8 @@ pub struct Sealgate {
     pub trust: Arc<TrustedIssuers>,
     /// Whether the servers of the applications take connections.
     pub upstreams: Arc<UpstreamStates>,
+    /// Who has which factor.
+    pub enrolment: Arc<EnrolmentStatus>,
     pub limiter: Arc<Limiter>,
     /// Guesses of passwords, slowed down.
     pub brake: Arc<Brake>,
@@ -80,6 +82,7 @@ impl Parts {
             bearers: Arc::default(),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             upstreams: Arc::default(),
+            enrolment: Arc::default(),
             limiter: Arc::new(Limiter::new(random(entropy.as_ref()))),
             brake: Arc::new(Brake::new(random(entropy.as_ref()))),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
 use crate::clock::{Entropy, random};
+use crate::domain::time::UnixTime;
+use crate::metrics::EnrolmentShare;
 
 /// Whether the applications' servers take connections, as the edge last told.
 #[derive(Debug, Default)]
@@ -21,6 +23,22 @@ impl UpstreamStates {
         let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_app = states.iter().filter(|(name, ..)| name == app);
         of_app.map(|(_, server, alive)| (server.clone(), *alive)).collect()
+    }
+}
+
+/// Who has which factor, as people were last counted.
+#[derive(Debug, Default)]
+pub struct EnrolmentStatus(Mutex<Option<(EnrolmentShare, UnixTime)>>);
+
+impl EnrolmentStatus {
+    /// Takes in what was counted now.
+    pub fn tell(&self, enrolment: EnrolmentShare, now: UnixTime) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((enrolment, now));
+    }
+
+    /// What was counted, and when; none before the first count has ended.
+    pub fn last(&self) -> Option<(EnrolmentShare, UnixTime)> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

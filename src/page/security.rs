@@ -102,7 +102,7 @@ pub(crate) fn default_factor_name(frame: &Frame<'_>, kind: FactorLineKind, taken
 }
 
 impl FactorLine<'_> {
-    fn kind(&self, t: &Words) -> Markup {
+    pub(super) fn kind(&self, t: &Words) -> Markup {
         self.kind.words(t)
     }
 

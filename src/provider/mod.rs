@@ -13,6 +13,7 @@ mod console;
 mod discovery;
 mod enrolment;
 mod events;
+mod factor_lines;
 mod guesses;
 mod home;
 mod interaction;

@@ -4,6 +4,8 @@
 
 #[path = "../support/configuration.rs"]
 mod configuration;
+#[path = "../support/factors.rs"]
+mod factors;
 #[path = "../support/foreign.rs"]
 mod foreign;
 #[path = "../support/program.rs"]

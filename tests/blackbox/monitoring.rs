@@ -4,10 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
+use sealgate::facade::domain::user::Subject;
+use sealgate::facade::store::Store;
+
+use crate::factors;
 use crate::foreign::{Answer, Key, Publisher};
+use crate::older::engine;
 use crate::program::program;
-use crate::support::{Instance, Settings, Upstream, wait_until};
+use crate::support::{Instance, PASSWORD, Settings, Upstream, wait_until};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.yml");
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.test.yml");
@@ -74,6 +80,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
     };
     // The other issuer's keys are read after the start.
     wait_until("the keys are read", || there().contains("sealgate_foreign_keys_read_timestamp_seconds"));
+    wait_until("people are counted", || there().contains("sealgate_people"));
     wait_until("a connection was turned away", || there().contains("sealgate_connections_turned_away_total"));
     let there = there();
     let missing: Vec<_> = named.difference(&there).collect();
@@ -84,6 +91,47 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
     assert!(value("process_cpu_seconds_total").is_some(), "{scraped}");
     for name in ["process_resident_memory_bytes", "process_start_time_seconds"] {
         assert!(value(name).is_some_and(|value| value > 0.0), "{name}: {scraped}");
+    }
+}
+
+/// Each enabled person once, by the strongest thing that they have, soon after a start.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_counted_by_their_strongest_factor() {
+    let mut instance = Instance::prepare(&Settings::default());
+    let person = |email: &str| {
+        let add = ["user", "add", "--email", email, "--name", "X", "--password-stdin", "--json"];
+        let added: serde_json::Value = serde_json::from_str(&instance.run_with_input(&add, PASSWORD)).unwrap();
+        Subject::parse(added["sub"].as_str().unwrap()).unwrap()
+    };
+    let people: Vec<Subject> = (0..6).map(|number| person(&format!("p{number}@example.test"))).collect();
+    {
+        let store = Store::open(Arc::new(engine(&instance)), 10).await.unwrap();
+        let (app, security_key) = (factors::app("Phone"), |number| factors::key("security_key", "Key", number));
+        let of = |at: usize, apps: &[_], keys: &[_]| factors::record(people[at], apps, keys, 0);
+        let records = [
+            of(0, std::slice::from_ref(&app), &[]),
+            of(1, std::slice::from_ref(&app), &[security_key(1), factors::key("passkey", "Laptop", 2)]),
+            of(2, &[app], &[security_key(3)]),
+            of(3, &[], &[factors::key("passkey", "Laptop", 4)]),
+            of(5, &[], &[]),
+        ];
+        store.import(&records).await.unwrap();
+    }
+    instance.run(&["user", "disable", "p3@example.test"]);
+    instance.run(&["user", "factors", "p5@example.test", "reset"]);
+    instance.start();
+    let counted = [
+        ("sealgate_people{factor=\"none\"}", 3),
+        ("sealgate_people{factor=\"totp\"}", 1),
+        ("sealgate_people{factor=\"security_key\"}", 1),
+        ("sealgate_people{factor=\"passkey\"}", 1),
+        ("sealgate_people_reset", 1),
+    ];
+    let scraped = || curl(&instance, &[&instance.admin_url("/metrics")]);
+    wait_until("people are counted", || scraped().contains("sealgate_people{"));
+    let scraped = scraped();
+    for (series, value) in counted {
+        assert!(scraped.contains(&format!("{series} {value}\n")), "{series} {value}: {scraped}");
     }
 }
 

@@ -12,7 +12,7 @@ use crate::support::{Browser, Instance, Settings};
 /// The key of what a store says of its format.
 const FORMAT: &[u8] = b"mformat";
 
-fn engine(instance: &Instance) -> SledEngine {
+pub(crate) fn engine(instance: &Instance) -> SledEngine {
     let store = StoreConfig {
         engine: StoreEngine::Sled,
         path: instance.store(),

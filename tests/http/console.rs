@@ -4,8 +4,12 @@ mod admin;
 mod approval;
 mod audit;
 mod device;
+mod factors;
 mod level;
 
+use std::time::Duration;
+
+use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
 use sealgate::facade::domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
 use sealgate::facade::domain::scope::Scope;

@@ -7,6 +7,8 @@
 mod authenticator;
 #[path = "../support/configuration.rs"]
 mod configuration;
+#[path = "../support/factors.rs"]
+mod factors;
 #[path = "../support/meddler.rs"]
 mod meddler;
 #[path = "../support/records.rs"]

@@ -1,6 +1,6 @@
 //! The console's pages, filled in.
 
-use sealgate::facade::domain::assurance::AssuranceLevel;
+use sealgate::facade::domain::assurance::{AssuranceLevel, FactorId};
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate::facade::domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
@@ -15,9 +15,12 @@ use sealgate::facade::domain::user::{Role, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::page::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
-    NewClientPage, NewUserPage, SettingsPage, TrialPage, TrialProblem, UserField, UserPage, UsersPage,
+    NewClientPage, NewUserPage, PersonFactors, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor,
+    UserField, UserLine, UserPage, UsersPage,
 };
-use sealgate::facade::page::{AuditField, AuditLogPage, ConsoleRole, Done, EventLine, Frame, Inside, Named, html};
+use sealgate::facade::page::{
+    AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind, Frame, Inside, Named, html,
+};
 
 use crate::sample::{AT, Sample};
 
@@ -163,9 +166,17 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let users = [(developer, Some(AT)), (user.clone(), Some(AT)), (nobody, None)];
+    let line = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor };
+    let users = [
+        line(developer.clone(), Some(AT), UserFactor::App),
+        line(user.clone(), Some(AT), UserFactor::Passkey),
+        line(developer, None, UserFactor::SecurityKey),
+        line(nobody.clone(), None, UserFactor::Reset),
+        line(nobody, None, UserFactor::None),
+    ];
+    let without_factor = Some((3, 5, AT));
     let next = Some("/console/users?after=u1");
-    let page = |users, next| html(&UsersPage { inside: inside(), users, wanted: account, next });
+    let page = |users, next| html(&UsersPage { inside: inside(), users, without_factor, wanted: account, next });
     add("console-users", page(&users, next));
     add("console-users-none", page(&[], None));
     add("console-users-none-yet", page(&[], next));
@@ -179,9 +190,37 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-new-taken", page(&[UserField::EmailTaken, UserField::UsernameTaken]));
 
     let sessions = [Sample::session(1, "curl/8.5.0")];
+    let none = PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
     let page = |user, own, sessions, password, faults| {
-        html(&UserPage { inside: inside(), csrf, user, own, sessions, password, faults })
+        let (link, unsure, factors) = (None, false, none);
+        html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, password, link, unsure, faults })
     };
+    let line = |kind, last_used_at| FactorLine {
+        id: FactorId::from_bytes([7; 16]),
+        kind,
+        name: person,
+        added_at: AT,
+        last_used_at,
+    };
+    let lines = [
+        line(FactorLineKind::App, Some(AT)),
+        line(FactorLineKind::SecurityKey { synced: false }, None),
+        line(FactorLineKind::Passkey { synced: true }, None),
+    ];
+    let factors_page = |factors, own, link, unsure| {
+        let (user, sessions, password, faults) = (&user, &[], None, &[]);
+        html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, password, link, unsure, faults })
+    };
+    let all_of_them = PersonFactors { lines: &lines, recovery_left: Some(2), blocked: true, ..none };
+    add("console-user-factors", factors_page(all_of_them, false, None, false));
+    add("console-user-factors-own", factors_page(all_of_them, true, None, false));
+    add("console-user-factors-unsure", factors_page(all_of_them, false, None, true));
+    let reset = PersonFactors { reset: Some(ResetState::Open { until: AT }), ..none };
+    let link =
+        Some("https://id.example.com/oauth/enrolment?token=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+    add("console-user-factors-link", factors_page(reset, false, link, false));
+    let late = PersonFactors { reset: Some(ResetState::Late), ..none };
+    add("console-user-factors-late", factors_page(late, false, None, false));
     add("console-user", page(&user, false, &sessions, Some("a password that was just made"), &[]));
     add("console-user-disabled", page(&disabled, false, &[], None, &[]));
     let nameless = User { username: None, ..disabled.clone() };

@@ -9,4 +9,4 @@ mod users;
 pub use clients::{ClientPage, ClientsPage, NewClientPage, TrialPage, TrialProblem};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
-pub use users::{NewUserPage, UserField, UserPage, UsersPage};
+pub use users::{NewUserPage, PersonFactors, ResetState, UserFactor, UserField, UserLine, UserPage, UsersPage};

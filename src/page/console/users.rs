@@ -8,17 +8,51 @@ use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Role, User};
 use crate::page::inside::{Inside, MenuEntry};
+use crate::page::security::FactorLine;
+use crate::page::words::{Markup, Words};
 
 #[derive(Template)]
 #[template(path = "console/users.html")]
 pub struct UsersPage<'a> {
     pub inside: Inside<'a>,
-    /// Those of this page, and when each last signed in, as far as the trail still says so.
-    pub users: &'a [(User, Option<UnixTime>)],
+    pub users: &'a [UserLine],
+    /// How many of how many people who can sign in have no factor, and when they were counted.
+    pub without_factor: Option<(u64, u64, UnixTime)>,
     /// What was looked for, as typed; empty where all are shown. The form sends it as `find`.
     pub wanted: &'a str,
     /// Address of the next ones, if there are more.
     pub next: Option<&'a str>,
+}
+
+#[derive(Debug, Clone)]
+pub struct UserLine {
+    pub user: User,
+    /// When they last signed in, as far as the trail still says so.
+    pub signed_in_at: Option<UnixTime>,
+    pub factor: UserFactor,
+}
+
+/// The strongest thing that somebody signs in with besides the password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserFactor {
+    None,
+    App,
+    SecurityKey,
+    Passkey,
+    /// All were removed, and the link was not used yet.
+    Reset,
+}
+
+impl UserFactor {
+    fn words(self, t: &Words) -> Markup {
+        match self {
+            Self::None => t.user_factor_none(),
+            Self::App => t.factor_kind_app(),
+            Self::SecurityKey => t.factor_kind_security_key(),
+            Self::Passkey => t.factor_kind_passkey(),
+            Self::Reset => t.user_factor_reset(),
+        }
+    }
 }
 
 impl UsersPage<'_> {
@@ -65,7 +99,8 @@ impl NewUserPage<'_> {
 }
 
 /// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer`,
-/// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`.
+/// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`,
+/// `unblock-factors`, `reset-factors` with `sure`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
@@ -75,9 +110,37 @@ pub struct UserPage<'a> {
     /// Whether it is whoever looks: nobody shuts themselves out.
     pub own: bool,
     pub sessions: &'a [Session],
+    pub factors: PersonFactors<'a>,
     /// A password that was just made, shown this once.
     pub password: Option<&'a str>,
+    /// The link of a reset that was just made, shown this once.
+    pub link: Option<&'a str>,
+    /// Whether the factors were to go without the tick.
+    pub unsure: bool,
     pub faults: &'a [UserField],
+}
+
+/// What a person signs in with besides the password.
+#[derive(Debug, Clone, Copy)]
+pub struct PersonFactors<'a> {
+    /// They, in the order in which they were added.
+    pub lines: &'a [FactorLine<'a>],
+    /// Recovery codes that were not used, where there are some.
+    pub recovery_left: Option<u64>,
+    /// Whether codes are not looked at any more after too many wrong ones.
+    pub blocked: bool,
+    pub reset: Option<ResetState>,
+}
+
+/// How a reset stands that was not followed by an enrolment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetState {
+    Open {
+        /// Until when the link is good.
+        until: UnixTime,
+    },
+    /// The link is good no more.
+    Late,
 }
 
 impl UserPage<'_> {

@@ -12,13 +12,13 @@ use crate::domain::audit::AuditKind;
 use crate::domain::recovery_code::{RecoveryCode, RecoveryCodes};
 use crate::domain::secret::Secret;
 use crate::domain::user::User;
-use crate::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, TotpFactor, factor_name};
+use crate::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, factor_name};
 use crate::page::{
-    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorLine, FactorLineKind, FactorSettingsPage,
-    KeyEnrolment, MakeCodesPage, PasskeySignals, Problem, RecoveryCodesPage, RecoveryState, SecurityPage,
-    SecurityProblem, html,
+    AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorSettingsPage, KeyEnrolment, MakeCodesPage,
+    PasskeySignals, Problem, RecoveryCodesPage, RecoveryState, SecurityPage, SecurityProblem, html,
 };
 use crate::provider::enrolment::{Enrolled, Enrolling, TO_CONFIRM, relying_party};
+use crate::provider::factor_lines::lines;
 use crate::provider::visitor::{self, Visitor};
 use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
@@ -278,27 +278,6 @@ async fn change<T: Send>(
         // Nothing is added here.
         FactorsChanged::CredentialTaken => Err(Failure::Internal),
     }
-}
-
-fn lines(factors: Option<&Factors>) -> Vec<FactorLine<'_>> {
-    let Some(factors) = factors else { return Vec::new() };
-    let mut lines: Vec<_> = factors.totp.iter().map(of_app).chain(factors.keys.iter().map(of_key)).collect();
-    lines.sort_by_key(|line| line.added_at);
-    lines
-}
-
-fn of_app(app: &TotpFactor) -> FactorLine<'_> {
-    let (added_at, last_used_at) = (app.added_at, app.last_used_at);
-    FactorLine { id: app.id, kind: FactorLineKind::App, name: &app.name, added_at, last_used_at }
-}
-
-fn of_key(key: &KeyFactor) -> FactorLine<'_> {
-    let synced = key.credential.backup.is_eligible();
-    let kind = match key.credential.kind {
-        CredentialKind::Passkey => FactorLineKind::Passkey { synced },
-        CredentialKind::SecurityKey => FactorLineKind::SecurityKey { synced },
-    };
-    FactorLine { id: key.id, kind, name: &key.name, added_at: key.added_at, last_used_at: key.last_used_at }
 }
 
 fn kind_of(factors: &Factors, id: FactorId) -> Option<FactorKind> {

@@ -12,6 +12,7 @@ mod form;
 mod operation;
 mod trial;
 mod user;
+mod user_factors;
 mod user_form;
 mod users;
 

@@ -1,19 +1,21 @@
-//! `/console/users/{sub}`: one person's groups, roles, sessions and access.
+//! `/console/users/{sub}`: one person's groups, roles, sessions, second factors and access.
 
 use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::console_user::{ConsoleUser, last_segment};
+use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::admin::Person;
-use crate::admin::command::{Command, SessionCommand, UserCommand};
+use crate::admin::command::{Command, FactorCommand, SessionCommand, UserCommand};
 use crate::domain::audit::AuditKind;
 use crate::domain::secret::Secret;
 use crate::domain::session::SessionId;
 use crate::domain::user::{Subject, User};
 use crate::oauth::params::Params;
-use crate::page::console::{UserField, UserPage};
+use crate::page::console::{PersonFactors, UserField, UserPage};
 use crate::page::{ConsoleRole, Done, Problem, html};
+use crate::provider::factor_lines::lines;
 use crate::provider::visitor;
 use crate::store::RenameOutcome;
 use crate::web::context::RequestContext;
@@ -27,7 +29,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     };
     let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     if ctx.head.method != Method::POST {
-        return show(ctx, console_user, &user, None, &[]).await;
+        return show(ctx, console_user, &user, &UserSaid::default()).await;
     }
     let form = console_user.form(ctx)?;
     let person = Person::Sub(user.sub);
@@ -42,6 +44,18 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person), Done::User).await,
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user).await,
+        Some("unblock-factors") => {
+            let unblock = UserCommand::Factors { person, command: FactorCommand::Unblock };
+            run(ctx, console_user, &user, unblock, Done::User).await
+        }
+        // They would be out, with the link on a page that they cannot open again.
+        Some("reset-factors") if !own && form.has("sure") => {
+            let link = user_factors::reset(ctx, console_user, user.sub).await?;
+            show(ctx, console_user, &user, &UserSaid { link: Some(&link), ..UserSaid::default() }).await
+        }
+        Some("reset-factors") if !own => {
+            show(ctx, console_user, &user, &UserSaid { unsure: true, ..UserSaid::default() }).await
+        }
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
@@ -53,15 +67,17 @@ async fn save(
     form: &Params,
 ) -> Result<Response, Failure> {
     let (roles, groups) = (roles(form), groups(form.one("groups")?.unwrap_or_default()));
-    let Some(groups) = groups else { return show(ctx, console_user, user, None, &[UserField::Groups]).await };
+    let Some(groups) = groups else {
+        return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::Groups])).await;
+    };
     let username = match username(form.one("username")?.unwrap_or_default().trim()) {
         Ok(username) => username,
-        Err(fault) => return show(ctx, console_user, user, None, &[fault]).await,
+        Err(fault) => return show(ctx, console_user, user, &UserSaid::wrong(&[fault])).await,
     };
     let next = User { roles, groups, ..user.clone() };
     let own = user.sub == console_user.visitor.user.sub;
     if own && visitor::console_role(ctx, &next) != Some(ConsoleRole::Administrator) {
-        return show(ctx, console_user, user, None, &[UserField::OwnRole]).await;
+        return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::OwnRole])).await;
     }
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
@@ -76,7 +92,7 @@ async fn save(
         RenameOutcome::Renamed(_) => {}
         RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
         RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
-            return show(ctx, console_user, user, None, &[UserField::UsernameTaken]).await;
+            return show(ctx, console_user, user, &UserSaid::wrong(&[UserField::UsernameTaken])).await;
         }
     }
     let changed =
@@ -120,21 +136,41 @@ async fn reset_password(
     let password = new_password(ctx);
     let set = UserCommand::SetPassword { person: Person::Sub(user.sub), password: password.clone().into() };
     execute(ctx, console_user, Command::User(set)).await?;
-    show(ctx, console_user, user, Some(&password), &[]).await
+    show(ctx, console_user, user, &UserSaid::password(&password)).await
 }
 
 fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
     Response::see_other(&visitor::done(ctx, &format!("/console/users/{}", user.sub), done))
 }
 
-/// A person's page, with a password that was just made.
+/// What a person's page says beside what is kept.
+#[derive(Default)]
+pub(super) struct UserSaid<'a> {
+    password: Option<&'a Secret>,
+    link: Option<&'a Secret>,
+    faults: &'a [UserField],
+    unsure: bool,
+}
+
+impl<'a> UserSaid<'a> {
+    /// A password that was just made.
+    pub(super) fn password(password: &'a Secret) -> Self {
+        Self { password: Some(password), ..Self::default() }
+    }
+
+    fn wrong(faults: &'a [UserField]) -> Self {
+        Self { faults, ..Self::default() }
+    }
+}
+
 pub(super) async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
-    password: Option<&Secret>,
-    faults: &[UserField],
+    said: &UserSaid<'_>,
 ) -> Result<Response, Failure> {
+    let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
+    let factors = factors.as_ref();
     let page = UserPage {
         inside: console_user.inside(ctx),
         // The page also answers the form for a new person: its forms belong to the person's own path.
@@ -142,8 +178,16 @@ pub(super) async fn show(
         user,
         own: user.sub == console_user.visitor.user.sub,
         sessions: &visitor::live_sessions(ctx, user.sub).await?,
-        password: password.map(Secret::expose),
-        faults,
+        factors: PersonFactors {
+            lines: &lines(factors),
+            recovery_left: factors.and_then(|factors| factors.recovery.as_ref()).map(|codes| codes.left() as u64),
+            blocked: factors.is_some_and(|factors| user_factors::is_blocked(factors, ctx.now)),
+            reset: factors.and_then(|factors| user_factors::reset_state(factors, ctx.now)),
+        },
+        password: said.password.map(Secret::expose),
+        link: said.link.map(Secret::expose),
+        unsure: said.unsure,
+        faults: said.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

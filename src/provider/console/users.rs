@@ -6,13 +6,14 @@ use http::{Method, StatusCode};
 
 use super::client::execute;
 use super::console_user::ConsoleUser;
-use super::user;
+use super::user::{self, UserSaid};
+use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::admin::command::{Command, UserCommand};
 use crate::admin::user_settings::NewUser;
 use crate::domain::profile::{LONGEST_NAME, is_line, is_seen};
 use crate::domain::user::{Email, Role, Subject};
-use crate::page::console::{NewUserPage, UserField, UsersPage};
+use crate::page::console::{NewUserPage, UserField, UserLine, UsersPage};
 use crate::page::{Problem, html};
 use crate::store::UsersFound;
 use crate::web::context::RequestContext;
@@ -42,9 +43,18 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let mut lines = Vec::with_capacity(users.len());
     for user in users {
         let signed_in_at = store.last_sign_in(user.sub).await?;
-        lines.push((user, signed_in_at));
+        let factors = store.factors(user.sub).await?;
+        let factor = user_factors::strongest(factors.as_ref().map(|loaded| &loaded.value));
+        lines.push(UserLine { user, signed_in_at, factor });
     }
-    let page = UsersPage { inside: console_user.inside(ctx), users: &lines, wanted: &wanted, next: next.as_deref() };
+    let counted = ctx.sealgate.enrolment.last();
+    let page = UsersPage {
+        inside: console_user.inside(ctx),
+        users: &lines,
+        without_factor: counted.map(|(counted, at)| (counted.none, counted.people(), at)),
+        wanted: &wanted,
+        next: next.as_deref(),
+    };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
@@ -115,7 +125,7 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     };
     execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
     let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
-    user::show(ctx, console_user, &added, Some(&password), &[]).await
+    user::show(ctx, console_user, &added, &UserSaid::password(&password)).await
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {

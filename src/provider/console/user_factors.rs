@@ -1,0 +1,66 @@
+//! What an administrator does with somebody's second factors in the console, and how they are shown there.
+
+use std::time::Duration;
+
+use super::client::execute;
+use super::console_user::ConsoleUser;
+use crate::admin::answer::ShownSecret;
+use crate::admin::command::{Command, FactorCommand, UserCommand};
+use crate::admin::{Answer, Person};
+use crate::domain::factor_failures::{FactorFailures, TryVerdict};
+use crate::domain::secret::Secret;
+use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
+use crate::factors::Factors;
+use crate::page::console::{ResetState, UserFactor};
+use crate::provider::visitor::Visitor;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+
+/// The longest ago that an administrator may have signed in who takes somebody's factors away: whoever finds their browser open
+/// would otherwise make a link into any account.
+const TO_RESET: Duration = Duration::from_mins(5);
+
+/// Removes all of somebody's factors, and yields the link by which they add a new one.
+pub(super) async fn reset(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    subject: Subject,
+) -> Result<Secret, Failure> {
+    Visitor::recent(ctx, "/console/users", TO_RESET).await?;
+    let command = UserCommand::Factors { person: Person::Sub(subject), command: FactorCommand::Reset };
+    let Answer::User(reset) = execute(ctx, console_user, Command::User(command)).await? else {
+        return Err(Failure::Internal);
+    };
+    let ShownSecret(link) = reset.enrolment_link.ok_or(Failure::Internal)?;
+    Ok(link)
+}
+
+/// Whether codes of theirs are not looked at any more.
+pub(super) fn is_blocked(factors: &Factors, now: UnixTime) -> bool {
+    let blocked = |failures: &FactorFailures| failures.verdict(now) == TryVerdict::Blocked;
+    (blocked(&factors.totp_failures) && !factors.totp.is_empty())
+        || (blocked(&factors.recovery_failures) && factors.recovery.is_some())
+}
+
+/// How a reset stands that was not followed by an enrolment.
+pub(super) fn reset_state(factors: &Factors, now: UnixTime) -> Option<ResetState> {
+    let reset = factors.reset.as_ref()?;
+    Some(if now < reset.until { ResetState::Open { until: reset.until } } else { ResetState::Late })
+}
+
+/// The strongest thing that somebody has, for a list of people.
+pub(super) fn strongest(factors: Option<&Factors>) -> UserFactor {
+    let Some(factors) = factors else { return UserFactor::None };
+    if factors.has_passkey() {
+        UserFactor::Passkey
+    } else if !factors.keys.is_empty() {
+        UserFactor::SecurityKey
+    } else if !factors.totp.is_empty() {
+        UserFactor::App
+    } else if factors.reset.is_some() {
+        UserFactor::Reset
+    } else {
+        UserFactor::None
+    }
+}
