@@ -1,5 +1,7 @@
 //! What administrators see of people's second factors, and how they take them away.
 
+use sealgate::facade::metrics::EnrolmentShare;
+
 use super::*;
 use crate::factors::{app, key, record};
 
@@ -51,6 +53,10 @@ async fn a_persons_page_shows_what_they_have_and_the_list_what_is_strongest() {
     };
     assert_eq!((cell(ANNA), cell(BEN)), ("None".to_owned(), "Security key".to_owned()));
     assert!(!list.text().contains("id=\"without-factor\""), "nobody was counted yet");
+    let counted = EnrolmentShare { none: 3, totp: 4, ..EnrolmentShare::default() };
+    provider.sealgate.enrolment.tell(counted, provider.clock.now());
+    let told = element(&anna.get("/console/users").await, "without-factor").unwrap();
+    assert!(told.starts_with("Without a second step: 3 of 7 people who can sign in. Counted: "), "{told}");
 }
 
 #[tokio::test]
