@@ -1,8 +1,14 @@
 //! A client that demands a level gets tokens only of sign-ins that have reached it, whatever its requests ask for.
 
-use sealgate::facade::domain::assurance::AssuranceLevel;
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, Totp};
+use sealgate::facade::domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
+use sealgate::facade::domain::session::SessionCookie;
+use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::store::Committed;
+use serde_json::json;
 
-use crate::support::{Provider, Reply, Tokens};
+use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
 
 const OFFLINE: &str = "openid offline_access";
 
@@ -40,4 +46,63 @@ async fn a_level_that_rises_holds_at_the_next_refresh() {
     // Nothing was used up: whoever has demanded it by mistake takes it back.
     demand(&provider, None).await;
     Tokens::of(&provider.c1().refresh(&second.refresh).await);
+}
+
+/// As if the person in this browser had done this, so many seconds ago. The cookie stays as it is.
+async fn done(provider: &Provider, browser: &Browser<'_>, done: &[(AuthenticationMethod, u64)]) {
+    let cookie = SessionCookie::parse(&browser.cookie("__Host-sealgate").unwrap()).unwrap();
+    let store = &provider.sealgate.store;
+    let loaded = store.session(cookie.id).await.unwrap().unwrap();
+    let mut steps = AuthenticationSteps::default();
+    for (method, ago) in done {
+        let at = UnixTime::from_seconds(provider.clock.now().seconds() - ago);
+        steps.add(AuthenticationStep { method: *method, at, factor: None });
+    }
+    let mut next = loaded.value.clone();
+    next.sign_ins[0].steps = steps;
+    assert_eq!(store.update_session(&loaded, &next).await.unwrap(), Committed::Yes);
+}
+
+/// What somebody does later in the same browser adds nothing to what a client was given before.
+#[tokio::test]
+async fn a_grant_keeps_the_level_that_it_was_given_with() {
+    let provider = Provider::new().await;
+    let (browser, client) = (provider.browser(), provider.c1());
+    let tokens = async || Tokens::of(&client.redeem(&client.code_in(&browser, &[("scope", OFFLINE)]).await).await);
+    let one = tokens().await;
+    provider.wait(200);
+    done(&provider, &browser, &[(Password, 200), (Totp, 0)]).await;
+    let two = tokens().await;
+    done(&provider, &browser, &[(Password, 200), (Totp, 0), (Passkey, 0)]).await;
+    let three = tokens().await;
+    let now = provider.clock.now().seconds();
+    for (tokens, acr, amr, ago) in [
+        (&one, "1", &["pwd"][..], 200),
+        (&two, "2", &["pwd", "otp", "mfa"], 200),
+        (&three, "3", &["pwd", "otp", "pop", "user", "mfa"], 0),
+    ] {
+        for token in [&tokens.id, &tokens.access] {
+            let claims = jwt_claims(token);
+            assert_eq!((&claims["acr"], &claims["amr"]), (&json!(acr), &json!(amr)));
+            assert_eq!(claims["auth_time"], now - ago);
+        }
+    }
+    provider.wait(10);
+    for (level, [by_one, by_two, by_three]) in [
+        (AssuranceLevel::PhishingResistant, [false, false, true]),
+        (AssuranceLevel::Two, [false, true, true]),
+        (AssuranceLevel::One, [true, true, true]),
+    ] {
+        demand(&provider, Some(level)).await;
+        // A refresh token is used up where it is enough, so each is tried at the first level that it reaches.
+        for (tokens, enough, acr) in [(&one, by_one, "1"), (&two, by_two, "2"), (&three, by_three, "3")] {
+            if !enough {
+                assert_too_weak(&client.refresh(&tokens.refresh).await);
+            } else if level.as_str() == acr {
+                let refreshed = Tokens::of(&client.refresh(&tokens.refresh).await);
+                let (before, after) = (jwt_claims(&tokens.id), jwt_claims(&refreshed.id));
+                assert_eq!((&after["acr"], &after["auth_time"]), (&before["acr"], &before["auth_time"]));
+            }
+        }
+    }
 }
