@@ -25,8 +25,6 @@
 //! `gateway`, `tokens::bearer` and `gateway::policy`, and by `edge::upstream` out again; `GET /oauth/authorize` to
 //! `provider::authorize`, `oauth::next_step` and the pages of the sign-in.
 
-#![cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the sign-in does not ask for second factors yet"))]
-
 mod admin;
 mod app;
 mod attestation;

@@ -18,7 +18,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("webauthn", &["domain"]),
     ("factors", &["domain", "webauthn"]),
-    ("oauth", &["domain"]),
+    ("oauth", &["domain", "factors", "webauthn"]),
     ("web::request_fields", &[]),
     ("web::origin", &[]),
     ("web::rewrite", &[]),

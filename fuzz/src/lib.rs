@@ -4,6 +4,8 @@
 
 #[path = "../../src/domain/mod.rs"]
 pub mod domain;
+#[path = "../../src/factors/mod.rs"]
+pub mod factors;
 #[path = "../../src/oauth/mod.rs"]
 pub mod oauth;
 #[path = "../../src/webauthn/mod.rs"]

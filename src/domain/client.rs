@@ -16,6 +16,9 @@ use crate::domain::user::Subject;
 /// The prefix of the client ids that belong to protected applications; nobody can register one.
 pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 
+/// The client that our own pages are.
+pub const OWN_CLIENT: &str = "sealgate-app-~own";
+
 /// A client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`, so that it is the same in every encoding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

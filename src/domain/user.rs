@@ -21,7 +21,7 @@ impl Subject {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// The subject of these 16 bytes.
+    /// The subject of these 16 bytes, which may be nobody's.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }

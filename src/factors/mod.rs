@@ -8,9 +8,9 @@ mod enrolment_link;
 mod record;
 mod trial;
 
-pub use enrolment_link::{EnrolmentLink, LINK_BYTES, LINK_LIFE, LINK_PATH};
+pub use enrolment_link::{EnrolmentLink, LINK_LIFE, LINK_PATH};
 pub use record::{
-    FactorKind, FactorOrigin, FactorReset, FactorSummary, Factors, KeyFactor, LONGEST_FACTOR_NAME, MOST_KEYS,
-    MOST_TOTP_APPS, PendingFactor, PendingKind, TotpFactor, factor_name,
+    FactorKind, FactorOrigin, FactorReset, FactorSummary, Factors, KeyFactor, PendingFactor, PendingKind, TotpFactor,
+    factor_name,
 };
 pub use trial::{FactorTrial, OpenedTotp};

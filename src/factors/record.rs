@@ -284,27 +284,23 @@ impl Factors {
         let secret = secret.clone();
         let name = name.to_owned();
         self.totp.push(TotpFactor { id, name, secret, last_step: step, added_at: now, last_used_at: Some(now) });
-        self.enrolled(origin);
+        self.reset = None;
+        self.changed();
         Some(id)
     }
 
     /// Adds a key that was registered.
-    pub fn add_key(
-        &mut self,
-        origin: FactorOrigin,
-        name: &str,
-        credential: CredentialRecord,
-        now: UnixTime,
-    ) -> FactorId {
+    pub fn add_key(&mut self, name: &str, credential: CredentialRecord, now: UnixTime) -> FactorId {
         let id = FactorId::of_credential(credential.id.as_bytes());
         self.keys.push(KeyFactor { id, name: name.to_owned(), credential, added_at: now, last_used_at: None });
-        self.enrolled(origin);
+        self.reset = None;
+        self.changed();
         id
     }
 
-    fn enrolled(&mut self, origin: FactorOrigin) {
-        self.pending.retain(|pending| pending.origin != origin);
-        self.reset = None;
+    /// With each factor that comes or goes, what was begun before ends: somebody else may have begun it.
+    fn changed(&mut self) {
+        self.pending.clear();
         self.generation += 1;
     }
 
@@ -323,7 +319,7 @@ impl Factors {
         if !self.has_any() {
             self.recovery = None;
         }
-        self.generation += 1;
+        self.changed();
         Some(gone)
     }
 

@@ -18,13 +18,14 @@ pub struct OpenedTotp {
     pub secret: TotpSecret,
 }
 
-/// What came of trying a factor. The record is to be kept in each case but [`FactorTrial::Wait`] and [`FactorTrial::Blocked`],
-/// in which it did not change.
+/// What came of trying a factor. The record is to be kept where [`FactorTrial::was_judged`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactorTrial {
     /// It was theirs.
     Proven(AuthenticationStep),
     Wrong(FailureNotice),
+    /// What was typed is no code at all: a slip, which is no guess.
+    NoCode,
     /// The code of a moment too far away.
     ClockIsOff(FailureNotice),
     /// Not before this instant: nothing was looked at.
@@ -35,16 +36,22 @@ pub enum FactorTrial {
     Refused(CeremonyError),
 }
 
+impl FactorTrial {
+    /// Whether what was sent was looked at; otherwise the record did not change.
+    pub const fn was_judged(&self) -> bool {
+        !matches!(self, Self::NoCode | Self::Wait(_) | Self::Blocked)
+    }
+}
+
 impl Factors {
-    /// Tries a code of an authenticator app. `apps`: those whose secrets could be opened. `None` is what is no code at all: a
-    /// slip, which counts as no guess.
+    /// Tries a code of an authenticator app. `apps`: those whose secrets could be opened.
     pub fn try_totp(&mut self, apps: &[OpenedTotp], typed: &str, now: UnixTime) -> FactorTrial {
         match self.totp_failures.verdict(now) {
             TryVerdict::Free => {}
             TryVerdict::Wait(until) => return FactorTrial::Wait(until),
             TryVerdict::Blocked => return FactorTrial::Blocked,
         }
-        let Some(code) = TotpCode::parse(typed) else { return FactorTrial::Wrong(FailureNotice::None) };
+        let Some(code) = TotpCode::parse(typed) else { return FactorTrial::NoCode };
         let mut clock_is_off = false;
         let mut accepted = None;
         for app in apps {
@@ -73,7 +80,7 @@ impl Factors {
             TryVerdict::Wait(until) => return FactorTrial::Wait(until),
             TryVerdict::Blocked => return FactorTrial::Blocked,
         }
-        let Some(code) = RecoveryCode::parse(typed) else { return FactorTrial::Wrong(FailureNotice::None) };
+        let Some(code) = RecoveryCode::parse(typed) else { return FactorTrial::NoCode };
         let left = self.recovery.as_ref().and_then(|codes| codes.without(key, self.subject, &code));
         let Some(left) = left else {
             let (failures, notice) = self.recovery_failures.failed(now);

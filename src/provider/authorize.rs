@@ -14,9 +14,11 @@ use crate::domain::session::{Session, SignIn};
 use crate::domain::user::{Subject, User};
 use crate::metrics::TokenKind;
 use crate::oauth::authorize::{AuthorizationRequest, NoWayBack, ReturnTo};
-use crate::oauth::next_step::{Interaction, NextStep, Progress, next_step};
+use crate::oauth::next_step::{Interaction, NextStep, PersonTerms, Progress, next_step};
 use crate::page::Problem;
 use crate::provider::interaction::{self, RESUME, Waiting};
+use crate::provider::passkey::fresh;
+use crate::provider::{enrol, sign_in};
 use crate::store::{Committed, StoreError};
 use crate::tokens::clients::OWN_CLIENT;
 use crate::web::context::RequestContext;
@@ -78,11 +80,18 @@ async fn begin(
         let (browser, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
         (SecretHash::of(browser.as_bytes()), new_cookie)
     };
+    // A link that an administrator gave opens an enrolment on our own page, and nothing elsewhere.
+    let enrolment = match params.one(enrol::LINK)?.filter(|_| client.id.as_str() == OWN_CLIENT) {
+        Some(token) => Some(enrol::opened(ctx, token).await?),
+        None => None,
+    };
     let interaction = Interaction {
         browser,
         request,
         expected,
         progress: Progress::default(),
+        challenge: Some(fresh(ctx)),
+        enrolment,
         number: 0,
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
@@ -174,12 +183,18 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
         }
         None => None,
     };
+    let terms = terms(ctx, interaction, session.as_ref()).await?;
+    let terms = |subject| terms.iter().find(|(known, _)| *known == subject).map(|(_, terms)| *terms);
     let consents = consents(ctx, session.as_ref(), client).await?;
     let consented =
         |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
-    Ok(match (next_step(interaction, client, session.as_ref(), consented, ctx.now), session) {
+    Ok(match (next_step(interaction, client, session.as_ref(), terms, consented, ctx.now), session) {
         (NextStep::ChooseAccount, _) => Decision::Page("select-account"),
         (NextStep::SignIn, _) => Decision::Page("login"),
+        (NextStep::SecondFactor(_), _) => Decision::Page("factor"),
+        (NextStep::Enrol(_), _) => Decision::Page("enrol"),
+        (NextStep::Unmet(..), _) => Decision::Page("unmet"),
+        (NextStep::AwaitEnrolmentLink, _) => return Err(Failure::page(Problem::FactorsReset)),
         (NextStep::Consent(_), _) => Decision::Page("consent"),
         (NextStep::Refuse(refusal), _) => {
             return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
@@ -208,6 +223,24 @@ async fn without_gone_accounts(ctx: &RequestContext<'_>, mut session: Session) -
     }
     session.sign_ins = kept;
     Ok((!session.sign_ins.is_empty()).then_some(session))
+}
+
+/// How surely those must sign in who are signed in, or half so.
+async fn terms(
+    ctx: &RequestContext<'_>,
+    interaction: &Interaction,
+    session: Option<&Session>,
+) -> Result<Vec<(Subject, PersonTerms)>, StoreError> {
+    let partial = interaction.progress.partial.iter().map(|partial| partial.subject);
+    let signed_in = session.iter().flat_map(|session| &session.sign_ins).map(|sign_in| sign_in.subject);
+    let mut terms = Vec::new();
+    for subject in partial.chain(signed_in) {
+        if let Some(user) = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled) {
+            let factors = ctx.sealgate.store.factors(subject).await?.map(|loaded| loaded.value);
+            terms.push((subject, sign_in::terms(ctx, interaction, &user, factors.as_ref())));
+        }
+    }
+    Ok(terms)
 }
 
 async fn consents(

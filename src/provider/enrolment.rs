@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use url::Url;
 
-use crate::domain::assurance::FactorId;
-use crate::domain::sealed::Sealed;
+use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
+use crate::domain::time::UnixTime;
 use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
 use crate::domain::user::User;
 use crate::factors::{FactorKind, FactorOrigin, Factors, PendingFactor, PendingKind, factor_name};
 use crate::page::{EnrolProblem, FactorLineKind, default_factor_name};
+use crate::provider::factor_secrets::open_secret;
 use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -44,6 +45,16 @@ pub(super) struct Enrolled {
 }
 
 impl Enrolled {
+    /// What its owner has shown by adding it.
+    pub(super) fn step(&self, now: UnixTime) -> AuthenticationStep {
+        let method = match self.kind {
+            FactorKind::Passkey => AuthenticationMethod::Passkey,
+            FactorKind::SecurityKey => AuthenticationMethod::SecurityKey,
+            FactorKind::Totp | FactorKind::RecoveryCodes => AuthenticationMethod::Totp,
+        };
+        AuthenticationStep { method, at: now, factor: Some(self.id) }
+    }
+
     /// What the audit trail says of it.
     pub(super) fn detail(&self) -> String {
         format!("{} {}", self.kind.as_str(), self.name)
@@ -188,7 +199,7 @@ impl Enrolling<'_, '_> {
             if !factors.has_room_for_key() {
                 return Err(EnrolProblem::Full);
             }
-            Ok(factors.add_key(self.origin, name, credential.clone(), self.ctx.now))
+            Ok(factors.add_key(name, credential.clone(), self.ctx.now))
         })
         .await
     }
@@ -216,12 +227,7 @@ impl Enrolling<'_, '_> {
         let store = &self.ctx.sealgate.store;
         let Some(factors) = store.factors(self.user.sub).await? else { return Ok(None) };
         let Some((id, sealed)) = factors.value.pending_app(self.origin, self.ctx.now) else { return Ok(None) };
-        Ok(self.open(id, sealed).map(|secret| (id, secret)))
-    }
-
-    fn open(&self, id: FactorId, sealed: &Sealed) -> Option<TotpSecret> {
-        let opened = self.ctx.sealgate.store.open_factor(self.user.sub, id, sealed).ok()?;
-        <[u8; 20]>::try_from(opened.as_slice()).ok().map(TotpSecret::from_random)
+        Ok(open_secret(self.ctx, self.user.sub, id, sealed).map(|secret| (id, secret)))
     }
 
     async fn begin(&self, kind: &PendingKind) -> Result<(), Failure> {
@@ -238,7 +244,7 @@ impl Enrolling<'_, '_> {
         Ok(self.ctx.sealgate.store.change_factors(self.user.sub, handle, change).await?)
     }
 
-    fn until(&self) -> crate::domain::time::UnixTime {
+    fn until(&self) -> UnixTime {
         self.ctx.now.plus(TO_CONFIRM)
     }
 }

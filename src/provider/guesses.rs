@@ -37,6 +37,8 @@ enum By {
     Session(SessionId),
     /// Anybody, at an account as typed, whether or not it exists.
     Stranger(SecretHash),
+    /// Anybody, with a passkey, which names its account by itself: nobody's is guessed, and only the sender is counted.
+    Passkey,
 }
 
 impl Guesses {
@@ -47,6 +49,14 @@ impl Guesses {
     pub(super) fn at_sign_in(ctx: &RequestContext<'_>, typed: &str, known: Option<&KnownBrowser>) -> Result<Self, u64> {
         let account = || SecretHash::of(typed.to_ascii_lowercase().as_bytes());
         Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark)))
+    }
+
+    /// Counts a passkey.
+    ///
+    /// # Errors
+    /// As [`Guesses::at_sign_in`].
+    pub(super) fn of_passkey(ctx: &RequestContext<'_>) -> Result<Self, u64> {
+        Self::count(ctx, By::Passkey)
     }
 
     /// Counts a guess in a session of the person, from a browser that is known of them or not.
@@ -66,6 +76,13 @@ impl Guesses {
         let settings = &ctx.sealgate.config.login;
         let (most, window) = (settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
         let address = ctx.origin.address;
+        let sender = || {
+            let (from_address, from_site) = (settings.failures_per_address, settings.failures_per_address * SITE);
+            let mut keys = vec![(LimitKey::address("login_address", address), Pace::even(from_address, window))];
+            let site = LimitKey::site("login_site", address);
+            keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
+            keys
+        };
         let counted = match &by {
             By::Known(mark) => {
                 let key = LimitKey::text("login_browser", mark.as_bytes());
@@ -77,16 +94,14 @@ impl Guesses {
             }
             By::Stranger(account) => {
                 let account = account.as_bytes();
-                let (from_address, from_site) = (settings.failures_per_address, settings.failures_per_address * SITE);
                 let mut keys = vec![
                     (LimitKey::text_and_site("login_pair", account, address), Pace::steep(most, window)),
                     (LimitKey::text("login_account", account), Pace::even(most, window)),
-                    (LimitKey::address("login_address", address), Pace::even(from_address, window)),
                 ];
-                let site = LimitKey::site("login_site", address);
-                keys.extend(site.map(|site| (site, Pace::even(from_site, window))));
+                keys.extend(sender());
                 ctx.sealgate.brake.take(&keys, ctx.now)
             }
+            By::Passkey => ctx.sealgate.brake.take(&sender(), ctx.now),
         };
         counted.map(|counted| Self { by, counted })
     }
@@ -95,7 +110,7 @@ impl Guesses {
     pub(super) fn line(&self, ctx: &RequestContext<'_>) -> Line {
         match self.by {
             By::Known(_) | By::Session(_) => Line::Trusted,
-            By::Stranger(_) => Line::of(ctx.origin.address),
+            By::Stranger(_) | By::Passkey => Line::of(ctx.origin.address),
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::domain::client::{Client, ClientId};
 use crate::domain::redirect_uri;
 use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use crate::factors::FactorOrigin;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::Problem;
@@ -12,6 +13,7 @@ use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
+use crate::webauthn::CeremonyChallenge;
 
 /// Where the pages come back to.
 pub(super) const RESUME: &str = "resume";
@@ -87,6 +89,23 @@ impl Waiting {
         Ok(Self { id: id.expose().to_owned(), loaded, ..self })
     }
 
+    /// The same as it is kept now: what was done for it may have changed in this very request.
+    ///
+    /// # Errors
+    /// As [`Waiting::find`].
+    pub(super) async fn read_again(self, ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+        let (browser, id) = (SecretHash::of(self.browser.as_bytes()), SecretHash::of(self.id.as_bytes()));
+        match ctx.sealgate.store.interaction(&browser, &id).await? {
+            Some(loaded) => Ok(Self { loaded, ..self }),
+            None => Err(finished(ctx, self.interaction()).await?),
+        }
+    }
+
+    /// Where an enrolment in this sign-in is begun and finished.
+    pub(super) fn origin(&self) -> FactorOrigin {
+        FactorOrigin::of(&format!("sign-in {}", self.id))
+    }
+
     /// What was asked and done.
     pub(super) fn interaction(&self) -> &Interaction {
         &self.loaded.value
@@ -142,6 +161,7 @@ async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Resu
 async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
     let again = Interaction {
         progress: Progress::default(),
+        challenge: Some(CeremonyChallenge::from_random(ctx.random())),
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
         ..interaction.clone()

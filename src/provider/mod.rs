@@ -11,9 +11,12 @@ mod client_auth;
 mod consent;
 mod console;
 mod discovery;
+mod enrol;
 mod enrolment;
 mod events;
+mod factor;
 mod factor_lines;
+mod factor_secrets;
 mod guesses;
 mod home;
 mod interaction;
@@ -22,10 +25,14 @@ mod keys;
 mod known_browser;
 mod login;
 mod logout;
+mod passkey;
+mod recovery_codes;
 mod register;
 mod request;
 mod revoke;
+mod sign_in;
 mod token;
+mod unmet;
 mod userinfo;
 mod visitor;
 
@@ -56,6 +63,11 @@ enum Endpoint {
     Authorize,
     Resume,
     Login,
+    Passkey,
+    Factor,
+    Enrol,
+    EnrolmentLink,
+    Unmet,
     Consent,
     AccountChooser,
     Token,
@@ -114,6 +126,11 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
     page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
     page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
+    page("/oauth/passkey",                          Endpoint::Passkey,      "passkey",      GET_POST, Bucket::Pages),
+    page("/oauth/factor",                           Endpoint::Factor,       "factor",       GET_POST, Bucket::Pages),
+    page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
+    page("/oauth/enrolment",                        Endpoint::EnrolmentLink, "enrolment_link", GET,    Bucket::Pages),
+    page("/oauth/unmet",                            Endpoint::Unmet,        "unmet",        GET_POST, Bucket::Pages),
     page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
     page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
     page("/oauth/logout",                           Endpoint::Logout,       "logout",       GET_POST, Bucket::Logout),
@@ -338,6 +355,11 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         Endpoint::Authorize => authorize::answer(ctx).await,
         Endpoint::Resume => authorize::resume(ctx).await,
         Endpoint::Login => login::answer(ctx).await,
+        Endpoint::Passkey => passkey::answer(ctx).await,
+        Endpoint::Factor => factor::answer(ctx).await,
+        Endpoint::Enrol => enrol::answer(ctx).await,
+        Endpoint::EnrolmentLink => enrol::link(ctx).await,
+        Endpoint::Unmet => unmet::answer(ctx).await,
         Endpoint::Consent => consent::answer(ctx).await,
         Endpoint::AccountChooser => account_chooser::answer(ctx).await,
         Endpoint::Token => token::answer(ctx).await,

@@ -5,12 +5,15 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use crate::config::{App, Config};
+use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
+use crate::domain::time::UnixTime;
 use crate::domain::user::{Role, Subject, User};
 use crate::oauth::params::Params;
 use crate::page::{ConsoleRole, Done, Inside, Problem};
+use crate::provider::sign_in;
 use crate::store::Loaded;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
@@ -43,16 +46,24 @@ impl Visitor {
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &[])))
     }
 
-    /// The same, if they typed their password no longer ago than `most`.
+    /// The same, if they have proven who they are no longer ago than `most`, as surely as they can: with all factors that they
+    /// have, or somebody with the password alone could add a key of their own. A recovery code stands in for the factor that
+    /// is lost.
     ///
     /// # Errors
     /// As [`Visitor::find`], and when it was longer ago.
     pub(super) async fn recent(ctx: &RequestContext<'_>, page: &str, most: Duration) -> Result<Self, Failure> {
         let visitor = Self::find(ctx, page).await?;
-        if ctx.now.since(visitor.sign_in.at()) <= most {
+        let factors = ctx.sealgate.store.factors(visitor.user.sub).await?;
+        let level = sign_in::summary(factors.as_ref().map(|factors| &factors.value), &visitor.user).reachable;
+        let fresh = |at: UnixTime| ctx.now.since(at) <= most;
+        let recovered = |step: &AuthenticationStep| step.method == AuthenticationMethod::RecoveryCode && fresh(step.at);
+        let steps = &visitor.sign_in.steps;
+        if steps.since(level).is_some_and(fresh) || steps.all().iter().any(recovered) {
             return Ok(visitor);
         }
-        Err(Failure::Elsewhere(ctx.sign_in_address(page, &[("max_age", &most.as_secs().to_string())])))
+        let wishes = [("max_age", &*most.as_secs().to_string()), ("acr_values", level.as_str())];
+        Err(Failure::Elsewhere(ctx.sign_in_address(page, &wishes)))
     }
 
     /// Ends every other session of this person, and gives this browser's another identifier and cookie: somebody else may

@@ -10,11 +10,7 @@ use crate::domain::scope::ScopeValue;
 use crate::domain::time::UnixTime;
 use crate::store::{Store, StoreError};
 
-pub(crate) use crate::domain::client::INTERNAL_CLIENT;
-
-/// The client through which people sign in to our own pages. The name after the prefix is none that an application can
-/// have.
-pub(crate) const OWN_CLIENT: &str = "sealgate-app-~own";
+pub(crate) use crate::domain::client::{INTERNAL_CLIENT, OWN_CLIENT};
 
 /// The provider's own pages that people sign in to see: the addresses to which a sign-in may come back.
 pub(crate) const OWN_PAGES: &[&str] = &[

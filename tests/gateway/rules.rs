@@ -103,6 +103,17 @@ async fn an_old_token_is_refused_by_its_auth_time() {
 }
 
 #[tokio::test]
+async fn somebody_who_has_no_factor_yet_adds_one_before_they_are_signed_in() {
+    let world = World::new().await;
+    let browser = Browser::new(&world);
+    let page = browser.open("https://desk.test/vault/x").await;
+    let page = browser.sign_in(&page, ANNA).await;
+    assert!(page.text().contains("id=\"enrol-key\""), "{page:?}");
+    // The password alone has opened nothing.
+    assert!(crate::browser::is_login(&browser.open("https://desk.test/").await));
+}
+
+#[tokio::test]
 async fn a_rules_own_audience_is_asked_of_tokens() {
     let world = World::new().await;
     let token = bearer(&world.access_token("openid").await);

@@ -9,17 +9,16 @@ use serde_json::json;
 
 use crate::domain::assurance::{AssuranceLevel, FactorId};
 use crate::domain::audit::AuditKind;
-use crate::domain::recovery_code::{RecoveryCode, RecoveryCodes};
-use crate::domain::secret::Secret;
 use crate::domain::user::User;
 use crate::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, factor_name};
 use crate::page::{
     AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorSettingsPage, KeyEnrolment, MakeCodesPage,
-    PasskeySignals, Problem, RecoveryCodesPage, RecoveryState, SecurityPage, SecurityProblem, html,
+    PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
 };
 use crate::provider::enrolment::{Enrolled, Enrolling, TO_CONFIRM, relying_party};
 use crate::provider::factor_lines::lines;
 use crate::provider::visitor::{self, Visitor};
+use crate::provider::{recovery_codes, sign_in};
 use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -55,7 +54,7 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
     let name = form.one("name")?.unwrap_or_default();
     let code = form.one("code")?.unwrap_or_default();
     match enrolling(ctx, &visitor).confirm_app(code, name).await? {
-        Ok(enrolled) => Ok(added(ctx, &visitor, &enrolled)),
+        Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
             // A new secret is begun like the first: by somebody who has just signed in.
             let visitor = match problem {
@@ -86,7 +85,7 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
     };
     let answer = form.one("credential")?.unwrap_or_default();
     match enrolling(ctx, &visitor).confirm_key(kind, answer, name).await? {
-        Ok(enrolled) => Ok(added(ctx, &visitor, &enrolled)),
+        Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
             // The challenge is used up; see above.
             let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
@@ -131,9 +130,9 @@ pub(super) async fn settings(ctx: &RequestContext<'_>) -> Result<Response, Failu
 pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::recent(ctx, CODES, TO_CHANGE).await?;
     let before = factors(ctx, &visitor.user).await?;
-    let Some(key) = ctx.sealgate.store.recovery_key() else {
+    if !ctx.sealgate.store.seals() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
-    };
+    }
     if !before.as_ref().is_some_and(|factors| factors.may_have_recovery_codes(&visitor.user)) {
         return Err(Failure::Elsewhere(ctx.path(PAGE)));
     }
@@ -143,24 +142,11 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
     visitor.form(ctx, CODES)?;
-    let random = std::array::from_fn(|_| ctx.random());
-    let (kept, codes) = RecoveryCodes::new(key, visitor.user.sub, &random, ctx.now);
-    let replaced = change(ctx, &visitor, |factors| {
-        let may = factors.may_have_recovery_codes(&visitor.user);
-        let replaced = factors.recovery.is_some();
-        may.then(|| factors.set_recovery_codes(kept.clone())).map(|()| replaced)
-    });
-    let Some(replaced) = replaced.await? else { return Err(Failure::Elsewhere(ctx.path(PAGE))) };
-    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
-    let texts = codes.each_ref().map(RecoveryCode::text);
-    let page = RecoveryCodesPage {
-        frame: ctx.frame(),
-        account: visitor.user.email.as_str(),
-        codes: &texts.each_ref().map(Secret::expose),
-        replaced,
-        next: &ctx.path(PAGE),
+    let Some(made) = recovery_codes::make(ctx, &visitor.user).await? else {
+        return Err(Failure::Elsewhere(ctx.path(PAGE)));
     };
-    Ok(Response::page(StatusCode::OK, html(&page), None))
+    ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::RecoveryCodesMade));
+    Ok(made.page(ctx, &visitor.user, &ctx.path(PAGE), None))
 }
 
 async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Result<Response, Failure> {
@@ -204,9 +190,11 @@ fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrol
     Enrolling { ctx, user: &visitor.user, origin }
 }
 
-fn added(ctx: &RequestContext<'_>, visitor: &Visitor, enrolled: &Enrolled) -> Response {
+/// Whoever added it has shown it: they are not asked for it again at once.
+async fn added(ctx: &RequestContext<'_>, visitor: Visitor, enrolled: &Enrolled) -> Result<Response, Failure> {
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorAdded).with_detail(enrolled.detail()));
-    Response::see_other(&visitor::done(ctx, PAGE, Done::FactorAdded))
+    let cookie = sign_in::step_up(ctx, visitor.session, &visitor.sign_in, enrolled.step(ctx.now)).await?;
+    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::FactorAdded)).with_cookie(cookie))
 }
 
 async fn show_app(

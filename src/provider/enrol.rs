@@ -1,0 +1,204 @@
+//! `/oauth/enrol`: the first factor is added within the sign-in, after the password and before there is a session. And
+//! `/oauth/enrolment`, the link that an administrator gives to somebody whose factors they have removed.
+
+use http::{Method, StatusCode};
+use secrecy::ExposeSecret;
+
+use crate::domain::assurance::AssuranceLevel;
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::secret::SecretHash;
+use crate::domain::user::User;
+use crate::factors::EnrolmentLink;
+use crate::oauth::next_step::{CredentialMark, PersonTerms, required_level};
+use crate::oauth::params::Params;
+use crate::page::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
+use crate::provider::enrolment::{Enrolled, Enrolling, relying_party};
+use crate::provider::interaction::{RESUME, Waiting};
+use crate::provider::sign_in::{self, Proceeded, Proof};
+use crate::provider::{login, recovery_codes};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+use crate::webauthn::CredentialKind;
+
+const PAGE: &str = "enrol";
+
+/// Who adds their first factor, after their password.
+struct Newcomer {
+    proof: Proof,
+    terms: PersonTerms,
+    required: AssuranceLevel,
+}
+
+impl Newcomer {
+    /// Whether they may come in without, for now.
+    fn may_postpone(&self) -> bool {
+        self.terms.may_postpone && !self.terms.factors.is_reset && self.required == AssuranceLevel::One
+    }
+
+    /// Whether an app is enough here, and can be kept.
+    fn takes_apps(&self, ctx: &RequestContext<'_>) -> bool {
+        let asked = self.required.max(self.terms.policy);
+        !asked.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.seals()
+    }
+}
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(ctx).await?;
+    let Some(newcomer) = find(ctx, &waiting).await? else {
+        // What comes next is decided anew.
+        return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
+    };
+    if ctx.head.method != Method::POST {
+        let chosen = ctx.query()?.one("with")?.and_then(FactorChoice::parse);
+        return show(ctx, &waiting, &newcomer, chosen, "", None).await;
+    }
+    let form = waiting.form(ctx, PAGE)?;
+    if form.has("later") {
+        return later(ctx, &waiting, newcomer).await;
+    }
+    let chosen = form.one("with")?.and_then(FactorChoice::parse);
+    let name = form.one("name")?.unwrap_or_default();
+    let enrolling = Enrolling { ctx, user: &newcomer.proof.user, origin: waiting.origin() };
+    let confirmed = match chosen {
+        Some(FactorChoice::App) if newcomer.takes_apps(ctx) => {
+            enrolling.confirm_app(form.one("code")?.unwrap_or_default(), name).await?
+        }
+        Some(FactorChoice::Key) => {
+            let sent = form.one("credential")?.unwrap_or_default();
+            enrolling.confirm_key(kind_of(&form)?, sent, name).await?
+        }
+        _ => return show(ctx, &waiting, &newcomer, None, "", None).await,
+    };
+    match confirmed {
+        Ok(enrolled) => added(ctx, &waiting, newcomer.proof, enrolled).await,
+        Err(problem) => show(ctx, &waiting, &newcomer, chosen, name, Some(problem)).await,
+    }
+}
+
+fn kind_of(form: &Params) -> Result<CredentialKind, Failure> {
+    match form.one("kind")? {
+        Some("passkey") => Ok(CredentialKind::Passkey),
+        Some("security_key") => Ok(CredentialKind::SecurityKey),
+        _ => Err(Failure::page(Problem::InvalidRequest)),
+    }
+}
+
+/// The half of a sign-in that waits for a first factor.
+async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newcomer>, Failure> {
+    let interaction = waiting.interaction();
+    let Some(partial) = &interaction.progress.partial else { return Ok(None) };
+    let store = &ctx.sealgate.store;
+    let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
+    let factors = store.factors(user.sub).await?.map(|loaded| loaded.value);
+    let terms = sign_in::terms(ctx, interaction, &user, factors.as_ref());
+    let generation = terms.factors.generation;
+    if terms.factors.has_any
+        || terms.enrollable == AssuranceLevel::One
+        || partial.credentials != CredentialMark::of(&user, generation)
+    {
+        return Ok(None);
+    }
+    let required = required_level(interaction, &waiting.client, &terms);
+    let (steps, credentials) = (partial.steps.clone(), partial.credentials.clone());
+    Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
+}
+
+async fn show(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    newcomer: &Newcomer,
+    chosen: Option<FactorChoice>,
+    name: &str,
+    problem: Option<EnrolProblem>,
+) -> Result<Response, Failure> {
+    let takes_apps = newcomer.takes_apps(ctx);
+    let has_keys = relying_party(ctx).is_some();
+    let enrolling = Enrolling { ctx, user: &newcomer.proof.user, origin: waiting.origin() };
+    let (app, key);
+    let (secret, uri);
+    let enrolment = match chosen {
+        Some(FactorChoice::App) if takes_apps => {
+            app = enrolling.app().await?;
+            secret = app.grouped();
+            uri = enrolling.uri(&app);
+            EnrolStep::App(AppEnrolment { secret: secret.expose(), uri: uri.expose_secret(), name, problem })
+        }
+        Some(FactorChoice::Key) if has_keys => {
+            key = enrolling.key().await?;
+            EnrolStep::Key(KeyEnrolment { security_key: &key.security_key, passkey: &key.passkey, name, problem })
+        }
+        _ => EnrolStep::Choice,
+    };
+    let until = ctx.sealgate.config.factors.enrol_by;
+    let page = EnrolPage {
+        frame: ctx.frame(),
+        action: &waiting.address(ctx, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        account: newcomer.proof.user.email.as_str(),
+        enrolment,
+        takes_apps,
+        later: until.filter(|_| newcomer.may_postpone()),
+        start_over: &waiting.address(ctx, login::PAGE),
+    };
+    Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
+}
+
+/// They come in without a factor, for now.
+async fn later(ctx: &RequestContext<'_>, waiting: &Waiting, newcomer: Newcomer) -> Result<Response, Failure> {
+    if !newcomer.may_postpone() {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
+    let proceeded = sign_in::complete(ctx, waiting, &newcomer.proof).await?;
+    Ok(gone_or(ctx, waiting, proceeded))
+}
+
+fn gone_or(ctx: &RequestContext<'_>, waiting: &Waiting, proceeded: Proceeded) -> Response {
+    let again = Response::see_other(&waiting.address(ctx, login::PAGE));
+    proceeded.respond(ctx, waiting).unwrap_or(again)
+}
+
+/// The new factor is the second step of this sign-in. Its owner sees their recovery codes before they go on.
+async fn added(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    before: Proof,
+    enrolled: Enrolled,
+) -> Result<Response, Failure> {
+    let Proof { user, mut steps, .. } = before;
+    let event = ctx.event(AuditKind::FactorAdded, Actor::Person).of(user.sub).with_client(&waiting.client.id);
+    ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
+    steps.add(enrolled.step(ctx.now));
+    let credentials = CredentialMark::of(&user, enrolled.factors.generation);
+    let made = recovery_codes::make(ctx, &user).await?;
+    let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false };
+    let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
+    let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {
+        return Ok(gone_or(ctx, waiting, proceeded));
+    };
+    ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::Person).of(user.sub));
+    let page = made.page(ctx, &user, &waiting.address(ctx, RESUME), waiting.then().as_deref());
+    Ok(cookies.iter().cloned().fold(page, Response::with_cookie))
+}
+
+/// The parameter of the sign-in that an enrolment link begins.
+pub(super) const LINK: &str = "enrolment";
+
+/// The link of a reset: leads to a sign-in for the account's own page, in which the first factor may be added.
+pub(super) async fn link(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let token = ctx.query()?.one("token")?.unwrap_or_default().to_owned();
+    opened(ctx, &token).await?;
+    Ok(Response::see_other(&ctx.sign_in_address("/account/security", &[(LINK, &token), ("prompt", "login")])))
+}
+
+/// The hash of a link's secret, where it opens an enrolment now.
+///
+/// # Errors
+/// A page where it does not, or not any more.
+pub(super) async fn opened(ctx: &RequestContext<'_>, token: &str) -> Result<SecretHash, Failure> {
+    let over = || Failure::page(Problem::EnrolmentLink);
+    let link = EnrolmentLink::parse(token).ok_or_else(over)?;
+    let factors = ctx.sealgate.store.factors(link.subject).await?;
+    let opens = factors.is_some_and(|factors| factors.value.opens_reset(&link.hash, ctx.now));
+    if opens { Ok(link.hash) } else { Err(over()) }
+}

@@ -1,0 +1,315 @@
+//! `/oauth/factor`: the second step of a sign-in, after the password or on top of a session. The code of an app, a security key
+//! or a passkey, or a recovery code.
+//!
+//! What is tried is judged, counted and noted in one commit with what it means for the waiting request: a code, a recovery code
+//! and a challenge are good once, however many bring them at the same moment.
+
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+
+use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationSteps};
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::factor_failures::FailureNotice;
+use crate::domain::user::User;
+use crate::factors::{FactorTrial, Factors};
+use crate::metrics::FactorOutcome;
+use crate::oauth::next_step::{CredentialMark, Interaction, Progress, required_level, wished_level};
+use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, html};
+use crate::provider::enrolment::relying_party;
+use crate::provider::factor_secrets::open_apps;
+use crate::provider::guesses::Guesses;
+use crate::provider::interaction::{RESUME, Waiting};
+use crate::provider::passkey::fresh;
+use crate::provider::sign_in::{self, Proof};
+use crate::provider::{authorize, login};
+use crate::store::{Committed, Loaded};
+use crate::tokens::clients::OWN_CLIENT;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, CredentialOwner, RequestOptions};
+
+pub(super) const PAGE: &str = "factor";
+
+/// How often factors that change at the same moment are read again.
+const MOST_TRIES: usize = 8;
+
+/// How long a browser waits for somebody to touch their key.
+const CEREMONY: Duration = Duration::from_mins(5);
+
+/// Whose second step it is, what they have, and what they did before.
+struct Subject {
+    user: User,
+    loaded: Loaded<Factors>,
+    before: AuthenticationSteps,
+    is_step_up: bool,
+    offers: Vec<FactorChoice>,
+}
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(ctx).await?;
+    let Some(subject) = find(ctx, &waiting).await? else {
+        // The session or the half of the sign-in is gone: what comes next is decided anew.
+        return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
+    };
+    let named = if ctx.head.method == Method::POST {
+        waiting.form(ctx, PAGE)?.one("with")?.and_then(FactorChoice::parse)
+    } else {
+        ctx.query()?.one("with")?.and_then(FactorChoice::parse)
+    };
+    let first = subject.offers.first().copied().ok_or_else(|| Failure::page(Problem::NothingToDo))?;
+    let chosen = named.filter(|choice| subject.offers.contains(choice)).unwrap_or(first);
+    if ctx.head.method != Method::POST {
+        return show(ctx, &waiting, &subject, chosen, None);
+    }
+    let form = waiting.form(ctx, PAGE)?;
+    let field = if chosen == FactorChoice::Key { "credential" } else { "code" };
+    let sent = form.one(field)?.unwrap_or_default();
+    if chosen != FactorChoice::Key {
+        return Ok(prove(ctx, waiting, subject, chosen, sent).await?.1);
+    }
+    // Nobody guesses a signature. What is counted is the work.
+    let guesses = match Guesses::of_passkey(ctx) {
+        Ok(guesses) => guesses,
+        Err(seconds) => return show(ctx, &waiting, &subject, chosen, Some(FactorProblem::Wait { seconds })),
+    };
+    let (proven, response) = prove(ctx, waiting, subject, chosen, sent).await?;
+    if proven {
+        guesses.give_back(ctx);
+    }
+    Ok(response)
+}
+
+/// The half of the sign-in that this browser has done, or the session that it is to be added to.
+async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Subject>, Failure> {
+    let interaction = waiting.interaction();
+    let store = &ctx.sealgate.store;
+    let (user, before, is_step_up) = match &interaction.progress.partial {
+        Some(partial) => {
+            let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
+            (user, partial.steps.clone(), false)
+        }
+        None => {
+            let Some(user) = authorize::account(ctx, waiting).await? else { return Ok(None) };
+            let session = ctx.session().await?;
+            let Some(sign_in) = session.and_then(|session| session.value.sign_in_of(user.sub).cloned()) else {
+                return Ok(None);
+            };
+            (user, sign_in.steps, true)
+        }
+    };
+    let Some(loaded) = store.factors(user.sub).await? else { return Ok(None) };
+    if let Some(partial) = &interaction.progress.partial
+        && partial.credentials != CredentialMark::of(&user, loaded.value.generation)
+    {
+        return Ok(None);
+    }
+    let offers = offers(ctx, waiting, &user, &loaded.value);
+    Ok(Some(Subject { user, loaded, before, is_step_up, offers }))
+}
+
+/// What will do, the one that was used last first, and recovery codes last. Where only a key will do, only keys are offered.
+fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
+    let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
+    let required = required_level(waiting.interaction(), &waiting.client, &terms);
+    let wished = wished_level(waiting.interaction(), &terms);
+    let resistant = AssuranceLevel::PhishingResistant;
+    let has_codes = factors.recovery.as_ref().is_some_and(|codes| codes.left() > 0);
+    let own = waiting.client.id.as_str() == OWN_CLIENT;
+    let app_used = factors.totp.iter().filter_map(|app| app.last_used_at).max();
+    let key_used = factors.keys.iter().map(|key| key.last_used_at.unwrap_or(key.added_at)).max();
+    let app = (!factors.totp.is_empty() && !required.meets(resistant)).then_some(FactorChoice::App);
+    let key = (!factors.keys.is_empty()).then_some(FactorChoice::Key);
+    let keys_first = wished == Some(resistant) || key_used > app_used;
+    let both = if keys_first { [key, app] } else { [app, key] };
+    let recovery = (has_codes && (own || !required.meets(resistant))).then_some(FactorChoice::Recovery);
+    both.into_iter().chain([recovery]).flatten().collect()
+}
+
+fn show(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    subject: &Subject,
+    chosen: FactorChoice,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    let options = if chosen == FactorChoice::Key { key_options(ctx, waiting, subject)? } else { None };
+    let status = match problem {
+        Some(FactorProblem::Wait { .. }) => StatusCode::TOO_MANY_REQUESTS,
+        Some(FactorProblem::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
+    };
+    let page = FactorPage {
+        frame: ctx.frame(),
+        action: &waiting.address(ctx, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        client: waiting.client_name(),
+        account: subject.user.email.as_str(),
+        chosen,
+        offers: &subject.offers,
+        key_options: options.as_deref(),
+        problem,
+        start_over: &waiting.address(ctx, login::PAGE),
+    };
+    let response = Response::page(status, html(&page), waiting.then().as_deref());
+    Ok(match problem {
+        Some(FactorProblem::Wait { seconds }) => response.with(RETRY_AFTER, &seconds.to_string()),
+        _ => response,
+    })
+}
+
+fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, subject: &Subject) -> Result<Option<String>, Failure> {
+    let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
+        return Ok(None);
+    };
+    let factors = &subject.loaded.value;
+    let credentials = factors.credentials();
+    let owner = CredentialOwner { handle: &factors.handle, credentials: &credentials };
+    let purpose = AssertionPurpose::SecondFactor;
+    let options = RequestOptions::of_account(&relying_party, &challenge, purpose, &owner, CEREMONY);
+    serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
+}
+
+/// Tries what was sent, as often as the record changes at the same moment; and whether it was right.
+async fn prove(
+    ctx: &RequestContext<'_>,
+    mut waiting: Waiting,
+    mut subject: Subject,
+    chosen: FactorChoice,
+    sent: &str,
+) -> Result<(bool, Response), Failure> {
+    for _ in 0..MOST_TRIES {
+        let mut factors = subject.loaded.value.clone();
+        let trial = try_one(ctx, &waiting, &mut factors, chosen, sent);
+        if !trial.was_judged() {
+            note(ctx, &waiting, &subject, chosen, &trial);
+            let page = show(ctx, &waiting, &subject, chosen, Some(problem(ctx, &trial)))?;
+            return Ok((false, page));
+        }
+        let proof = match &trial {
+            FactorTrial::Proven(step) => {
+                let mut steps = subject.before.clone();
+                steps.add(*step);
+                let credentials = CredentialMark::of(&subject.user, factors.generation);
+                Some(Proof { user: subject.user.clone(), steps, credentials, is_step_up: subject.is_step_up })
+            }
+            _ => None,
+        };
+        let mut next = Interaction { challenge: Some(fresh(ctx)), ..waiting.interaction().clone() };
+        if let Some(proof) = &proof {
+            let partial = (!proof.is_step_up).then(|| proof.partial());
+            next.progress = Progress { partial, ..next.progress };
+        }
+        let store = &ctx.sealgate.store;
+        let written = store.put_factors(Some(&subject.loaded), &factors, Some((&waiting.loaded, &next))).await?;
+        waiting = waiting.read_again(ctx).await?;
+        if written == Committed::Conflict {
+            match find(ctx, &waiting).await? {
+                Some(again) if !waiting.interaction().progress.signed_in => subject = again,
+                // The same form came twice, and the other one did it.
+                _ => return Ok((false, Response::see_other(&waiting.address(ctx, RESUME)))),
+            }
+            continue;
+        }
+        note(ctx, &waiting, &subject, chosen, &trial);
+        let Some(proof) = proof else {
+            let problem = problem(ctx, &trial);
+            let Some(subject) = find(ctx, &waiting).await? else {
+                return Ok((false, Response::see_other(&waiting.address(ctx, RESUME))));
+            };
+            return Ok((false, show(ctx, &waiting, &subject, chosen, Some(problem))?));
+        };
+        let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
+        // Where what it was proven with is gone, the sign-in begins anew.
+        let again = || Response::see_other(&waiting.address(ctx, login::PAGE));
+        return Ok((true, proceeded.respond(ctx, &waiting).unwrap_or_else(again)));
+    }
+    Ok((false, show(ctx, &waiting, &subject, chosen, Some(FactorProblem::Busy))?))
+}
+
+fn try_one(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    factors: &mut Factors,
+    chosen: FactorChoice,
+    sent: &str,
+) -> FactorTrial {
+    match chosen {
+        FactorChoice::App => {
+            let apps = open_apps(ctx, factors);
+            factors.try_totp(&apps, sent, ctx.now)
+        }
+        FactorChoice::Recovery => match ctx.sealgate.store.recovery_key() {
+            Some(key) => factors.try_recovery_code(key, sent, ctx.now),
+            None => FactorTrial::NoCode,
+        },
+        FactorChoice::Key => {
+            let terms = relying_party(ctx).zip(waiting.interaction().challenge);
+            let Some((relying_party, challenge)) = terms else {
+                return FactorTrial::Refused(CeremonyError::OtherChallenge);
+            };
+            match AssertionResponse::parse(sent) {
+                Ok(answer) => {
+                    factors.try_key(&relying_party, &challenge, AssertionPurpose::SecondFactor, &answer, ctx.now)
+                }
+                Err(error) => FactorTrial::Refused(error),
+            }
+        }
+    }
+}
+
+/// What the page says of a failure. Why a key is refused it does not say: a key of somebody else's must not look different from
+/// one that nobody has.
+fn problem(ctx: &RequestContext<'_>, trial: &FactorTrial) -> FactorProblem {
+    match trial {
+        FactorTrial::Proven(_) | FactorTrial::Wrong(_) | FactorTrial::NoCode => FactorProblem::WrongCode,
+        FactorTrial::ClockIsOff(_) => FactorProblem::ClockIsOff,
+        FactorTrial::Wait(until) => FactorProblem::Wait { seconds: until.since(ctx.now).as_secs().max(1) },
+        FactorTrial::Blocked => FactorProblem::Blocked,
+        FactorTrial::Refused(CeremonyError::SignCount { .. }) => FactorProblem::KeyMayBeCopied,
+        FactorTrial::Refused(_) => FactorProblem::KeyRefused,
+    }
+}
+
+/// Takes down what came of it, in the trail and in the metrics.
+fn note(ctx: &RequestContext<'_>, waiting: &Waiting, subject: &Subject, chosen: FactorChoice, trial: &FactorTrial) {
+    let (method, kind) = match chosen {
+        FactorChoice::App => (AuthenticationMethod::Totp, "totp"),
+        FactorChoice::Recovery => (AuthenticationMethod::RecoveryCode, "recovery_code"),
+        FactorChoice::Key => (AuthenticationMethod::SecurityKey, "key"),
+    };
+    let event = |event: AuditKind, actor| {
+        ctx.event(event, actor).of(subject.user.sub).with_client(&waiting.client.id).with_detail(kind)
+    };
+    let outcome = match trial {
+        FactorTrial::Proven(step) => {
+            if step.method == AuthenticationMethod::RecoveryCode {
+                ctx.sealgate.audit.note(event(AuditKind::RecoveryCodeUsed, Actor::Person));
+            }
+            ctx.sealgate.metrics.factor_tried(step.method, FactorOutcome::Succeeded);
+            return;
+        }
+        FactorTrial::NoCode => return,
+        FactorTrial::Wait(_) => FactorOutcome::Throttled,
+        FactorTrial::Blocked => FactorOutcome::Blocked,
+        FactorTrial::Wrong(notice) | FactorTrial::ClockIsOff(notice) => {
+            if *notice == FailureNotice::Blocked {
+                ctx.sealgate.audit.note(event(AuditKind::FactorBlocked, Actor::Stranger));
+            }
+            FactorOutcome::Failed
+        }
+        FactorTrial::Refused(error) => {
+            tracing::info!(%error, "a key was refused as the second step");
+            if matches!(error, CeremonyError::SignCount { .. }) {
+                ctx.sealgate.audit.note(event(AuditKind::KeyMayBeCopied, Actor::Stranger));
+            }
+            FactorOutcome::Failed
+        }
+    };
+    if outcome == FactorOutcome::Failed {
+        ctx.sealgate.audit.note(event(AuditKind::FactorFailed, Actor::Stranger));
+    }
+    ctx.sealgate.metrics.factor_tried(method, outcome);
+}

@@ -1,0 +1,29 @@
+//! The secrets of authenticator apps, opened for a trial.
+
+use crate::domain::assurance::FactorId;
+use crate::domain::sealed::Sealed;
+use crate::domain::totp::TotpSecret;
+use crate::domain::user::Subject;
+use crate::factors::{Factors, OpenedTotp, TotpFactor};
+use crate::web::context::RequestContext;
+
+/// The apps whose secrets open. One that does not is a factor still, with which nobody gets on.
+pub(super) fn open_apps(ctx: &RequestContext<'_>, factors: &Factors) -> Vec<OpenedTotp> {
+    let open = |app: &TotpFactor| {
+        Some(OpenedTotp { id: app.id, secret: open_secret(ctx, factors.subject, app.id, &app.secret)? })
+    };
+    factors.totp.iter().filter_map(open).collect()
+}
+
+/// The secret of an app; `None`, and a line in the log, where it does not open.
+pub(super) fn open_secret(
+    ctx: &RequestContext<'_>,
+    subject: Subject,
+    app: FactorId,
+    sealed: &Sealed,
+) -> Option<TotpSecret> {
+    let opened = ctx.sealgate.store.open_factor(subject, app, sealed);
+    let opened = opened.inspect_err(|error| tracing::warn!(%error, "the secret of an authenticator app does not open"));
+    let bytes: [u8; 20] = opened.ok()?.as_slice().try_into().ok()?;
+    Some(TotpSecret::from_random(bytes))
+}

@@ -1,0 +1,56 @@
+//! `/oauth/unmet`: somebody cannot sign in as surely as is asked for. The page says what is needed and where they can add it;
+//! sending them back to the client at once would send them here again.
+
+use http::{Method, StatusCode};
+
+use crate::domain::error::{ErrorCode, Refusal};
+use crate::oauth::next_step::required_level;
+use crate::page::{UnmetPage, html};
+use crate::provider::interaction::{RESUME, Waiting, finished};
+use crate::provider::{authorize, sign_in};
+use crate::store::Committed;
+use crate::tokens::clients::OWN_CLIENT;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+
+const PAGE: &str = "unmet";
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let waiting = Waiting::find(ctx).await?;
+    if ctx.head.method == Method::POST {
+        waiting.form(ctx, PAGE)?;
+        return refuse(ctx, &waiting).await;
+    }
+    let Some(user) = authorize::account(ctx, &waiting).await? else {
+        return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
+    };
+    let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
+    let terms = sign_in::terms(ctx, waiting.interaction(), &user, factors.as_ref());
+    let needed = required_level(waiting.interaction(), &waiting.client, &terms);
+    let own = waiting.client.id.as_str() == OWN_CLIENT;
+    let may_add = terms.factors.has_any || terms.enrollable.meets(needed);
+    let security = ctx.path("/account/security");
+    let page = UnmetPage {
+        frame: ctx.frame(),
+        action: &waiting.address(ctx, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        client: waiting.client_name(),
+        account: user.email.as_str(),
+        needed,
+        security: (may_add && !own).then_some(security.as_str()),
+    };
+    Ok(Response::page(StatusCode::FORBIDDEN, html(&page), waiting.then().as_deref()))
+}
+
+/// Tells the client (OpenID Connect Core Unmet Authentication Requirements 1.0).
+async fn refuse(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Response, Failure> {
+    match ctx.sealgate.store.drop_interaction(&waiting.loaded).await? {
+        Committed::Yes => {
+            let code = ErrorCode::UnmetAuthenticationRequirements;
+            let refusal = Refusal::new(code, "The person cannot sign in as surely as is asked for.");
+            Err(Failure::Return(Box::new(waiting.interaction().request.return_to.clone()), refusal))
+        }
+        Committed::Conflict => Err(finished(ctx, waiting.interaction()).await?),
+    }
+}
