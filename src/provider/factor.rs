@@ -86,19 +86,16 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Subject>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
-    let (user, before, is_step_up) = match &interaction.progress.partial {
-        Some(partial) => {
-            let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
-            (user, partial.steps.clone(), false)
-        }
-        None => {
-            let Some(user) = authorize::account(ctx, waiting).await? else { return Ok(None) };
-            let session = ctx.session().await?;
-            let Some(sign_in) = session.and_then(|session| session.value.sign_in_of(user.sub).cloned()) else {
-                return Ok(None);
-            };
-            (user, sign_in.steps, true)
-        }
+    let (user, before, is_step_up) = if let Some(partial) = &interaction.progress.partial {
+        let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
+        (user, partial.steps.clone(), false)
+    } else {
+        let Some(user) = authorize::account(ctx, waiting).await? else { return Ok(None) };
+        let session = ctx.session().await?;
+        let Some(sign_in) = session.and_then(|session| session.value.sign_in_of(user.sub).cloned()) else {
+            return Ok(None);
+        };
+        (user, sign_in.steps, true)
     };
     let Some(loaded) = store.factors(user.sub).await? else { return Ok(None) };
     if let Some(partial) = &interaction.progress.partial

@@ -54,13 +54,11 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             let user = rehash(ctx, user, password).await;
             let sub = user.sub;
             let proven = by_password(ctx, &waiting, user).await?;
-            match proven.respond(ctx, &waiting) {
-                Some(response) => Ok(response),
-                None => {
-                    let user = ctx.sealgate.store.user(sub).await?;
-                    wrong(ctx, &waiting, typed, user.as_ref())
-                }
+            if let Some(response) = proven.respond(ctx, &waiting) {
+                return Ok(response);
             }
+            let user = ctx.sealgate.store.user(sub).await?;
+            wrong(ctx, &waiting, typed, user.as_ref())
         }
         Ok(None) => wrong(ctx, &waiting, typed, user.as_ref()),
         Err(Failure::Unavailable) => {

@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use crate::domain::assurance::{AuthenticationMethod, AuthenticationSteps};
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::user::User;
-use crate::factors::FactorTrial;
+use crate::factors::{FactorTrial, Factors};
 use crate::metrics::{FactorOutcome, SignInOutcome};
 use crate::oauth::next_step::{CredentialMark, Interaction, Progress};
 use crate::page::LoginProblem;
@@ -17,13 +17,11 @@ use crate::provider::guesses::Guesses;
 use crate::provider::interaction::{RESUME, Waiting};
 use crate::provider::login;
 use crate::provider::sign_in::{self, Proceeded, Proof};
-use crate::store::Committed;
+use crate::store::{Committed, Loaded};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-use crate::webauthn::{
-    AssertionPurpose, AssertionResponse, CeremonyChallenge, CeremonyError, RelyingParty, RequestOptions,
-};
+use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyChallenge, CeremonyError, RequestOptions};
 
 pub(super) const PAGE: &str = "passkey";
 
@@ -72,66 +70,62 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     login::show(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
 }
 
-/// Signs in whoever's passkey this is. Whatever the answer, its challenge is used up.
-async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) -> Result<(Waiting, Proceeded), Failure> {
-    let found = find(ctx, &waiting, sent).await;
-    let (user, error) = match found? {
-        Found::Theirs(user, answer, challenge, relying_party) => {
-            let Some(loaded) = ctx.sealgate.store.factors(user.sub).await? else {
-                return refused(ctx, waiting, None, CeremonyError::NotTheirs).await;
-            };
-            let mut factors = loaded.value.clone();
-            let trial = factors.try_key(&relying_party, &challenge, AssertionPurpose::SignIn, &answer, ctx.now);
-            let FactorTrial::Proven(step) = trial else {
-                let FactorTrial::Refused(error) = trial else { return Err(Failure::Internal) };
-                // Its count is kept, or a key whose count once stood still would be refused for ever.
-                let _ = ctx.sealgate.store.put_factors(Some(&loaded), &factors, None).await?;
-                return refused(ctx, waiting, Some(&user), error).await;
-            };
-            let credentials = CredentialMark::of(&user, factors.generation);
-            let steps = AuthenticationSteps::of(step);
-            let proof = Proof { user: *user, steps, credentials, is_step_up: false };
-            let progress = Progress { partial: Some(proof.partial()), ..Progress::default() };
-            let next = Interaction { progress, challenge: Some(fresh(ctx)), ..waiting.interaction().clone() };
-            let written =
-                ctx.sealgate.store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
-            if written == Committed::Conflict {
-                // The same answer came twice, or another tab went on: one of them did it.
-                let waiting = waiting.read_again(ctx).await?;
-                return Ok((waiting, Proceeded::Missing));
-            }
-            ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Succeeded);
-            let waiting = waiting.read_again(ctx).await?;
-            let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
-            return Ok((waiting, proceeded));
-        }
-        Found::Nobody(user, error) => (user, error),
-    };
-    refused(ctx, waiting, user.as_deref(), error).await
+/// Whose passkey an answer claims to be of.
+struct Claim {
+    user: User,
+    loaded: Loaded<Factors>,
+    answer: AssertionResponse,
 }
 
-enum Found {
-    Theirs(Box<User>, AssertionResponse, CeremonyChallenge, RelyingParty),
-    Nobody(Option<Box<User>>, CeremonyError),
-}
-
-/// Whose passkey the answer claims to be of.
-async fn find(ctx: &RequestContext<'_>, waiting: &Waiting, sent: &str) -> Result<Found, Failure> {
-    let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
-        return Ok(Found::Nobody(None, CeremonyError::OtherChallenge));
-    };
+/// Reads who the answer claims to be of. Somebody who may not come in is as unknown as a key that nobody has.
+async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, CeremonyError>, Failure> {
     let answer = match AssertionResponse::parse(sent) {
         Ok(answer) => answer,
-        Err(error) => return Ok(Found::Nobody(None, error)),
+        Err(error) => return Ok(Err(error)),
     };
     let store = &ctx.sealgate.store;
     let Some(owner) = store.owner_of_credential(answer.credential_id()).await? else {
-        return Ok(Found::Nobody(None, CeremonyError::NotTheirs));
+        return Ok(Err(CeremonyError::NotTheirs));
     };
-    Ok(match store.user(owner).await? {
-        Some(user) if user.is_enabled() => Found::Theirs(Box::new(user), answer, challenge, relying_party),
-        gone => Found::Nobody(gone.map(Box::new), CeremonyError::NotTheirs),
-    })
+    let user = store.user(owner).await?.filter(User::is_enabled);
+    let found = user.zip(store.factors(owner).await?);
+    Ok(found.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
+}
+
+/// Signs in whoever's passkey this is. Whatever the answer, its challenge is used up.
+async fn sign_in_with(ctx: &RequestContext<'_>, waiting: Waiting, sent: &str) -> Result<(Waiting, Proceeded), Failure> {
+    let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
+        return refused(ctx, waiting, None, CeremonyError::OtherChallenge).await;
+    };
+    let Claim { user, loaded, answer } = match claim(ctx, sent).await? {
+        Ok(claim) => claim,
+        Err(error) => return refused(ctx, waiting, None, error).await,
+    };
+    let store = &ctx.sealgate.store;
+    let mut factors = loaded.value.clone();
+    let trial = factors.try_key(&relying_party, &challenge, AssertionPurpose::SignIn, &answer, ctx.now);
+    let step = match trial {
+        FactorTrial::Proven(step) => step,
+        FactorTrial::Refused(error) => {
+            // Its count is kept, or a key whose count once stood still would be refused for ever.
+            let _ = store.put_factors(Some(&loaded), &factors, None).await?;
+            return refused(ctx, waiting, Some(&user), error).await;
+        }
+        _ => return Err(Failure::Internal),
+    };
+    let credentials = CredentialMark::of(&user, factors.generation);
+    let proof = Proof { user, steps: AuthenticationSteps::of(step), credentials, is_step_up: false };
+    let progress = Progress { partial: Some(proof.partial()), ..Progress::default() };
+    let next = Interaction { progress, challenge: Some(fresh(ctx)), ..waiting.interaction().clone() };
+    let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
+    let waiting = waiting.read_again(ctx).await?;
+    if written == Committed::Conflict {
+        // The same answer came twice, or another tab went on: one of them did it.
+        return Ok((waiting, Proceeded::Missing));
+    }
+    ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Succeeded);
+    let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
+    Ok((waiting, proceeded))
 }
 
 /// Takes a refusal down, and gives the page another challenge.
