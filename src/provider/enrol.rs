@@ -12,10 +12,11 @@ use crate::factors::EnrolmentLink;
 use crate::oauth::next_step::{CredentialMark, PersonTerms, required_level};
 use crate::oauth::params::Params;
 use crate::page::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
-use crate::provider::enrolment::{Enrolled, Enrolling, relying_party};
+use crate::provider::ceremony::relying_party;
+use crate::provider::enrolment::{Enrolled, Enrolling};
 use crate::provider::interaction::{RESUME, Waiting};
 use crate::provider::sign_in::{self, Proceeded, Proof};
-use crate::provider::{login, recovery_codes};
+use crate::provider::{login_page, recovery_codes};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -139,7 +140,7 @@ async fn show(
         enrolment,
         takes_apps,
         later: until.filter(|_| newcomer.may_postpone()),
-        start_over: &waiting.address(ctx, login::PAGE),
+        start_over: &waiting.address(ctx, login_page::PAGE),
     };
     Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
 }
@@ -154,7 +155,7 @@ async fn later(ctx: &RequestContext<'_>, waiting: &Waiting, newcomer: Newcomer) 
 }
 
 fn gone_or(ctx: &RequestContext<'_>, waiting: &Waiting, proceeded: Proceeded) -> Response {
-    let again = Response::see_other(&waiting.address(ctx, login::PAGE));
+    let again = Response::see_other(&waiting.address(ctx, login_page::PAGE));
     proceeded.respond(ctx, waiting).unwrap_or(again)
 }
 

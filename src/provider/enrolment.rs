@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use secrecy::SecretString;
-use url::Url;
 
 use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep, FactorId};
 use crate::domain::time::UnixTime;
@@ -12,13 +11,13 @@ use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
 use crate::domain::user::User;
 use crate::factors::{FactorKind, FactorOrigin, Factors, PendingFactor, PendingKind, factor_name};
 use crate::page::{EnrolProblem, FactorLineKind, default_factor_name};
+use crate::provider::ceremony;
 use crate::provider::factor_secrets::open_secret;
 use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::webauthn::{
-    CeremonyChallenge, CeremonyError, CreationOptions, CredentialKind, RegistrationResponse, RegistrationTerms,
-    RelyingParty, UserEntity, UserHandle,
+    CeremonyError, CreationOptions, CredentialKind, RegistrationResponse, RegistrationTerms, UserEntity, UserHandle,
 };
 
 /// How long an enrolment that was begun can be confirmed.
@@ -65,11 +64,6 @@ impl Enrolled {
 pub(super) struct KeyOptions {
     pub(super) security_key: String,
     pub(super) passkey: String,
-}
-
-/// Whose keys they are here; `None` where browsers have none.
-pub(super) fn relying_party(ctx: &RequestContext<'_>) -> Option<RelyingParty> {
-    RelyingParty::of_issuer(&Url::parse(ctx.sealgate.config.issuer.as_str()).ok()?)
 }
 
 impl Enrolling<'_, '_> {
@@ -124,8 +118,8 @@ impl Enrolling<'_, '_> {
     /// # Errors
     /// A page where there are no keys; when the store fails.
     pub(super) async fn key(&self) -> Result<KeyOptions, Failure> {
-        let relying_party = relying_party(self.ctx).ok_or(Failure::Unavailable)?;
-        let fresh = CeremonyChallenge::from_random(self.ctx.random());
+        let relying_party = ceremony::relying_party(self.ctx).ok_or(Failure::Unavailable)?;
+        let fresh = ceremony::fresh(self.ctx);
         let changed = self.change(|factors| {
             let waiting = factors.pending_key(self.origin, self.ctx.now);
             if waiting.is_none() {
@@ -162,7 +156,7 @@ impl Enrolling<'_, '_> {
         answer: &str,
         name: &str,
     ) -> Result<Result<Enrolled, EnrolProblem>, Failure> {
-        let relying_party = relying_party(self.ctx).ok_or(Failure::Unavailable)?;
+        let relying_party = ceremony::relying_party(self.ctx).ok_or(Failure::Unavailable)?;
         let taken = self.change(|factors| {
             let challenge = factors.pending_key(self.origin, self.ctx.now);
             let is_this = |pending: &PendingFactor| {

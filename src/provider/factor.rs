@@ -17,13 +17,12 @@ use crate::factors::{FactorTrial, Factors};
 use crate::metrics::FactorOutcome;
 use crate::oauth::next_step::{CredentialMark, Interaction, Progress, required_level, wished_level};
 use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, html};
-use crate::provider::enrolment::relying_party;
+use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::factor_secrets::open_apps;
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::passkey::fresh;
 use crate::provider::sign_in::{self, Proof};
-use crate::provider::{authorize, login};
+use crate::provider::{authorize, login_page};
 use crate::store::{Committed, Loaded};
 use crate::tokens::clients::OWN_CLIENT;
 use crate::web::context::RequestContext;
@@ -148,7 +147,7 @@ fn show(
         offers: &subject.offers,
         key_options: options.as_deref(),
         problem,
-        start_over: &waiting.address(ctx, login::PAGE),
+        start_over: &waiting.address(ctx, login_page::PAGE),
     };
     let response = Response::page(status, html(&page), waiting.then().as_deref());
     Ok(match problem {
@@ -220,7 +219,7 @@ async fn prove(
         };
         let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
         // Where what it was proven with is gone, the sign-in begins anew.
-        let again = || Response::see_other(&waiting.address(ctx, login::PAGE));
+        let again = || Response::see_other(&waiting.address(ctx, login_page::PAGE));
         return Ok((true, proceeded.respond(ctx, &waiting).unwrap_or_else(again)));
     }
     Ok((false, show(ctx, &waiting, &subject, chosen, Some(FactorProblem::Busy))?))

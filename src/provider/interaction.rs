@@ -8,12 +8,12 @@ use crate::factors::FactorOrigin;
 use crate::oauth::next_step::{Interaction, Progress};
 use crate::oauth::params::Params;
 use crate::page::Problem;
+use crate::provider::ceremony;
 use crate::store::Loaded;
 use crate::tokens::clients::{INTERNAL_CLIENT, OWN_CLIENT};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::limits::Bucket;
-use crate::webauthn::CeremonyChallenge;
 
 /// Where the pages come back to.
 pub(super) const RESUME: &str = "resume";
@@ -161,7 +161,7 @@ async fn begin_anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Resu
 async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Secret, Failure> {
     let again = Interaction {
         progress: Progress::default(),
-        challenge: Some(CeremonyChallenge::from_random(ctx.random())),
+        challenge: Some(ceremony::fresh(ctx)),
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
         ..interaction.clone()

@@ -12,17 +12,16 @@ use crate::domain::session::SignIn;
 use crate::domain::user::{PasswordHash, User};
 use crate::metrics::SignInOutcome;
 use crate::oauth::next_step::CredentialMark;
-use crate::page::{LoginPage, LoginProblem, PasskeyOffer, html};
+use crate::page::LoginProblem;
 use crate::password::{self, Line};
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::Waiting;
+use crate::provider::known_browser;
+use crate::provider::login_page::{PAGE, show};
 use crate::provider::sign_in::{self, Proceeded, Proof};
-use crate::provider::{known_browser, passkey};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-
-pub(super) const PAGE: &str = "login";
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
@@ -68,30 +67,6 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         }
         Err(other) => Err(other),
     }
-}
-
-/// The page, again after a passkey was refused too.
-pub(super) fn show(
-    ctx: &RequestContext<'_>,
-    waiting: &Waiting,
-    status: StatusCode,
-    email: &str,
-    problem: Option<LoginProblem>,
-) -> Result<Response, Failure> {
-    let options = passkey::options(ctx, waiting)?;
-    let action = waiting.address(ctx, passkey::PAGE);
-    let left = waiting.interaction().expires_at.since(ctx.now).as_secs();
-    let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
-    let page = LoginPage {
-        frame: ctx.frame(),
-        action: &waiting.address(ctx, PAGE),
-        csrf: &waiting.csrf(PAGE),
-        client: waiting.client_name(),
-        email,
-        passkey: offer,
-        problem,
-    };
-    Ok(Response::page(status, html(&page), waiting.then().as_deref()))
 }
 
 fn wrong(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str, user: Option<&User>) -> Result<Response, Failure> {

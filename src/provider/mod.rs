@@ -7,6 +7,7 @@
 mod account;
 mod account_chooser;
 mod authorize;
+mod ceremony;
 mod client_auth;
 mod consent;
 mod console;
@@ -24,6 +25,7 @@ mod jwks;
 mod keys;
 mod known_browser;
 mod login;
+mod login_page;
 mod logout;
 mod passkey;
 mod recovery_codes;

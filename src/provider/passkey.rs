@@ -12,33 +12,20 @@ use crate::factors::{FactorTrial, Factors};
 use crate::metrics::{FactorOutcome, SignInOutcome};
 use crate::oauth::next_step::{CredentialMark, Interaction, Progress};
 use crate::page::LoginProblem;
-use crate::provider::enrolment::relying_party;
+use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::login;
+use crate::provider::login_page::{PAGE, show};
 use crate::provider::sign_in::{self, Proceeded, Proof};
 use crate::store::{Committed, Loaded};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyChallenge, CeremonyError, RequestOptions};
-
-pub(super) const PAGE: &str = "passkey";
+use crate::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError};
 
 /// How long after its arrival an answer is refused, at the earliest: whether the key is unknown, somebody else's, wrong, or of
 /// somebody who may not come in, the time does not tell.
 const REFUSED_AFTER: Duration = Duration::from_millis(150);
-
-/// What the page of the sign-in hands to the browser for a passkey: the options as JSON, where passkeys can be.
-pub(super) fn options(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<String>, Failure> {
-    let interaction = waiting.interaction();
-    let Some((relying_party, challenge)) = relying_party(ctx).zip(interaction.challenge) else {
-        return Ok(None);
-    };
-    let left = interaction.expires_at.since(ctx.now);
-    let options = RequestOptions::of_anybody(&relying_party, &challenge, left);
-    serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
-}
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
@@ -48,14 +35,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let arrived = tokio::time::Instant::now();
     let waiting = Waiting::find(ctx).await?;
-    let form = waiting.form(ctx, login::PAGE)?;
+    let form = waiting.form(ctx, PAGE)?;
     let sent = form.one("credential")?.unwrap_or_default();
     let guesses = match Guesses::of_passkey(ctx) {
         Ok(guesses) => guesses,
         Err(seconds) => {
             ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
             let problem = LoginProblem::Throttled { seconds };
-            let page = login::show(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, "", Some(problem))?;
+            let page = show(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, "", Some(problem))?;
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
         }
     };
@@ -67,7 +54,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
     ctx.sealgate.metrics.factor_tried(AuthenticationMethod::Passkey, FactorOutcome::Failed);
     tokio::time::sleep_until(arrived + REFUSED_AFTER).await;
-    login::show(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
+    show(ctx, &waiting, StatusCode::OK, "", Some(LoginProblem::PasskeyRefused))
 }
 
 /// Whose passkey an answer claims to be of.
@@ -147,9 +134,4 @@ async fn refused(
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     let waiting = waiting.read_again(ctx).await?;
     Ok((waiting, Proceeded::Gone))
-}
-
-/// Another challenge.
-pub(super) fn fresh(ctx: &RequestContext<'_>) -> CeremonyChallenge {
-    CeremonyChallenge::from_random(ctx.random())
 }

@@ -13,7 +13,7 @@ use crate::oauth::next_step::{
     CredentialMark, Interaction, PartialSignIn, PersonTerms, Progress, ProofStep, after_proof, level_for,
     required_level,
 };
-use crate::provider::enrolment::relying_party;
+use crate::provider::ceremony::relying_party;
 use crate::provider::interaction::{RESUME, Waiting};
 use crate::provider::known_browser;
 use crate::store::{Committed, Loaded, StoreError};

@@ -15,7 +15,8 @@ use crate::page::{
     AddFactorPage, AppEnrolment, Done, EnrolProblem, EnrolStep, FactorSettingsPage, KeyEnrolment, MakeCodesPage,
     PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
 };
-use crate::provider::enrolment::{Enrolled, Enrolling, TO_CONFIRM, relying_party};
+use crate::provider::ceremony::relying_party;
+use crate::provider::enrolment::{Enrolled, Enrolling, TO_CONFIRM};
 use crate::provider::factor_lines::lines;
 use crate::provider::visitor::{self, Visitor};
 use crate::provider::{recovery_codes, sign_in};

@@ -1,0 +1,51 @@
+//! The page of the sign-in: a password, or a passkey.
+
+use http::StatusCode;
+
+use crate::page::{LoginPage, LoginProblem, PasskeyOffer, html};
+use crate::provider::ceremony::relying_party;
+use crate::provider::interaction::Waiting;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+use crate::webauthn::RequestOptions;
+
+pub(super) const PAGE: &str = "login";
+
+/// Where the page sends a passkey.
+const PASSKEY: &str = "passkey";
+
+/// The page, at first and after each way in that it offers.
+pub(super) fn show(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    status: StatusCode,
+    email: &str,
+    problem: Option<LoginProblem>,
+) -> Result<Response, Failure> {
+    let options = options(ctx, waiting)?;
+    let action = waiting.address(ctx, PASSKEY);
+    let left = waiting.interaction().expires_at.since(ctx.now).as_secs();
+    let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
+    let page = LoginPage {
+        frame: ctx.frame(),
+        action: &waiting.address(ctx, PAGE),
+        csrf: &waiting.csrf(PAGE),
+        client: waiting.client_name(),
+        email,
+        passkey: offer,
+        problem,
+    };
+    Ok(Response::page(status, html(&page), waiting.then().as_deref()))
+}
+
+/// What the page of the sign-in hands to the browser for a passkey: the options as JSON, where passkeys can be.
+fn options(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<String>, Failure> {
+    let interaction = waiting.interaction();
+    let Some((relying_party, challenge)) = relying_party(ctx).zip(interaction.challenge) else {
+        return Ok(None);
+    };
+    let left = interaction.expires_at.since(ctx.now);
+    let options = RequestOptions::of_anybody(&relying_party, &challenge, left);
+    serde_json::to_string(&options).map(Some).map_err(|_| Failure::Internal)
+}
