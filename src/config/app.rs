@@ -11,6 +11,7 @@ use url::Url;
 use super::appearance::Logo;
 use super::issuer::{IssuerUrl, authority};
 use super::tls::TlsConfig;
+use crate::domain::assurance::AssuranceLevel;
 use crate::domain::client::ClientId;
 use crate::domain::user::{Email, Subject, User};
 use crate::oauth::trusted_token::Foreign;
@@ -88,13 +89,18 @@ impl App {
             Access::Bearer => false,
             // Pictures and scripts that are everybody's do not make an application theirs.
             Access::Public => route.path == "/",
-            Access::SignedIn => {
-                (route.users.is_empty() || route.users.iter().any(|person| person.is(user)))
-                    && (route.groups.is_empty() || route.groups.iter().any(|group| user.groups.contains(group)))
-            }
+            Access::SignedIn => route.lets_in(user),
         };
         let open = self.routes.iter().filter(by_browser).filter(theirs);
         open.map(|route| route.path.as_str()).min_by_key(|path| path.len())
+    }
+
+    /// The highest level that a rule demands of this person: of the values that a rule takes, the lowest level will do. Values of
+    /// others say nothing here.
+    pub fn level_for(&self, user: &User) -> AssuranceLevel {
+        let theirs = self.routes.iter().filter(|route| route.access == Access::SignedIn && route.lets_in(user));
+        let least = |route: &Route| route.acr.iter().filter_map(|value| AssuranceLevel::parse(value)).min();
+        theirs.filter_map(least).max().unwrap_or(AssuranceLevel::One)
     }
 
     /// Whether programs may come with application passwords to some of it.
@@ -318,6 +324,12 @@ pub enum Caching {
 }
 
 impl Route {
+    /// Whether a person is one of those whom the rule lets through once they have signed in.
+    fn lets_in(&self, user: &User) -> bool {
+        (self.users.is_empty() || self.users.iter().any(|person| person.is(user)))
+            && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
+    }
+
     /// The rule for a path that asks for nothing but this.
     pub fn plain(path: &str, access: Access) -> Self {
         Self {

@@ -125,7 +125,7 @@ async function offer(button) {
 }
 function renew(button) {
   const typed = [...document.querySelectorAll("input:not([type=hidden])")].some((field) => field.value !== field.defaultValue);
-  if (typed) control.abort();
+  if (typed) control?.abort();
   else if (document.hidden) document.addEventListener("visibilitychange", () => renew(button), { once: true });
   else location.reload();
 }
@@ -134,7 +134,8 @@ for (const button of document.querySelectorAll("button[data-gets], button[data-c
   if (!hasKeys) { if (!button.dataset.seconds) say("unsupported"); continue; }
   button.hidden = false;
   button.addEventListener("click", () => ask(button, false));
-  offer(button);
+  // Not after a refusal: an authenticator that answers by itself would go round in a circle.
+  if (!("refused" in button.dataset)) offer(button);
   if (button.dataset.seconds) setTimeout(() => renew(button), button.dataset.seconds * 1000);
 }
 for (const element of document.querySelectorAll("[data-without-scripts]")) element.hidden = true;

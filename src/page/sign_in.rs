@@ -59,6 +59,10 @@ impl LoginPage<'_> {
         self.problem == Some(LoginProblem::WrongCredentials)
     }
 
+    fn is_passkey_refused(&self) -> bool {
+        self.problem == Some(LoginProblem::PasskeyRefused)
+    }
+
     fn words(&self) -> Option<Markup> {
         let t = self.frame.t;
         Some(match self.problem? {

@@ -4,7 +4,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { accessible, considerate, fitting, light, reachable, settled, stretched, structured } from "./checks.mjs";
 import { STATES } from "./states.mjs";
 import { WALKS } from "./walks.mjs";
-import { SIZES, cookiesOf, first, launch, open, second, startClient } from "./world.mjs";
+import { SIZES, cookiesOf, cookiesOfFactors, first, launch, open, second, startClient, third } from "./world.mjs";
 
 const SCREENSHOTS = new URL("screenshots/", import.meta.url).pathname;
 const parts = process.argv.slice(2);
@@ -89,6 +89,7 @@ async function examineAll(browser, lane) {
   if (states.some(({ as }) => as === "first")) cookies.first = await cookiesOf(browser, lane.name, [first]);
   if (states.some(({ as }) => as === "second")) cookies.second = await cookiesOf(browser, lane.name, [second]);
   if (states.some(({ as }) => as === "both")) cookies.both = await cookiesOf(browser, lane.name, [second, first]);
+  if (states.some(({ as, factors }) => as === "third" || factors)) cookies.third = await cookiesOfFactors(browser, third(lane.name));
   for (const state of states) await examine(browser, lane, state, cookies[state.as]);
 }
 

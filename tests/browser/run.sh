@@ -29,6 +29,9 @@ enabled = true
 operator = "Örnek Kurumu"
 [console]
 enabled = true
+[factors]
+groups = { zorunlu = "2" }
+enrol_by = "2999-12-31"
 [[app]]
 name = "legacy"
 host = "app.localhost"
@@ -68,11 +71,29 @@ for lane in en-script en-plain tr-script tr-plain walk; do
         <<<"$PASSWORD" >/dev/null
     sealgate user add --email "isik.$lane@example.test" --name "Işık Ağaoğlu" --password-stdin <<<"$PASSWORD" >/dev/null
 done
+# Who have second steps, or must add one, in each of those runs.
+for lane in en-script en-plain tr-script tr-plain; do
+    sealgate user add --email "ikiadim.$lane@example.test" --name "İki Adım" --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate user add --email "zorunlu.$lane@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
+        <<<"$PASSWORD" >/dev/null
+done
+for mode in script plain; do
+    sealgate user add --email "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
+        <<<"$PASSWORD" >/dev/null
+done
+# Who add second steps in the walks: each walk has two, since it is walked with scripts and without.
+for number in 1 2 3 4 5 6 7; do
+    for mode in script plain; do
+        sealgate user add --email "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
+    done
+done
 # Whom an administrator disables, and lets in again.
 sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
 sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
 sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/dev/null
+# Takes a security key or a passkey.
+sealgate client add --id vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
 
 # A second provider, with a token of its own, whose sign-ins lapse while somebody types.
 serve_brief() {

@@ -1,7 +1,7 @@
-// Every page, a row each: who is signed in ("nobody", "first", "second", "both"), and how to get there. `status`: of the page, where it
-// is not 200. `show(page, lane)` ends when the page is there.
+// Every page, a row each: who is signed in ("nobody", "first", "second", "both", "third"), and how to get there. `status`: of the page, where it
+// is not 200. `factors`: the third person must have theirs. `show(page, lane)` ends when the page is there.
 
-import { APP, AWAY, CALLBACK, ISSUER, STRANGER, authorize, first, leave, second, signIn } from "./world.mjs";
+import { APP, AWAY, CALLBACK, ISSUER, STRANGER, authorize, first, fourth, leave, second, signIn, third } from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
 
@@ -32,6 +32,36 @@ async function post(page, address, fields, submit) {
   for (const [field, value] of Object.entries(fields)) await page.fill(field, value);
   await page.click(submit);
   await page.waitForSelector("[role=alert], [role=status].done, section.done, [aria-invalid]");
+}
+
+/// A page for which the first person has to have signed in minutes ago.
+async function fresh(page, lane, address) {
+  await page.goto(address);
+  if (await page.$("#login-submit")) await signIn(page, first(lane));
+  await page.waitForURL(address);
+}
+
+/// The second step of the third person's sign-in, in one of its ways.
+async function secondStep(page, lane, way) {
+  await page.goto(authorize());
+  await signIn(page, third(lane));
+  await page.click(`#use-${way}`);
+  await page.waitForSelector(`#use-${way}[aria-current]`);
+}
+
+async function wrongCode(page, lane, way) {
+  await secondStep(page, lane, way);
+  await page.fill("#code", "no code");
+  await page.click("#code-submit");
+  await page.waitForSelector("[role=alert]");
+}
+
+/// The enrolment that the fourth person is sent to.
+async function enrolment(page, lane, way) {
+  await page.goto(authorize());
+  await signIn(page, fourth(lane));
+  await page.waitForSelector("#enrol-totp");
+  if (way) await leave(page, () => page.click(way));
 }
 
 /// Registers a client in the console, whose secret its page shows once.
@@ -107,6 +137,27 @@ export const STATES = [
     show: (page) => post(page, `${ISSUER}/account/password`,
       { "#current": "x", "#new": "one two three four", "#again": "four three two one" }, "#password-submit"),
   },
+  { name: "factor-app", as: "nobody", factors: true, show: (page, lane) => secondStep(page, lane, "totp") },
+  { name: "factor-app-wrong", as: "nobody", factors: true, show: (page, lane) => wrongCode(page, lane, "totp") },
+  { name: "factor-key", as: "nobody", factors: true, show: (page, lane) => secondStep(page, lane, "key") },
+  { name: "factor-recovery", as: "nobody", factors: true, show: (page, lane) => secondStep(page, lane, "recovery") },
+  { name: "factor-recovery-wrong", as: "nobody", factors: true, show: (page, lane) => wrongCode(page, lane, "recovery") },
+  { name: "enrol", as: "nobody", show: (page, lane) => enrolment(page, lane) },
+  { name: "enrol-app", as: "nobody", show: (page, lane) => enrolment(page, lane, "#enrol-totp") },
+  { name: "enrol-key", as: "nobody", show: (page, lane) => enrolment(page, lane, "#enrol-key") },
+  { name: "account-security-factors", as: "third", show: at(`${ISSUER}/account/security`) },
+  { name: "account-security", as: "first", show: at(`${ISSUER}/account/security`) },
+  { name: "account-security-app", as: "first", show: (page, lane) => fresh(page, lane, `${ISSUER}/account/security/app`) },
+  {
+    name: "account-security-app-wrong", as: "first",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/account/security/app`);
+      await page.fill("#code", "123");
+      await page.click("#totp-confirm");
+      await page.waitForSelector("[role=alert]");
+    },
+  },
+  { name: "account-security-key", as: "first", show: (page, lane) => fresh(page, lane, `${ISSUER}/account/security/key`) },
   { name: "account-sessions", as: "first", show: at(`${ISSUER}/account/sessions`) },
   { name: "account-applications", as: "first", show: at(`${ISSUER}/account/applications`) },
   { name: "account-app-passwords", as: "first", show: at(`${ISSUER}/account/app-passwords`) },

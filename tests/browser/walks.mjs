@@ -4,9 +4,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
-import { APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, STRANGER, authorize, cookiesOf, first, leave, second } from "./world.mjs";
+import {
+  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, authenticator, authorize, cookiesOf, earlyTotp, first, fourth, leave,
+  second, totp, walker,
+} from "./world.mjs";
 
 const LANE = "walk";
 
@@ -77,6 +81,63 @@ async function runShell(text, secret, send) {
   await ended;
   return JSON.parse(said.slice(said.indexOf("\n")));
 }
+
+const SECURITY = `${ISSUER}/account/security`;
+
+/// Signs in on the way to a page of the account.
+async function enterAccount(page, email, address) {
+  await page.goto(address);
+  await signInByKeys(page, email);
+  await page.waitForURL(address);
+}
+
+/// Adds an authenticator app on the page "Security", by a code of the step before this one: two more steps are left for signing in.
+async function addApp(page, name = "") {
+  await page.goto(SECURITY);
+  await press(page, "#add-totp");
+  const secret = await page.textContent("#totp-secret");
+  await type(page, "#code", await earlyTotp(secret));
+  if (name) await type(page, "#name", name);
+  await press(page, "#totp-confirm");
+  await page.waitForSelector("[role=status].done");
+  return secret;
+}
+
+/// Adds a passkey or a security key there.
+async function addKey(page, button, name = "") {
+  await page.goto(SECURITY);
+  await press(page, "#add-key");
+  if (name) await type(page, "#name", name);
+  await press(page, button);
+  await page.waitForSelector("[role=status].done");
+}
+
+/// What the page says of a key once the browser has answered.
+async function saysOfKey(page) {
+  await page.waitForFunction(() => {
+    const { textContent, dataset } = document.getElementById("ceremony");
+    return textContent && textContent !== dataset.waiting;
+  });
+  const { text, words } = await page.evaluate(() => {
+    const { textContent, dataset } = document.getElementById("ceremony");
+    return { text: textContent, words: { ...dataset } };
+  });
+  return Object.keys(words).find((word) => words[word] === text);
+}
+
+/// Presses a button for which the key is not touched, so that the page waits, and again when it is. Chromium's authenticator looks
+/// at its setting when a question comes, and at no other time.
+async function pressUntouched(page, key, selector) {
+  await press(page, selector, "Space");
+  await page.waitForFunction(() => {
+    const { textContent, dataset } = document.getElementById("ceremony");
+    return textContent === dataset.waiting;
+  });
+  await key.touches(true);
+  await press(page, selector);
+}
+
+const factorNames = (page) => page.locator(".factor .name bdi").allTextContents();
 
 const heading = (page) => page.textContent("h1");
 
@@ -580,6 +641,305 @@ export const WALKS = [
       await press(page, "a.name");
       await page.waitForSelector("#user-save");
       assert.equal(await page.locator("#user-disable").count(), 0);
+    },
+  },
+  {
+    name: "add an authenticator app, name it, make recovery codes, and remove it",
+    async go(enter, { scripts, words }) {
+      const { page } = await enter();
+      await enterAccount(page, walker(1, scripts), `${ISSUER}/account`);
+      await press(page, ".menu a[href$='/account/security']");
+      await press(page, "#add-totp");
+      const secret = await page.textContent("#totp-secret");
+      assert.match(secret, /^([A-Z2-7]{4} ){7}[A-Z2-7]{4}$/);
+      assert.equal(await page.locator(".qr svg").count(), 1);
+      assert.ok((await page.getAttribute("a[href^='otpauth:']", "href")).includes(`secret=${secret.replaceAll(" ", "")}&`));
+      // A code of another app, and one of half an hour ago.
+      await type(page, "#code", totp("AAAA AAAA AAAA AAAA AAAA AAAA AAAA AAAA"));
+      await press(page, "#totp-confirm");
+      await page.waitForSelector("[role=alert]");
+      await awaits(page, "#code");
+      assert.match(await page.title(), words({ en: /^Error: /, tr: /^Hata: / }));
+      assert.equal(await page.textContent("#totp-secret"), secret);
+      await type(page, "#code", totp(secret));
+      await type(page, "#name", "Çağrının telefonu");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("[role=status].done");
+      await awaits(page, ".done");
+      assert.deepEqual(await factorNames(page), ["Çağrının telefonu"]);
+      // Codes are offered at once, and shown once.
+      await press(page, "#make-codes");
+      await press(page, "#codes-make");
+      await page.waitForSelector(".recovery-code");
+      const codes = await page.locator(".recovery-code").allTextContents();
+      assert.equal(new Set(codes).size, 10);
+      assert.ok(codes.every((code) => /^([0-9A-HJKMNP-TV-Z]{4}-){3}[0-9A-HJKMNP-TV-Z]{4}$/.test(code)), codes.join());
+      assert.equal(await page.isVisible("#codes-download"), scripts);
+      if (scripts) {
+        const coming = page.waitForEvent("download");
+        await press(page, "#codes-download");
+        const file = await readFile(await (await coming).path(), "utf8");
+        assert.deepEqual(file.match(/^[0-9A-Z]{4}-\S+/gm), codes);
+        assert.match(file, new RegExp(walker(1, true)));
+      }
+      await press(page, "#codes-kept");
+      assert.match(await page.textContent("#recovery-left"), /10/);
+      await press(page, ".factor a.button");
+      await type(page, "#name", "İş telefonu");
+      await press(page, "#factor-save");
+      await page.waitForSelector("[role=status].done");
+      assert.deepEqual(await factorNames(page), ["İş telefonu"]);
+      await press(page, ".factor a.button");
+      await press(page, "#factor-remove", "Space");
+      await page.waitForSelector("[role=status].done");
+      assert.deepEqual(await factorNames(page), []);
+      assert.equal(await page.locator("#make-codes").count(), 0);
+      // It is told where the person looks for it.
+      const told = async () => { await page.goto(`${ISSUER}/account/activity`); return page.textContent("main"); };
+      for (let time = 0; time < 20 && !(await told()).includes("İş telefonu"); time += 1) await page.waitForTimeout(250);
+      assert.ok((await told()).includes("İş telefonu"));
+    },
+  },
+  {
+    name: "add keys, and hear why one was not added",
+    async go(enter, { scripts }) {
+      const entered = await enter();
+      const { page } = entered;
+      await enterAccount(page, walker(2, scripts), SECURITY);
+      await press(page, "#add-key");
+      await page.waitForSelector("#name");
+      // Without scripts a key is not offered, and the page says so.
+      assert.equal(await page.isVisible("[data-without-scripts]"), !scripts);
+      assert.equal(await page.isVisible("#enrol-passkey"), scripts);
+      if (!scripts) return;
+      // No passkey without a verified user: the device has a screen lock, and it stays shut.
+      const phone = await authenticator(entered, { isUserVerified: false });
+      await press(page, "#enrol-passkey");
+      assert.equal(await saysOfKey(page), "cancelled");
+      await phone.verifies(true);
+      await type(page, "#name", "Telefon");
+      await press(page, "#enrol-passkey");
+      await page.waitForSelector("[role=status].done");
+      // The same once more is known already.
+      await press(page, "#add-key");
+      await press(page, "#enrol-passkey");
+      assert.equal(await saysOfKey(page), "known");
+      // A key that nobody touches. Pressing once more asks once more, and the first question is over.
+      await phone.remove();
+      const key = await authenticator(entered, { ...SECURITY_KEY, automaticPresenceSimulation: false });
+      await pressUntouched(page, key, "#enrol-security-key");
+      await page.waitForSelector("[role=status].done");
+      assert.equal((await factorNames(page)).length, 2);
+      assert.equal((await factorNames(page))[0], "Telefon");
+      // A key without a PIN makes no passkey.
+      await press(page, "#add-key");
+      await press(page, "#enrol-passkey");
+      assert.equal(await saysOfKey(page), "cancelled");
+    },
+  },
+  {
+    name: "remove a passkey, and the browser offers it no more",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      const entered = await enter();
+      const { page } = entered;
+      const phone = await authenticator(entered);
+      await enterAccount(page, walker(3, scripts), SECURITY);
+      await addKey(page, "#enrol-passkey");
+      assert.equal((await phone.credentials()).length, 1);
+      await press(page, ".factor a.button");
+      await press(page, "#factor-remove");
+      await page.waitForSelector("[role=status].done");
+      for (let time = 0; time < 50 && (await phone.credentials()).length > 0; time += 1) await page.waitForTimeout(100);
+      assert.deepEqual(await phone.credentials(), []);
+    },
+  },
+  {
+    name: "sign in with the code of an app, and with a recovery code",
+    async go(enter, { scripts, words }) {
+      const person = walker(4, scripts);
+      const own = await enter();
+      await enterAccount(own.page, person, SECURITY);
+      const secret = await addApp(own.page, "Telefon");
+      await press(own.page, "#make-codes");
+      await press(own.page, "#codes-make");
+      await own.page.waitForSelector(".recovery-code");
+      const [code] = await own.page.locator(".recovery-code").allTextContents();
+      // Another browser: the password alone opens nothing.
+      const { page } = await enter();
+      await page.goto(authorize({ prompt: "consent" }));
+      await signInByKeys(page, person);
+      await page.waitForSelector("#code-submit");
+      assert.equal(await heading(page), words({ en: "Confirm that it is you", tr: "Siz olduğunuzu doğrulayın" }));
+      await awaits(page, "#code");
+      const asked = page.url();
+      await page.goto(`${ISSUER}/account`);
+      await page.waitForSelector("#login-submit");
+      await page.goto(asked);
+      await type(page, "#code", "123 456 7");
+      await press(page, "#code-submit");
+      await page.waitForSelector("[role=alert]");
+      await awaits(page, "#code");
+      assert.match(await page.title(), words({ en: /^Error: /, tr: /^Hata: / }));
+      // In groups, as some apps show it.
+      const right = totp(secret);
+      await type(page, "#code", `${right.slice(0, 3)} ${right.slice(3)}`);
+      await page.keyboard.press("Enter");
+      await press(page, "#consent-allow");
+      assert.ok((await answer(page)).get("code"));
+      // The same code again is as wrong as any other; a recovery code does, in whatever letters.
+      await page.goto(authorize({ prompt: "login" }));
+      await signInByKeys(page, person);
+      await type(page, "#code", right);
+      await press(page, "#code-submit");
+      await page.waitForSelector("[role=alert]");
+      await press(page, "#use-recovery");
+      await page.waitForSelector("#use-recovery[aria-current]");
+      await type(page, "#code", code.toLowerCase().replaceAll("-", " "));
+      await press(page, "#code-submit");
+      assert.ok((await answer(page)).get("code"));
+      await page.goto(SECURITY);
+      assert.match(await page.textContent("#recovery-left"), /9/);
+      // Where somebody signed in says with what.
+      await page.goto(`${ISSUER}/account/sessions`);
+      assert.match(await page.textContent("main"), words({ en: /Password, Authenticator app/, tr: /Parola, Doğrulama uygulaması/ }));
+      // What takes a key is a page with the way to one, and back to where it was asked.
+      await page.goto(authorize({}, "vault"));
+      assert.equal(await heading(page), words({ en: "A stronger sign-in is needed", tr: "Daha güçlü bir oturum gerekiyor" }));
+      await press(page, "#unmet-back");
+      assert.equal((await answer(page)).get("error"), "unmet_authentication_requirements");
+      await page.goto(authorize({}, "vault"));
+      await press(page, "#unmet-security");
+      await page.waitForURL(SECURITY);
+    },
+  },
+  {
+    name: "sign in with a security key, and with nobody else’s",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      // Eve has a key of her own.
+      const eve = await enter();
+      await authenticator(eve, SECURITY_KEY);
+      await enterAccount(eve.page, walker(6, scripts), SECURITY);
+      await addKey(eve.page, "#enrol-security-key");
+      await eve.page.goto(authorize({ prompt: "login" }));
+      await signInByKeys(eve.page, walker(6, scripts));
+      const hers = await eve.page.getAttribute("#key-start", "data-gets");
+      const bob = await enter();
+      const key = await authenticator(bob, SECURITY_KEY);
+      await enterAccount(bob.page, walker(5, scripts), SECURITY);
+      await addKey(bob.page, "#enrol-security-key", "Anahtarlık");
+      await bob.page.goto(authorize({ prompt: "login consent" }));
+      await signInByKeys(bob.page, walker(5, scripts));
+      await press(bob.page, "#key-start");
+      await press(bob.page, "#consent-allow");
+      assert.ok((await answer(bob.page)).get("code"));
+      // She knows his password, and her key is not his: her browser has none for him.
+      await eve.page.goto(authorize({ prompt: "login" }));
+      await signInByKeys(eve.page, walker(5, scripts));
+      await press(eve.page, "#key-start");
+      assert.equal(await saysOfKey(eve.page), "cancelled");
+      // Nor does her page ask for hers.
+      await eve.page.evaluate((hers) => {
+        const { dataset } = document.getElementById("key-start");
+        dataset.gets = JSON.stringify({ ...JSON.parse(hers), challenge: JSON.parse(dataset.gets).challenge });
+      }, hers);
+      await press(eve.page, "#key-start");
+      await eve.page.waitForSelector("[role=alert]");
+      await eve.page.goto(SECURITY);
+      assert.deepEqual(await factorNames(eve.page), ["Security key"]);
+      // A copy of his key works until the counts tell.
+      const copy = await enter();
+      const clone = await authenticator(copy, SECURITY_KEY);
+      const [credential] = await key.credentials();
+      await clone.add({ ...credential, signCount: 1 });
+      await copy.page.goto(authorize({ prompt: "login" }));
+      await signInByKeys(copy.page, walker(5, scripts));
+      await press(copy.page, "#key-start");
+      await copy.page.waitForSelector("[role=alert]");
+      assert.match(await copy.page.textContent("[role=alert]"), /copied/);
+    },
+  },
+  {
+    name: "sign in with a passkey, from the button and from autofill",
+    async go(enter, { scripts }) {
+      const entered = await enter();
+      const { page, context } = entered;
+      await page.goto(authorize());
+      await page.waitForSelector("#login-submit");
+      assert.equal(await page.isVisible("#passkey-login"), scripts);
+      if (!scripts) return;
+      await enterAccount(page, walker(7, scripts), SECURITY);
+      const phone = await authenticator(entered);
+      await addKey(page, "#enrol-passkey");
+      await context.clearCookies();
+      // Out of the list in the field: this authenticator takes the first that is offered, as soon as the page is there.
+      await page.goto(authorize({ prompt: "consent" }));
+      await press(page, "#consent-allow");
+      assert.ok((await answer(page)).get("code"));
+      await page.goto(SECURITY);
+      assert.equal((await factorNames(page)).length, 1);
+      // By the button, while the list still waits.
+      await phone.touches(false);
+      await context.clearCookies();
+      await page.goto(authorize({ prompt: "login" }));
+      await pressUntouched(page, phone, "#passkey-login");
+      assert.ok((await answer(page)).get("code"));
+      // A screen lock that stays shut opens nothing, and the password is still there.
+      await context.clearCookies();
+      await phone.verifies(false);
+      await page.goto(authorize({ prompt: "login" }));
+      await press(page, "#passkey-login");
+      assert.equal(await saysOfKey(page), "cancelled");
+      await phone.verifies(true);
+      // A passkey that was removed here is refused, in the words for every other.
+      await page.goto(SECURITY);
+      await page.waitForURL(SECURITY);
+      const [credential] = await phone.credentials();
+      await press(page, ".factor a.button");
+      await press(page, "#factor-remove");
+      await page.waitForSelector("[role=status].done");
+      for (let time = 0; time < 50 && (await phone.credentials()).length > 0; time += 1) await page.waitForTimeout(100);
+      await phone.touches(false);
+      await phone.add(credential);
+      await context.clearCookies();
+      await page.goto(authorize());
+      await pressUntouched(page, phone, "#passkey-login");
+      await page.waitForSelector("#login-problem");
+      await awaits(page, "#email");
+    },
+  },
+  {
+    name: "add the second step that is demanded, within the sign-in",
+    async go(enter, { scripts, words }) {
+      const { page } = await enter();
+      await page.goto(authorize({ prompt: "consent" }));
+      await signInByKeys(page, fourth(scripts ? "script" : "plain"));
+      await page.waitForSelector("#enrol-totp");
+      assert.equal(await heading(page), words({ en: "Set up a second step", tr: "İkinci adım ekleyin" }));
+      // Not now: it is a choice until the day.
+      await press(page, "#later", "Space");
+      await press(page, "#consent-allow");
+      assert.ok((await answer(page)).get("code"));
+      await page.goto(authorize({ prompt: "login" }));
+      await signInByKeys(page, fourth(scripts ? "script" : "plain"));
+      await press(page, "#enrol-totp");
+      const secret = await page.textContent("#totp-secret");
+      await type(page, "#code", "000000");
+      await press(page, "#totp-confirm");
+      await page.waitForSelector("[role=alert]");
+      await type(page, "#code", await earlyTotp(secret));
+      await press(page, "#totp-confirm");
+      await page.waitForSelector(".recovery-code");
+      assert.equal(await page.locator(".recovery-code").count(), 10);
+      await press(page, "#codes-kept");
+      assert.ok((await answer(page)).get("code"));
+      // From now on it is asked for.
+      await page.goto(authorize({ prompt: "login" }));
+      await signInByKeys(page, fourth(scripts ? "script" : "plain"));
+      await type(page, "#code", totp(secret));
+      await page.keyboard.press("Enter");
+      assert.ok((await answer(page)).get("code"));
     },
   },
 ];

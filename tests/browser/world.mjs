@@ -1,5 +1,6 @@
 // The browser, the addresses, the people, and the ways into the program that states and walks share.
 
+import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { chromium } from "playwright-core";
 
@@ -49,9 +50,56 @@ export function authorize(parameters = {}, client = "reports") {
   return `${ISSUER}/oauth/authorize?${query}`;
 }
 
-/// A person of a lane. The first has long details.
+/// A person of a lane. The first has long details, the third second steps, and the fourth needs one and has none.
 export const first = (lane) => `gulsah.karaosmanoglu.${lane}@example.test`;
 export const second = (lane) => `isik.${lane}@example.test`;
+export const third = (lane) => `ikiadim.${lane}@example.test`;
+export const fourth = (lane) => `zorunlu.${lane}@example.test`;
+
+/// Somebody without a second step, for one walk: a number, and whether it goes with scripts.
+export const walker = (number, scripts) => `adim.${number}.${scripts ? "script" : "plain"}@example.test`;
+
+/// The code of an authenticator app (RFC 6238) for a secret in groups of base32, so many steps from now.
+export function totp(secret, steps = 0) {
+  const bits = [...secret.replaceAll(" ", "")].map((char) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(char).toString(2).padStart(5, "0")).join("");
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + steps));
+  const tag = createHmac("sha1", key).update(counter).digest();
+  const number = tag.readUInt32BE(tag[19] & 15) & 0x7fffffff;
+  return String(number % 1_000_000).padStart(6, "0");
+}
+
+/// The same of the step before this one, which leaves two more for signing in: a code is good once. Not at the end of a step,
+/// when that one might be over before it is sent.
+export async function earlyTotp(secret) {
+  const left = 30_000 - Date.now() % 30_000;
+  if (left < 8000) await new Promise((done) => setTimeout(done, left));
+  return totp(secret, -1);
+}
+
+/// An authenticator of Chromium's own making in this page: a phone or computer with a screen lock, where nothing else is asked for.
+export async function authenticator({ page, context }, options = {}) {
+  const cdp = await context.newCDPSession(page);
+  await cdp.send("WebAuthn.enable");
+  const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true,
+      automaticPresenceSimulation: true, ...options,
+    },
+  });
+  const send = (command, more = {}) => cdp.send(`WebAuthn.${command}`, { authenticatorId, ...more });
+  return {
+    credentials: async () => (await send("getCredentials")).credentials,
+    add: (credential) => send("addCredential", { credential }),
+    touches: (enabled) => send("setAutomaticPresenceSimulation", { enabled }),
+    verifies: (isUserVerified) => send("setUserVerified", { isUserVerified }),
+    remove: () => send("removeVirtualAuthenticator"),
+  };
+}
+
+/// A security key without a PIN, plugged in.
+export const SECURITY_KEY = { transport: "usb", hasResidentKey: false, hasUserVerification: false, isUserVerified: false };
 
 let addresses = 0;
 
@@ -114,6 +162,31 @@ export async function cookiesOf(browser, lane, people) {
   await page.goto(authorize({ scope: "openid email" }, "calendar"));
   if (await page.$("#consent-allow")) await page.click("#consent-allow");
   await page.waitForURL(`${CALLBACK}?**`);
+  const cookies = await context.storageState();
+  await context.close();
+  return cookies;
+}
+
+/// The cookies of a browser in which a person has added an app, a security key and recovery codes.
+export async function cookiesOfFactors(browser, person) {
+  const entered = await open(browser);
+  const { page, context } = entered;
+  await authenticator(entered, SECURITY_KEY);
+  const security = `${ISSUER}/account/security`;
+  await page.goto(security);
+  await signIn(page, person);
+  await page.waitForURL(security);
+  await page.click("#add-key");
+  await page.fill("#name", "Anahtarlıktaki güvenlik anahtarı");
+  await page.click("#enrol-security-key");
+  await page.waitForSelector("[role=status].done");
+  await page.click("#add-totp");
+  await page.fill("#code", await earlyTotp(await page.textContent("#totp-secret")));
+  await page.click("#totp-confirm");
+  await page.waitForSelector("[role=status].done");
+  await page.click("#make-codes");
+  await page.click("#codes-make");
+  await page.waitForSelector(".recovery-code");
   const cookies = await context.storageState();
   await context.close();
   return cookies;

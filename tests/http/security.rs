@@ -214,8 +214,35 @@ async fn a_factor_is_renamed_and_removed_by_its_owner_only() {
 }
 
 #[tokio::test]
-async fn the_last_factor_stays_while_it_is_demanded() {
-    let provider = Provider::with("[factors]\ngroups = { staff = \"2\" }\n").await;
+async fn the_last_factor_stays_while_the_policy_demands_it() {
+    the_last_factor_stays("[factors]\ngroups = { staff = \"2\" }\n").await;
+}
+
+/// The rule for others does not count.
+const RULES: &str = r#"
+    [[app]]
+    name = "payroll"
+    host = "payroll.test"
+    upstreams = ["http://127.0.0.1:8081"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    groups = ["staff"]
+    acr = ["3", "2"]
+    [[app.route]]
+    path = "/all/"
+    access = "signed_in"
+    groups = ["others"]
+    acr = ["3"]
+"#;
+
+#[tokio::test]
+async fn the_last_factor_stays_while_a_rule_demands_it() {
+    the_last_factor_stays(RULES).await;
+}
+
+async fn the_last_factor_stays(settings: &str) {
+    let provider = Provider::with(settings).await;
     let demand = |user: &mut User| user.groups = ["staff".to_owned()].into();
     let (browser, _) = with_app(&provider).await;
     provider.sealgate.store.change_user(provider.anna.sub, demand).await.unwrap();

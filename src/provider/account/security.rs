@@ -172,9 +172,10 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
     }
 }
 
-/// The level that this person has to be able to reach.
+/// The level that this person has to be able to reach: by the policy, or by a rule of an application that lets them in.
 fn demanded(ctx: &RequestContext<'_>, user: &User) -> AssuranceLevel {
-    ctx.sealgate.config.factors.level_for(user)
+    let config = &ctx.sealgate.config;
+    config.apps.iter().map(|app| app.level_for(user)).fold(config.factors.level_for(user), AssuranceLevel::max)
 }
 
 /// Whether a person can do with what is left. One who has never had enough keeps nobody from removing what is lost.
