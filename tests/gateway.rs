@@ -61,5 +61,7 @@ mod sign_in;
 mod softhsm;
 #[path = "http/support/token_device.rs"]
 mod token_device;
+#[path = "support/totp.rs"]
+mod totp;
 #[path = "gateway/world.rs"]
 mod world;

@@ -8,6 +8,7 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::Committed;
 
 use crate::browser::{Browser, link};
+use crate::totp;
 use crate::world::{ANNA, Reply, World};
 
 /// An application of which everything asks for the level 2, but for what says otherwise.
@@ -207,4 +208,42 @@ async fn a_token_is_held_against_the_level_and_told_what_is_missing() {
     assert_needs(&call("/transfer/x", &three).await, &["acr_values=\"2\"", "max_age=\"300\""]);
     // What the session has reached since adds nothing to a token.
     assert_needs(&call("/accounts", &weak).await, &["acr_values=\"2\""]);
+}
+
+/// From nothing to the second step, to the page that was wanted; then with the second step; then to a level that it does not reach.
+#[tokio::test]
+async fn somebody_comes_by_a_second_step_to_the_very_page() {
+    let world = World::made(BANK, Some(10), |_| ()).await;
+    let browser = anna(&world).await;
+    let wanted = "/accounts?to=%C5%9F&a=b%2Fc";
+    let page = browser.open(&format!("https://bank.test{wanted}")).await;
+    // An old password is not enough to add the first factor: it is typed anew, and nothing opens before.
+    let page = browser.sign_in(&page, ANNA).await;
+    assert_needs(&browser.fetch("https://bank.test/accounts").await, &["acr_values=\"2\""]);
+    let page = browser.open(&format!("https://id.test{}", link(page.text(), "/oauth/enrol?"))).await;
+    let secret = totp::secret(page.text());
+    let code = || totp::code(&secret, world.clock.now().seconds());
+    let page = browser.submit(&page, &[("code", &code()), ("name", "phone")]).await;
+    assert_eq!(page.text().matches("class=\"recovery-code\"").count(), 10, "{page:?}");
+    let on = format!("https://id.test{}", link(page.text(), "/oauth/"));
+    assert_eq!(browser.open(&on).await.arrived(), ("bank", wanted));
+
+    world.wait(30);
+    let other = Browser::new(&world);
+    let page = other.open(&format!("https://bank.test{wanted}")).await;
+    let page = other.sign_in(&page, ANNA).await;
+    assert!(page.text().contains("id=\"code-submit\""), "{page:?}");
+    // Half a sign-in opens nothing, not even what asks for no level.
+    other.fetch("https://bank.test/news/").await.assert_refused(401, "login_required");
+    assert_eq!(other.submit(&page, &[("code", &code())]).await.arrived(), ("bank", wanted));
+    other.visit("https://bank.test/news/").await.arrived();
+
+    let page = other.open("https://bank.test/keys/x").await;
+    page.assert_page(403);
+    assert_eq!(link(page.text(), "/account/"), "/account/security");
+    let end = other.submit(&page, &[("unmet", "back")]).await;
+    end.assert_page(403);
+    assert!(end.text().contains("with a security key or a passkey"), "{end:?}");
+    assert_eq!(link(end.text(), "/keys/"), "/keys/x");
+    other.visit("https://bank.test/accounts").await.arrived();
 }

@@ -110,7 +110,7 @@ async fn somebody_who_has_no_factor_yet_adds_one_before_they_are_signed_in() {
     let page = browser.sign_in(&page, ANNA).await;
     assert!(page.text().contains("id=\"enrol-key\""), "{page:?}");
     // The password alone has opened nothing.
-    assert!(crate::browser::is_login(&browser.open("https://desk.test/").await));
+    assert!(is_login(&browser.open("https://desk.test/").await));
 }
 
 #[tokio::test]

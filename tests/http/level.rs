@@ -106,3 +106,55 @@ async fn a_grant_keeps_the_level_that_it_was_given_with() {
         }
     }
 }
+
+/// A client that demands a level gets it from whoever signs in to it, though its request says nothing of it.
+#[tokio::test]
+async fn a_client_that_demands_a_level_has_people_sign_in_with_it() {
+    let provider = Provider::new().await;
+    demand(&provider, Some(AssuranceLevel::Two)).await;
+    let browser = provider.browser();
+    for changes in [&[][..], &[("acr_values", "1")], &[("acr_values", "")]] {
+        let page = browser.open(&provider.c1().authorize(changes)).await;
+        let page = browser.sign_in(&page, "anna@example.test").await;
+        // They have no second step, and this provider lets them add one.
+        assert!(page.text().contains("id=\"enrol-key\""), "{changes:?}: {page:?}");
+        // A half sign-in is none: nothing else has heard of it.
+        let silent = browser.open(&provider.p1().authorize(&[("prompt", "none")])).await;
+        silent.assert_error_redirect("login_required");
+    }
+    // Whoever is signed in with less gets no code either, where no page may be shown.
+    let browser = provider.browser();
+    provider.p1().code_in(&browser, &[]).await;
+    let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("login_required");
+    done(&provider, &browser, &[(Password, 9), (Totp, 5)]).await;
+    Tokens::of(&provider.c1().redeem(&provider.c1().code_in(&browser, &[]).await).await);
+}
+
+/// What a client merely wishes for keeps nobody out.
+#[tokio::test]
+async fn a_wish_that_nobody_can_fulfil_gives_what_there_is() {
+    let provider = Provider::new().await;
+    for wished in ["2", "3", "phr 2", "urn:mace:incommon:iap:silver"] {
+        let code = provider.c1().code(&[("acr_values", wished)]).await;
+        let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+        assert_eq!(jwt_claims(&tokens.id)["acr"], "1", "{wished}");
+    }
+}
+
+/// Where nobody can get there, somebody is told what is needed, and the client that it was not reached.
+#[tokio::test]
+async fn a_level_that_is_out_of_reach_is_a_page_and_then_an_error() {
+    let provider = Provider::with("[factors]\nenrolment = \"administrator\"").await;
+    demand(&provider, Some(AssuranceLevel::PhishingResistant)).await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let page = browser.sign_in(&page, "anna@example.test").await;
+    assert_eq!(page.status, 403, "{page:?}");
+    assert!(page.text().contains("Ask your administrator to set it up for you"), "{page:?}");
+    browser.submit(&page, &[("unmet", "back")]).await.assert_error_redirect("unmet_authentication_requirements");
+    let silent = browser.open(&provider.c1().authorize(&[("prompt", "none")])).await;
+    silent.assert_error_redirect("unmet_authentication_requirements");
+    // They are signed in for all that asks for less.
+    assert!(browser.authorize(&provider.p1().authorize(&[]), "anna@example.test").await.returned("code").is_some());
+}

@@ -17,6 +17,8 @@ mod records;
 mod softhsm;
 mod support;
 mod sweep;
+#[path = "../support/totp.rs"]
+mod totp;
 
 mod flow;
 mod form_post;

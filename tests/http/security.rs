@@ -1,6 +1,5 @@
 //! The account page "Security": adding, naming and removing factors, and recovery codes.
 
-use aws_lc_rs::hmac;
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
 use sealgate::facade::domain::user::{Subject, User};
@@ -9,6 +8,7 @@ use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm};
 use crate::authenticator::{Authenticator, Ceremony, UV};
 use crate::steps::with_anna;
 use crate::support::{Browser, Provider, Reply, hidden_fields};
+use crate::totp::{self, code};
 
 const PAGE: &str = "/account/security";
 const APP: &str = "/account/security/app";
@@ -27,27 +27,7 @@ fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
 
 /// The secret that a page shows.
 fn secret(page: &Reply) -> String {
-    let shown = between(page.text(), "id=\"totp-secret\"", "</code>").unwrap();
-    shown.split_once('>').unwrap().1.to_owned()
-}
-
-/// The code of a secret in base32 at a moment (RFC 6238), by no code of the program's.
-fn code(secret: &str, seconds: u64) -> String {
-    let bits: String = secret
-        .chars()
-        .filter(|char| *char != ' ')
-        .map(|char| format!("{:05b}", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(char).unwrap()))
-        .collect();
-    let bytes: Vec<u8> = bits
-        .as_bytes()
-        .chunks_exact(8)
-        .map(|byte| u8::from_str_radix(str::from_utf8(byte).unwrap(), 2).unwrap())
-        .collect();
-    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes);
-    let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
-    let at = usize::from(tag.as_ref()[19] & 15);
-    let number = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
-    format!("{:06}", number % 1_000_000)
+    totp::secret(page.text())
 }
 
 /// A browser in which Anna has just signed in and an app of hers, with its secret.

@@ -1,0 +1,28 @@
+//! What an authenticator app shows, by no code of the program's.
+
+use aws_lc_rs::hmac;
+
+/// The code of a secret in base32, blanks in it or not, at a moment in seconds since 1970 (RFC 6238).
+pub(crate) fn code(secret: &str, seconds: u64) -> String {
+    let bits: String = secret
+        .chars()
+        .filter(|char| *char != ' ')
+        .map(|char| format!("{:05b}", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(char).unwrap()))
+        .collect();
+    let bytes: Vec<u8> = bits
+        .as_bytes()
+        .chunks_exact(8)
+        .map(|byte| u8::from_str_radix(str::from_utf8(byte).unwrap(), 2).unwrap())
+        .collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes);
+    let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
+    let at = usize::from(tag.as_ref()[19] & 15);
+    let number = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
+    format!("{:06}", number % 1_000_000)
+}
+
+/// The secret that a page of an enrolment shows.
+pub(crate) fn secret(page: &str) -> String {
+    let (_, rest) = page.split_once("id=\"totp-secret\"").unwrap_or_else(|| panic!("no secret: {page}"));
+    rest.split_once('>').unwrap().1.split_once('<').unwrap().0.to_owned()
+}
