@@ -3,11 +3,13 @@
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::assurance::AuthenticationMethod::{self, Passkey, Password, Totp};
 use sealgate::facade::domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
+use sealgate::facade::domain::client::ClientId;
 use sealgate::facade::domain::session::SessionCookie;
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::Committed;
 use serde_json::json;
 
+use crate::register::{self, Registered};
 use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
 
 const OFFLINE: &str = "openid offline_access";
@@ -157,4 +159,17 @@ async fn a_level_that_is_out_of_reach_is_a_page_and_then_an_error() {
     silent.assert_error_redirect("unmet_authentication_requirements");
     // They are signed in for all that asks for less.
     assert!(browser.authorize(&provider.p1().authorize(&[]), "anna@example.test").await.returned("code").is_some());
+}
+
+/// Its level is an administrator's word: whoever holds a client's registration token cannot take it back.
+#[tokio::test]
+async fn a_client_that_manages_its_own_registration_keeps_its_level() {
+    let provider = register::open().await;
+    let own = Registered::new(&provider, &json!({"client_name": "Wiki"})).await;
+    let id = own.text("client_id");
+    provider.change_client(id, |client| client.level = Some(AssuranceLevel::Two)).await;
+    let update = own.update(&json!({"client_name": "Other", "level": "1", "default_acr_values": ["1"]}));
+    assert_eq!(own.manage(&provider, "PUT", &update.to_string()).await.status, 200);
+    let client = provider.sealgate.store.client(&ClientId::parse(id).unwrap()).await.unwrap().unwrap();
+    assert_eq!((client.name.as_str(), client.level), ("Other", Some(AssuranceLevel::Two)));
 }
