@@ -1,5 +1,6 @@
 //! `sealgate serve` and the commands that go to it, both the real program.
 
+use std::fs;
 use std::io::Read;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -20,11 +21,18 @@ impl Server {
         let mut command = site.program(&["serve", "--config", config.to_str().unwrap()]);
         let server = Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let end = Instant::now() + PATIENCE;
-        while site.run(&["status"], "").status.code() != Some(0) {
+        // It answers commands a moment before it can be asked to stop.
+        while site.run(&["status"], "").status.code() != Some(0) || !server.catches_sigterm() {
             assert!(Instant::now() < end, "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
         server
+    }
+
+    fn catches_sigterm(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << (Signal::TERM.as_raw() - 1)) != 0
     }
 
     /// Asks it to stop; yields how it ended and what it logged.
