@@ -61,6 +61,7 @@ mod replaced_cookie;
 mod revocation_races;
 mod revoke;
 mod robustness;
+mod second_factor;
 mod security;
 mod session;
 mod steps;

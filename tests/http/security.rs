@@ -14,24 +14,24 @@ const PAGE: &str = "/account/security";
 const APP: &str = "/account/security/app";
 
 /// Sends a form of a page.
-async fn send(browser: &Browser<'_>, to: &str, page: &Reply, fields: &[(&str, &str)]) -> Reply {
+pub(crate) async fn send(browser: &Browser<'_>, to: &str, page: &Reply, fields: &[(&str, &str)]) -> Reply {
     let csrf = hidden_fields(page.text()).into_iter().find(|(name, _)| name == "csrf").unwrap().1;
     let reply = browser.post(to, &[&[("csrf", csrf.as_str())], fields].concat()).await;
     browser.follow(reply).await
 }
 
 /// What stands between two pieces of a page.
-fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
+pub(crate) fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
     text.split_once(start)?.1.split_once(end).map(|(found, _)| found)
 }
 
 /// The secret that a page shows.
-fn secret(page: &Reply) -> String {
+pub(crate) fn secret(page: &Reply) -> String {
     totp::secret(page.text())
 }
 
 /// A browser in which Anna has just signed in and an app of hers, with its secret.
-async fn with_app(provider: &Provider) -> (Browser<'_>, String) {
+pub(crate) async fn with_app(provider: &Provider) -> (Browser<'_>, String) {
     let browser = with_anna(provider).await;
     let page = browser.open(APP).await;
     let secret = secret(&page);
@@ -277,7 +277,7 @@ async fn recovery_codes_are_shown_once_and_stand_in_for_something() {
 }
 
 /// A browser's answer to a page that adds a key.
-fn key_of(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
+pub(crate) fn key_of(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
     let options = between(page.text(), "data-creates=\"", "\"").unwrap().replace("&#34;", "\"");
     let options: serde_json::Value = serde_json::from_str(&options).unwrap();
     let challenge = CeremonyChallenge::parse(options["challenge"].as_str().unwrap()).unwrap();

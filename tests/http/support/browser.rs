@@ -32,12 +32,18 @@ impl<'a> Browser<'a> {
         self.cookies.borrow_mut().insert(name.into(), value.into());
     }
 
-    async fn send(&self, request: http::request::Builder, body: String) -> Reply {
+    /// All of them, as a request carries them.
+    pub(crate) fn cookies(&self) -> String {
         let cookies: Vec<String> =
             self.cookies.borrow().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        cookies.join("; ")
+    }
+
+    async fn send(&self, request: http::request::Builder, body: String) -> Reply {
+        let cookies = self.cookies();
         let mut request = request.header(header::HOST, "id.test");
         if !cookies.is_empty() {
-            request = request.header(header::COOKIE, cookies.join("; "));
+            request = request.header(header::COOKIE, cookies);
         }
         let reply = self.provider.send_from(&self.address, request.body(Bytes::from(body)).unwrap()).await;
         for cookie in reply.headers("set-cookie") {
