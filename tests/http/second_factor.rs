@@ -3,7 +3,7 @@
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::domain::assurance::AssuranceLevel;
 use sealgate::facade::domain::secret::{SecretHash, base64url};
-use sealgate::facade::domain::user::{User, UserState};
+use sealgate::facade::domain::user::{Role, User, UserState};
 use sealgate::facade::web::origin::Origin;
 use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
 use serde_json::{Value, json};
@@ -520,4 +520,24 @@ async fn a_secret_that_does_not_open_lets_nobody_in() {
         assert_factor(&refused);
     }
     assert!(browser.cookie(SESSION).is_none());
+}
+
+#[tokio::test]
+async fn the_console_takes_nothing_less_than_the_policy_demands() {
+    let more = "[console]\nenabled = true\n[factors]\ngroups = { admins = \"3\" }\n";
+    let provider = Provider::with(more).await;
+    let (browser, _) = with_app(&provider).await;
+    let promote = |user: &mut User| {
+        user.roles = [Role::Admin].into();
+        user.groups = ["admins".to_owned()].into();
+    };
+    provider.sealgate.store.change_user(provider.anna.sub, promote).await.unwrap();
+    // An app is not what her group demands: she gets to where she adds a key, and not into the console.
+    let page = browser.open("/console/users").await;
+    assert!(page.text().contains("<h1>Security</h1>"), "{page:?}");
+    let page = browser.open("/account/security/key").await;
+    let key = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
+    let made = key_of(&page, &key, |ceremony| ceremony);
+    send(&browser, "/account/security/key", &page, &[("kind", "security_key"), ("credential", &made)]).await;
+    assert!(browser.open("/console/users").await.text().contains("anna@example.test"));
 }
