@@ -132,13 +132,16 @@ impl EventLine {
         }
     }
 
-    /// The app or the key that it is about, told to its owner too.
+    /// With what somebody signed in, or the app or the key that it is about: told to its owner too.
     fn factor(&self, t: &Words) -> Option<Markup> {
-        factor_words(*t, self.event.detail.as_deref()?)
+        let detail = self.event.detail.as_deref()?;
+        let signed_in = self.event.kind == AuditKind::SignedIn;
+        if signed_in { methods_words(*t, detail) } else { factor_words(*t, detail) }
     }
 
     fn detail(&self, t: &Words) -> Option<Detail<'_>> {
-        self.event.detail.as_deref().map(|detail| Detail::new(*t, detail))
+        let detail = self.event.detail.as_deref()?;
+        Some(self.factor(t).map_or_else(|| Detail::new(*t, detail), Detail::Words))
     }
 }
 
@@ -193,9 +196,6 @@ enum Detail<'a> {
 
 impl<'a> Detail<'a> {
     fn new(t: Words, detail: &'a str) -> Self {
-        if let Some(words) = factor_words(t, detail) {
-            return Self::Words(words);
-        }
         let counts = || ended_words(t, detail);
         let words = detail.split(", ").map(|part| part_words(t, part)).collect::<Option<Vec<_>>>().or_else(counts);
         words.map_or(Self::Code(detail), |words| Self::Words(joined(&words)))
@@ -250,10 +250,18 @@ fn factor_words(t: Words, detail: &str) -> Option<Markup> {
         "totp" => t.factor_kind_app(),
         "security_key" => t.factor_kind_security_key(),
         "passkey" => t.factor_kind_passkey(),
+        "key" => t.enrol_choose_key(),
+        "recovery_code" => t.method_recovery(),
         "recovery_codes" => t.factor_kind_recovery(),
         _ => return None,
     };
     Some(name.into_iter().fold(kind, |kind, name| t.factor_named(kind, name)))
+}
+
+/// With what somebody signed in: `password totp`.
+fn methods_words(t: Words, detail: &str) -> Option<Markup> {
+    let method = |word| if word == "password" { Some(t.method_password()) } else { factor_words(t, word) };
+    detail.split(' ').map(method).collect::<Option<Vec<_>>>().map(|words| joined(&words))
 }
 
 /// What has ended, and how much of it: `sessions 2 grants 1`, or one of the two.
@@ -271,6 +279,7 @@ fn ended_words(t: Words, detail: &str) -> Option<Vec<Markup>> {
 mod tests {
     use super::*;
     use crate::config::Language;
+    use crate::domain::time::UnixTime;
 
     #[test]
     fn what_the_program_says_beside_an_event_is_in_the_readers_language() {
@@ -282,10 +291,25 @@ mod tests {
             ("sessions 2 grants 1", "Sonlandırılan oturum: 2, Sonlandırılan erişim: 1"),
             ("grants 3", "Sonlandırılan erişim: 3"),
             ("session 0G", "Bir oturum"),
-            ("totp", "Doğrulama uygulaması"),
-            ("passkey iş, ev <b>", "Geçiş anahtarı: <bdi>iş, ev &#60;b&#62;</bdi>"),
+            ("blocked factors", "ikinci adımların engeli kaldırıldı"),
         ] {
             assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
+        }
+        let told = |kind, detail: &str| {
+            let event = AuditEvent::new(UnixTime::from_seconds(1), kind, Actor::Person).with_detail(detail);
+            EventLine { event, administrator: None, subject: None, party: None }.factor(&t).map(|words| words.0)
+        };
+        for (kind, said, words) in [
+            (AuditKind::FactorFailed, "totp", Some("Doğrulama uygulaması")),
+            (AuditKind::FactorFailed, "recovery_code", Some("Kurtarma kodu")),
+            (AuditKind::FactorAdded, "passkey iş, ev <b>", Some("Geçiş anahtarı: <bdi>iş, ev &#60;b&#62;</bdi>")),
+            (AuditKind::FactorAdded, "totp password", Some("Doğrulama uygulaması: <bdi>password</bdi>")),
+            (AuditKind::SignedIn, "password totp", Some("Parola, Doğrulama uygulaması")),
+            (AuditKind::SignedIn, "passkey", Some("Geçiş anahtarı")),
+            (AuditKind::SignedIn, "password palm", None),
+            (AuditKind::FactorsReset, "sessions 1 grants 0", None),
+        ] {
+            assert_eq!(told(kind, said).as_deref(), words, "{said}");
         }
         for code in ["openid email", "sessions many", "sessions", "login.window_seconds", "", "name, x"] {
             assert!(matches!(Detail::new(t, code), Detail::Code(found) if found == code), "{code}");

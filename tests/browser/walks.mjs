@@ -211,6 +211,26 @@ export const WALKS = [
     },
   },
   {
+    name: "come back to a sign-in page on which nobody typed",
+    async go(enter, { scripts }) {
+      if (!scripts) return;
+      const { page } = await enter();
+      await page.goto(authorize().replace(ISSUER, BRIEF));
+      const old = await page.getAttribute("form", "action");
+      // What waits for a passkey ends with the sign-in, so the page is loaded anew: after five seconds here.
+      await page.waitForFunction((old) => {
+        const form = document.querySelector("form");
+        return form && form.getAttribute("action") !== old;
+      }, old);
+      // Once somebody types, it stays as it is.
+      await type(page, "#email", first(LANE));
+      const typed = await page.getAttribute("form", "action");
+      await page.waitForTimeout(6000);
+      assert.equal(await page.getAttribute("form", "action"), typed);
+      assert.equal(await page.inputValue("#email"), first(LANE));
+    },
+  },
+  {
     name: "put a wrong password right",
     async go(enter, { words }) {
       const { page } = await enter();
