@@ -291,8 +291,11 @@ mod tests {
             (&[], &[], &[one, two, three]),
         ] {
             let demanded: Vec<String> = demanded.iter().map(ToString::to_string).collect();
-            enough.iter().for_each(|level| assert!(level.reaches_one_of(&demanded), "{level} {demanded:?}"));
-            weak.iter().for_each(|level| assert!(!level.reaches_one_of(&demanded), "{level} {demanded:?}"));
+            for (levels, are_enough) in [(enough, true), (weak, false)] {
+                for level in levels {
+                    assert_eq!(level.reaches_one_of(&demanded), are_enough, "{level} {demanded:?}");
+                }
+            }
         }
     }
 

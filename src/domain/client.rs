@@ -363,8 +363,11 @@ mod tests {
             (Some(AssuranceLevel::PhishingResistant), &["3", "phr"], &["1", "2", "phrh"]),
         ] {
             client.level = level;
-            enough.iter().for_each(|acr| assert!(client.is_served_by(acr), "{level:?} {acr}"));
-            weak.iter().for_each(|acr| assert!(!client.is_served_by(acr), "{level:?} {acr}"));
+            for (acrs, is_enough) in [(enough, true), (weak, false)] {
+                for acr in acrs {
+                    assert_eq!(client.is_served_by(acr), is_enough, "{level:?} {acr}");
+                }
+            }
             let kept = serde_json::to_string(&client).unwrap();
             assert_eq!(serde_json::from_str::<Client>(&kept).unwrap(), client);
         }

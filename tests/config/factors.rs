@@ -67,6 +67,8 @@ fn a_day_by_which_nobody_must_enrol_is_warned_of() {
     ] {
         let warnings = lines(&parse(&with(section)).warnings);
         assert_eq!(!warnings.is_empty(), warned, "{section}: {warnings:?}");
-        warnings.iter().for_each(|warning| starts(warning, "factors.enrol_by: nobody must have a factor; "));
+        for warning in warnings {
+            starts(&warning, "factors.enrol_by: nobody must have a factor; ");
+        }
     }
 }

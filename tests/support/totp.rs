@@ -4,11 +4,11 @@ use aws_lc_rs::hmac;
 
 /// The code of a secret in base32, blanks in it or not, at a moment in seconds since 1970 (RFC 6238).
 pub(crate) fn code(secret: &str, seconds: u64) -> String {
-    let bits: String = secret
-        .chars()
-        .filter(|char| *char != ' ')
-        .map(|char| format!("{:05b}", "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(char).unwrap()))
-        .collect();
+    let digits = secret.chars().filter(|char| *char != ' ');
+    let bits = digits.fold(String::new(), |bits, char| {
+        let value = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(char).unwrap();
+        format!("{bits}{value:05b}")
+    });
     let bytes: Vec<u8> = bits
         .as_bytes()
         .chunks_exact(8)
