@@ -17,7 +17,7 @@ use crate::webauthn::CeremonyChallenge;
 
 /// What a person's credentials were when something was proven with them. A proof is worth nothing once they are others: an
 /// administrator may have reset them between two steps of a sign-in, because somebody else was taking them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialMark {
     /// Of the password's hash.
     pub password: Option<SecretHash>,
@@ -83,6 +83,8 @@ pub struct Interaction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PersonTerms {
     pub factors: FactorSummary,
+    /// As they are now.
+    pub credentials: CredentialMark,
     /// The level that the operator demands of each sign-in of theirs.
     pub policy: AssuranceLevel,
     /// Whether they may put the first factor off, which the policy demands.
@@ -249,7 +251,7 @@ fn of_partial(
     partial: &PartialSignIn,
     terms: Option<PersonTerms>,
 ) -> NextStep {
-    let Some(terms) = terms.filter(|terms| terms.factors.generation == partial.credentials.factors) else {
+    let Some(terms) = terms.filter(|terms| terms.credentials == partial.credentials) else {
         return NextStep::SignIn;
     };
     let required = required_level(interaction, client, &terms);

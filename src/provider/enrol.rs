@@ -101,7 +101,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
         return Ok(None);
     }
     let required = required_level(interaction, &waiting.client, &terms);
-    let (steps, credentials) = (partial.steps.clone(), partial.credentials.clone());
+    let (steps, credentials) = (partial.steps.clone(), partial.credentials);
     Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false }, terms, required }))
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Proof {
 impl Proof {
     /// The half of a sign-in that the waiting request keeps.
     pub(super) fn partial(&self) -> PartialSignIn {
-        PartialSignIn { subject: self.user.sub, steps: self.steps.clone(), credentials: self.credentials.clone() }
+        PartialSignIn { subject: self.user.sub, steps: self.steps.clone(), credentials: self.credentials }
     }
 }
 
@@ -85,6 +85,7 @@ pub(super) fn terms(
         if summary.is_reset { factors.is_some_and(by_link) } else { policy.enrolment == EnrolmentChoice::InSignIn };
     PersonTerms {
         factors: summary,
+        credentials: CredentialMark::of(user, summary.generation),
         policy: policy.level_for(user),
         may_postpone: !policy.enrolment_is_due(ctx.now),
         enrollable: match (may_enrol, relying_party(ctx)) {
