@@ -122,8 +122,10 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     let sign_in = SignIn { subject: user.sub, steps: proof.steps.clone() };
     let cookie = match ctx.session().await? {
         Some(session) => renew(ctx, session, &sign_in, proof.is_step_up).await?,
-        None => begin(ctx, sign_in.clone()).await?,
+        None if proof.is_step_up => None,
+        None => Some(begin(ctx, sign_in.clone()).await?),
     };
+    let Some(cookie) = cookie else { return Ok(Proceeded::Gone) };
     let known = known_browser::find(ctx, Some(user)).await?;
     let marked = known_browser::learn(ctx, user.sub, known.as_ref()).await;
     // Whoever disabled the account, set another password or changed its factors while this was proven has ended the sessions
@@ -147,7 +149,8 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     Ok(Proceeded::SignedIn(std::iter::once(set).chain(marked.map(|marked| marked.cookie)).collect()))
 }
 
-/// Adds a step to the session of somebody who has just proven it on one of our own pages, and yields the new cookie.
+/// Adds a step to the session of somebody who has just proven it on one of our own pages, and yields the new cookie; none where
+/// the session has ended meanwhile.
 ///
 /// # Errors
 /// When the store fails.
@@ -156,12 +159,12 @@ pub(super) async fn step_up(
     session: Loaded<Session>,
     before: &SignIn,
     step: AuthenticationStep,
-) -> Result<HeaderValue, Failure> {
+) -> Result<Option<HeaderValue>, Failure> {
     let mut sign_in = before.clone();
     sign_in.steps.add(step);
-    let cookie = renew(ctx, session, &sign_in, true).await?;
+    let Some(cookie) = renew(ctx, session, &sign_in, true).await? else { return Ok(None) };
     ctx.sealgate.metrics.level_reached(sign_in.level());
-    Ok(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure))
+    Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
 }
 
 /// Whether the person may still come in with what they have proven.
@@ -189,18 +192,23 @@ const fn method(method: AuthenticationMethod) -> &'static str {
     }
 }
 
-/// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too.
+/// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too. `None`
+/// where a step was to be added to it and it has ended, or its person has signed out: a step alone is no sign-in, and whoever
+/// ended the session meant whoever was about to take it.
 async fn renew(
     ctx: &RequestContext<'_>,
     session: Loaded<Session>,
     sign_in: &SignIn,
     is_step_up: bool,
-) -> Result<SessionCookie, Failure> {
+) -> Result<Option<SessionCookie>, Failure> {
     let id = session.value.id;
     let presented = ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse);
     let mut found = Some(session);
     for _ in 0..MOST_TRIES {
         let Some(session) = found.filter(|session| session.value.is_live(ctx.now)) else { break };
+        if is_step_up && session.value.sign_in_of(sign_in.subject).is_none() {
+            return Ok(None);
+        }
         let cookie = SessionCookie::new(id, ctx.random());
         let mut next = session.value.clone();
         next.renew(sign_in.clone(), cookie.hash(), ctx.now);
@@ -213,14 +221,17 @@ async fn renew(
             next.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
         }
         if ctx.sealgate.store.update_session(&session, &next).await? == Committed::Yes {
-            return Ok(cookie);
+            return Ok(Some(cookie));
         }
         // Somebody signed in or out in another tab at this very moment.
         found = ctx.sealgate.store.session(id).await?;
     }
     // The browser forgets the old session with its new cookie: it must not go on without a browser.
     ctx.sealgate.store.end_session(id).await?;
-    begin(ctx, sign_in.clone()).await
+    if is_step_up {
+        return Ok(None);
+    }
+    begin(ctx, sign_in.clone()).await.map(Some)
 }
 
 async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn) -> Result<SessionCookie, Failure> {

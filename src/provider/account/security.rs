@@ -196,7 +196,8 @@ fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrol
 async fn added(ctx: &RequestContext<'_>, visitor: Visitor, enrolled: &Enrolled) -> Result<Response, Failure> {
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorAdded).with_detail(enrolled.detail()));
     let cookie = sign_in::step_up(ctx, visitor.session, &visitor.sign_in, enrolled.step(ctx.now)).await?;
-    Ok(Response::see_other(&visitor::done(ctx, PAGE, Done::FactorAdded)).with_cookie(cookie))
+    let response = Response::see_other(&visitor::done(ctx, PAGE, Done::FactorAdded));
+    Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
 async fn show_app(
