@@ -183,12 +183,8 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
         }
         None => None,
     };
-    let terms = terms(ctx, interaction, session.as_ref()).await?;
-    let terms = |subject| terms.iter().find(|(known, _)| *known == subject).map(|(_, terms)| *terms);
-    let consents = consents(ctx, session.as_ref(), client).await?;
-    let consented =
-        |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
-    Ok(match (next_step(interaction, client, session.as_ref(), terms, consented, ctx.now), session) {
+    let (step, before) = next(ctx, interaction, client, session.as_ref()).await?;
+    Ok(match (step, session) {
         (NextStep::ChooseAccount, _) => Decision::Page("select-account"),
         (NextStep::SignIn, _) => Decision::Page("login"),
         (NextStep::SecondFactor(_), _) => Decision::Page("factor"),
@@ -206,11 +202,40 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
             Decision::Answered(Response::see_other(&ctx.path(path)))
         }
         (NextStep::Issue { sign_in, scope }, Some(session)) => {
-            let before = consented(sign_in.subject);
             Decision::Answered(issue(ctx, interaction, client, &session, sign_in, scope, before).await?)
         }
         (NextStep::Issue { .. }, None) => return Err(Failure::Internal),
     })
+}
+
+/// What is to be done next, and what whoever gets a code has allowed this client before.
+async fn next(
+    ctx: &RequestContext<'_>,
+    interaction: &Interaction,
+    client: &Client,
+    session: Option<&Session>,
+) -> Result<(NextStep, Scope), StoreError> {
+    let terms = terms(ctx, interaction, session).await?;
+    let terms = |subject| terms.iter().find(|(known, _)| *known == subject).map(|(_, terms)| *terms);
+    let consents = consents(ctx, session, client).await?;
+    let consented =
+        |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
+    let step = next_step(interaction, client, session, terms, consented, ctx.now);
+    let before = match &step {
+        NextStep::Issue { sign_in, .. } => consented(sign_in.subject),
+        _ => Scope::EMPTY,
+    };
+    Ok((step, before))
+}
+
+/// What a waiting request needs next. A page does its part only where that is what this says: whoever opens one out of its turn,
+/// by its address, would leave out what comes before it.
+pub(super) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<NextStep, StoreError> {
+    let session = match ctx.session().await? {
+        Some(session) => without_gone_accounts(ctx, session.value).await?,
+        None => None,
+    };
+    Ok(next(ctx, waiting.interaction(), &waiting.client, session.as_ref()).await?.0)
 }
 
 /// The session with those people only that may still come in; `None` when nobody is left.

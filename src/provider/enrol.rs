@@ -93,11 +93,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
     let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
     let factors = store.factors(user.sub).await?.map(|loaded| loaded.value);
     let terms = sign_in::terms(ctx, interaction, &user, factors.as_ref());
-    let generation = terms.factors.generation;
-    if terms.factors.has_any
-        || terms.enrollable == AssuranceLevel::One
-        || partial.credentials != CredentialMark::of(&user, generation)
-    {
+    // Something may have come between.
+    if terms.factors.has_any || terms.enrollable == AssuranceLevel::One || partial.credentials != terms.credentials {
         return Ok(None);
     }
     let required = required_level(interaction, &waiting.client, &terms);

@@ -15,7 +15,7 @@ use crate::domain::factor_failures::FailureNotice;
 use crate::domain::user::User;
 use crate::factors::{FactorTrial, Factors};
 use crate::metrics::FactorOutcome;
-use crate::oauth::next_step::{CredentialMark, Interaction, Progress, required_level, wished_level};
+use crate::oauth::next_step::{CredentialMark, Interaction, NextStep, Progress, required_level, wished_level};
 use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, html};
 use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::factor_secrets::open_apps;
@@ -85,16 +85,15 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Subject>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
-    let (user, before, is_step_up) = if let Some(partial) = &interaction.progress.partial {
-        let Some(user) = store.user(partial.subject).await?.filter(User::is_enabled) else { return Ok(None) };
-        (user, partial.steps.clone(), false)
-    } else {
-        let Some(user) = authorize::account(ctx, waiting).await? else { return Ok(None) };
-        let session = ctx.session().await?;
-        let Some(sign_in) = session.and_then(|session| session.value.sign_in_of(user.sub).cloned()) else {
-            return Ok(None);
-        };
-        (user, sign_in.steps, true)
+    // A step on top of a session is no answer where the password is asked for.
+    let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
+    let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
+    let (before, is_step_up) = match &interaction.progress.partial {
+        Some(partial) => (partial.steps.clone(), false),
+        None => match ctx.session().await?.and_then(|session| session.value.sign_in_of(subject).cloned()) {
+            Some(sign_in) => (sign_in.steps, true),
+            None => return Ok(None),
+        },
     };
     let Some(loaded) = store.factors(user.sub).await? else { return Ok(None) };
     if let Some(partial) = &interaction.progress.partial
