@@ -108,7 +108,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Subj
 /// What will do, the one that was used last first, and recovery codes last. Where only a key will do, only keys are offered.
 fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Factors) -> Vec<FactorChoice> {
     let terms = sign_in::terms(ctx, waiting.interaction(), user, Some(factors));
-    let required = required_level(waiting.interaction(), &waiting.client, &terms);
+    // What they cannot reach is no reason to refuse what they have: the page that says what is missing comes after the sign-in.
+    let required = required_level(waiting.interaction(), &waiting.client, &terms).min(terms.factors.reachable);
     let wished = wished_level(waiting.interaction(), &terms);
     let resistant = AssuranceLevel::PhishingResistant;
     let has_codes = factors.recovery.as_ref().is_some_and(|codes| codes.left() > 0);
