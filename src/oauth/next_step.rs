@@ -102,7 +102,8 @@ pub enum NextStep {
     SecondFactor(Subject),
     /// Their first factor is to be added.
     Enrol(Subject),
-    /// An administrator took their factors away, and they have not come by the link for new ones.
+    /// They must have a factor, add one by an administrator's link only, and have not come by it: their factors were taken away,
+    /// or they never had any.
     AwaitEnrolmentLink,
     /// They cannot reach this level with what they have.
     Unmet(Subject, AssuranceLevel),
@@ -177,7 +178,14 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &Pers
     }
     // Whoever could put it off is asked all the same, and has a button for it.
     let asked = required.max(terms.policy);
-    if !level.meets(asked) && terms.enrollable.meets(asked) { ProofStep::Enrol } else { ProofStep::Complete }
+    if !level.meets(asked) && terms.enrollable.meets(asked) {
+        ProofStep::Enrol
+    } else if !level.meets(terms.policy) && !terms.may_postpone && terms.enrollable == AssuranceLevel::One {
+        // What each sign-in must reach is no session without it, and the first factor comes by a link only.
+        ProofStep::AwaitEnrolmentLink
+    } else {
+        ProofStep::Complete
+    }
 }
 
 /// Decides. `session` is the live session of the browser, `consented` tells what a person has allowed this client before,

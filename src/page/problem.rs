@@ -78,7 +78,7 @@ pub enum Problem {
     FormOfAnother,
     /// A form that was to be kept is not there, or not any more.
     FormNotKept,
-    /// An administrator has removed the person's second steps: the link that goes with it has to be opened.
+    /// The person has no second step, and sets one up by an administrator's link only.
     FactorsReset,
     /// That link was used already, or is too old.
     EnrolmentLink,

@@ -148,8 +148,8 @@ unmet-back = Go back to <bdi>{ $client }</bdi>
 unmet-back-own = Go back
 error-factors-reset-title = Open the link from your administrator
 error-factors-reset-text =
-    An administrator has removed the second steps of your account. Open the link that they gave you and set up a new one.
-    The link works once, for 24 hours. If you do not have it, ask for a new one.
+    Your account has no second step. Open the link that an administrator gave you to set one up. The link works once, for
+    24 hours. If you do not have it, ask your administrator for one.
 error-enrolment-link-title = This link no longer works
 error-enrolment-link-text = The link works once, for 24 hours, and only until a newer one is made. Ask your administrator for a new one.
 
@@ -385,6 +385,7 @@ password-busy = Many people are signing in right now, so nothing was changed. Wa
 
 security-title = Security
 security-none = You sign in with your password only. Add a second step: it protects your account even if somebody learns your password.
+security-none-link = You sign in with your password only. To add a second step, ask your administrator for a link.
 security-lead = What you sign in with besides your password. If you do not recognize one of these, remove it and change your password.
 security-added = Added: { $moment }
 security-used = Last used: { $moment }

@@ -132,8 +132,8 @@ unmet-back = <bdi>{ $client }</bdi> uygulamasına dön
 unmet-back-own = Geri dön
 error-factors-reset-title = Yöneticinizin verdiği bağlantıyı açın
 error-factors-reset-text =
-    Bir yönetici hesabınızdaki ikinci adımları kaldırdı. Size verdiği bağlantıyı açıp yeni bir ikinci adım ekleyin. Bağlantı
-    24 saat içinde bir kez kullanılabilir. Elinizde bağlantı yoksa yenisini isteyin.
+    Hesabınızda ikinci adım yok. Eklemek için bir yöneticinin size verdiği bağlantıyı açın. Bağlantı 24 saat içinde bir kez
+    kullanılabilir. Elinizde bağlantı yoksa yöneticinizden isteyin.
 error-enrolment-link-title = Bu bağlantı artık geçerli değil
 error-enrolment-link-text = Bağlantı 24 saat içinde bir kez, yalnızca yenisi oluşturulana kadar kullanılabilir. Yöneticinizden yeni bir bağlantı isteyin.
 
@@ -354,6 +354,7 @@ password-busy = Şu anda çok sayıda kişi oturum açtığı için hiçbir şey
 
 security-title = Güvenlik
 security-none = Yalnızca parolanızla oturum açıyorsunuz. İkinci bir adım ekleyin: birisi parolanızı öğrense bile hesabınızı korur.
+security-none-link = Yalnızca parolanızla oturum açıyorsunuz. İkinci adım eklemek için yöneticinizden bir bağlantı isteyin.
 security-lead = Oturum açarken parolanızın yanında kullandıklarınız. Tanımadığınız biri varsa onu kaldırın ve parolanızı değiştirin.
 security-added = Eklenme: { $moment }
 security-used = Son kullanım: { $moment }

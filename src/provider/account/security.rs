@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
+use crate::config::EnrolmentChoice;
 use crate::domain::assurance::{AssuranceLevel, FactorId};
 use crate::domain::audit::AuditKind;
 use crate::domain::user::User;
@@ -48,9 +49,11 @@ pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failur
     }
     if ctx.head.method != Method::POST {
         let visitor = Visitor::recent(ctx, ADD_APP, TO_CHANGE).await?;
+        may_add(ctx, &visitor.user).await?;
         return show_app(ctx, &visitor, "", None).await;
     }
     let visitor = Visitor::recent(ctx, ADD_APP, TO_FINISH).await?;
+    may_add(ctx, &visitor.user).await?;
     let form = visitor.form(ctx, ADD_APP)?;
     let name = form.one("name")?.unwrap_or_default();
     let code = form.one("code")?.unwrap_or_default();
@@ -74,9 +77,11 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
     }
     if ctx.head.method != Method::POST {
         let visitor = Visitor::recent(ctx, ADD_KEY, TO_CHANGE).await?;
+        may_add(ctx, &visitor.user).await?;
         return show_key(ctx, &visitor, "", None).await;
     }
     let visitor = Visitor::recent(ctx, ADD_KEY, TO_FINISH).await?;
+    may_add(ctx, &visitor.user).await?;
     let form = visitor.form(ctx, ADD_KEY)?;
     let name = form.one("name")?.unwrap_or_default();
     let kind = match form.one("kind")? {
@@ -93,6 +98,20 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
             show_key(ctx, &visitor, name, Some(problem)).await
         }
     }
+}
+
+/// Whether somebody adds factors here. The first one not where an administrator gives the link for it: the password is not enough
+/// then, which may be a thief's.
+fn adds_here(ctx: &RequestContext<'_>, factors: Option<&Factors>) -> bool {
+    let has_any = factors.is_some_and(Factors::has_any);
+    let is_reset = factors.is_some_and(|factors| factors.reset.is_some());
+    has_any || (!is_reset && ctx.sealgate.config.factors.enrolment == EnrolmentChoice::InSignIn)
+}
+
+async fn may_add(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
+    let factors = factors(ctx, user).await?;
+    let refused = Failure::Page(StatusCode::FORBIDDEN, Problem::FactorsReset);
+    if adds_here(ctx, factors.as_ref()) { Ok(()) } else { Err(refused) }
 }
 
 /// `/account/security/factor`: one of them, to be renamed or removed.
@@ -240,12 +259,13 @@ async fn show(
     let signals = factors.as_ref().and_then(|factors| signals(ctx, &visitor.user, factors));
     // What was removed shall not be offered by the browser any more.
     let tells = inside.done == Some(Done::FactorRemoved);
+    let adds = adds_here(ctx, factors.as_ref());
     let page = SecurityPage {
         inside,
         factors: &lines(factors.as_ref()),
         recovery: recovery(&visitor.user, factors.as_ref()),
-        takes_apps: ctx.sealgate.store.seals() && factors.as_ref().is_none_or(Factors::has_room_for_app),
-        takes_keys: relying_party(ctx).is_some() && factors.as_ref().is_none_or(Factors::has_room_for_key),
+        takes_apps: adds && ctx.sealgate.store.seals() && factors.as_ref().is_none_or(Factors::has_room_for_app),
+        takes_keys: adds && relying_party(ctx).is_some() && factors.as_ref().is_none_or(Factors::has_room_for_key),
         signals: signals
             .as_ref()
             .map(|(accepted, details)| PasskeySignals { accepted: tells.then_some(accepted.as_str()), details }),
