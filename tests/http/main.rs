@@ -62,6 +62,7 @@ mod revocation_races;
 mod revoke;
 mod robustness;
 mod second_factor;
+mod second_factor_attacks;
 mod security;
 mod session;
 mod steps;

@@ -1,0 +1,276 @@
+//! Ways round the second step: pages opened out of turn, requests whose address was edited, and what changes between two steps.
+
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::assurance::AssuranceLevel;
+use sealgate::facade::domain::secret::{SecretHash, base64url};
+use sealgate::facade::domain::session::SessionCookie;
+use sealgate::facade::domain::user::{PasswordHash, Role, User};
+use sealgate::facade::webauthn::{CeremonyChallenge, KeyAlgorithm, UserHandle};
+
+use crate::authenticator::{Authenticator, Ceremony};
+use crate::meddler::At;
+use crate::security::{between, key_of, send, with_app};
+use crate::steps::with_anna;
+use crate::support::{Browser, Provider, Reply, form_action, is_consent, is_login};
+use crate::totp::code;
+
+const ANNA: &str = "anna@example.test";
+const SESSION: &str = "__Host-sealgate";
+const BROWSER: &str = "__Host-sealgate-browser";
+const SECURITY: &str = "/account/security";
+const APP: &str = "/account/security/app";
+const KEY: &str = "/account/security/key";
+
+fn now(provider: &Provider) -> u64 {
+    provider.clock.now().seconds()
+}
+
+fn asks_for_second_step(page: &Reply) -> bool {
+    page.text().contains("Confirm that it is you")
+}
+
+/// A browser in which Anna's password was typed, and the page that asks for more.
+async fn half<'p>(provider: &'p Provider, changes: &[(&str, &str)]) -> (Browser<'p>, Reply) {
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(changes)).await;
+    let page = browser.sign_in(&page, ANNA).await;
+    assert!(asks_for_second_step(&page), "{page:?}");
+    (browser, page)
+}
+
+/// Adds a key in a browser where Anna has just signed in.
+async fn add_key(provider: &Provider, browser: &Browser<'_>, kind: &str) -> Authenticator {
+    let mut authenticator = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
+    let page = browser.open(KEY).await;
+    let made = key_of(&page, &authenticator, |ceremony| ceremony);
+    let done = send(browser, KEY, &page, &[("kind", kind), ("credential", &made)]).await;
+    assert!(done.text().contains("class=\"done\""), "{done:?}");
+    let found = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
+    authenticator.handle = UserHandle::parse(&found.handle.to_string()).unwrap();
+    authenticator
+}
+
+/// The answer of a key to a page that asks for one, its so many-th.
+fn answer(page: &Reply, authenticator: &Authenticator, count: u32) -> String {
+    let text = page.text().replace("&#34;", "\"");
+    let challenge = CeremonyChallenge::parse(between(&text, "\"challenge\":\"", "\"").unwrap()).unwrap();
+    let ceremony = authenticator.assertion("https://id.test", "id.test", &challenge);
+    Ceremony { sign_count: count, ..ceremony }.asserted(authenticator).to_string()
+}
+
+/// Sends it.
+async fn key_step(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
+    send(browser, &form_action(page.text()), page, &[("with", "key"), ("credential", answer)]).await
+}
+
+/// The address of another page of the sign-in for the same request.
+fn page_beside(page: &Reply, name: &str) -> String {
+    let address = form_action(page.text());
+    let (_, query) = address.split_once('?').unwrap();
+    format!("/oauth/{name}?{query}")
+}
+
+/// The token that a form of the sign-in carries: whoever has the browser's cookies can make it.
+fn forged_csrf(browser: &Browser<'_>, page: &str, address: &str) -> String {
+    let id = between(address, "interaction=", ".").unwrap();
+    let cookie = browser.cookie(BROWSER).unwrap();
+    base64url(SecretHash::of(format!("csrf {page} {id} {cookie}").as_bytes()).as_bytes())
+}
+
+/// A password that was changed makes the half of a sign-in worth nothing, and leads nobody round in a circle.
+#[tokio::test]
+async fn a_password_that_changes_between_the_steps_leads_to_the_sign_in() {
+    let change = |user: &mut User| user.password = Some(PasswordHash::new("another".into()));
+    let provider = Provider::new().await;
+    with_app(&provider).await;
+    let (browser, page) = half(&provider, &[]).await;
+    provider.change_user(provider.anna.sub, change).await;
+    for name in ["factor", "resume"] {
+        let page = browser.open(&page_beside(&page, name)).await;
+        assert!(is_login(&page), "{name}: {page:?}");
+    }
+
+    let provider = Provider::with("[factors]\nlevel = \"2\"\n").await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let enrol = page_beside(&page, "enrol");
+    browser.sign_in(&page, ANNA).await;
+    assert_eq!(browser.get(&enrol).await.status, 200, "{page:?}");
+    provider.change_user(provider.anna.sub, change).await;
+    let page = browser.open(&enrol).await;
+    assert!(is_login(&page), "{page:?}");
+}
+
+/// Somebody with the cookie and a code, and without the password, opens the page of the second step by its address.
+#[tokio::test]
+async fn a_second_step_is_no_answer_where_the_password_is_asked_for() {
+    let provider = Provider::new().await;
+    let (browser, secret) = with_app(&provider).await;
+    for change in [("prompt", "login"), ("max_age", "0"), ("max_age", "300")] {
+        provider.wait(400);
+        let page = browser.open(&provider.c1().authorize(&[change])).await;
+        assert!(is_login(&page), "{change:?}: {page:?}");
+        let factor = page_beside(&page, "factor");
+        let opened = browser.open(&factor).await;
+        assert!(is_login(&opened), "{change:?}: {opened:?}");
+        let (csrf, code) = (forged_csrf(&browser, "factor", &factor), code(&secret, now(&provider)));
+        let fields = [("csrf", csrf.as_str()), ("with", "totp"), ("code", code.as_str())];
+        let sent = browser.post(&factor, &fields).await;
+        let sent = browser.follow(sent).await;
+        assert!(is_login(&sent), "{change:?}: {sent:?}");
+        // The code was not looked at: it is good where it is asked for.
+        let page = browser.sign_in(&sent, ANNA).await;
+        let end = browser.submit(&page, &[("code", &code)]).await;
+        assert!(end.returned("code").is_some(), "{change:?}: {end:?}");
+    }
+}
+
+/// The attack above fails by what it is, and not by a token that is wrong.
+#[tokio::test]
+async fn the_token_that_the_attack_forges_is_the_right_one() {
+    let provider = Provider::new().await;
+    let (_, secret) = with_app(&provider).await;
+    provider.wait(60);
+    let (browser, page) = half(&provider, &[]).await;
+    let factor = page_beside(&page, "factor");
+    let csrf = forged_csrf(&browser, "factor", &factor);
+    let fields = [("csrf", csrf.as_str()), ("with", "totp"), ("code", &code(&secret, now(&provider)))];
+    browser.post(&factor, &fields).await;
+    assert!(browser.cookie(SESSION).is_some());
+}
+
+#[tokio::test]
+async fn an_app_where_a_key_is_demanded_leads_to_the_page_that_says_so() {
+    let provider = Provider::new().await;
+    let (hers, secret) = with_app(&provider).await;
+    provider.change_client("c1", |client| client.level = Some(AssuranceLevel::PhishingResistant)).await;
+    provider.wait(60);
+    let (browser, page) = half(&provider, &[]).await;
+    assert!(page.text().contains("id=\"code\""), "{page:?}");
+    let end = browser.submit(&page, &[("code", &code(&secret, now(&provider)))]).await;
+    for page in [end, hers.open(&provider.c1().authorize(&[])).await] {
+        assert_eq!(page.status, 403, "{page:?}");
+        assert!(page.text().contains("href=\"/account/security\""), "{page:?}");
+    }
+    // There they add what is missing, and are served.
+    let page = browser.get(SECURITY).await;
+    assert!(page.text().contains("id=\"add-key\""), "{page:?}");
+    add_key(&provider, &browser, "security_key").await;
+    let end = browser.open(&provider.c1().authorize(&[])).await;
+    assert!(end.returned("code").is_some() || is_consent(&end), "{end:?}");
+}
+
+/// Where an administrator says who may add a first factor, whoever knows the password adds none: not in the sign-in, and not
+/// on the account's page either.
+#[tokio::test]
+async fn a_stolen_password_adds_no_factor_where_an_administrator_gives_the_link() {
+    let provider = Provider::with("[factors]\nenrolment = \"administrator\"\n").await;
+    let thief = with_anna(&provider).await;
+    let page = thief.get(SECURITY).await;
+    assert!(!page.text().contains("id=\"add-totp\"") && !page.text().contains("id=\"add-key\""), "{page:?}");
+    let sub = provider.anna.sub;
+    for address in [APP, KEY] {
+        let page = thief.open(address).await;
+        assert_eq!(page.status, 403, "{address}: {page:?}");
+        let csrf = format!("csrf own {address} {sub} {}", thief.cookie(SESSION).unwrap());
+        let csrf = base64url(SecretHash::of(csrf.as_bytes()).as_bytes());
+        let sent = thief.post(address, &[("csrf", &csrf), ("kind", "passkey"), ("credential", "{}")]).await;
+        assert_eq!(sent.status, 403, "{address}: {sent:?}");
+    }
+    let found = provider.sealgate.store.factors(sub).await.unwrap();
+    assert!(found.is_none_or(|found| found.value.pending.is_empty()));
+}
+
+/// Whoever has one adds another by themselves.
+#[tokio::test]
+async fn where_an_administrator_gives_the_link_a_second_factor_needs_none() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    add_key(&provider, &browser, "security_key").await;
+    let provider = provider.restarted_with("[factors]\nenrolment = \"administrator\"\n").await;
+    let again = provider.browser();
+    again.set_cookie(SESSION, &browser.cookie(SESSION).unwrap());
+    assert!(again.get(SECURITY).await.text().contains("id=\"add-key\""));
+    let page = again.get(KEY).await;
+    assert_eq!(page.status, 200, "{page:?}");
+}
+
+/// What the operator demands of each sign-in, and what somebody cannot add by themselves, is no session without it: our own
+/// pages would be open to it.
+#[tokio::test]
+async fn who_cannot_reach_what_each_sign_in_must_has_no_session() {
+    let provider = Provider::with("[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\n").await;
+    let browser = provider.browser();
+    for address in [provider.c1().authorize(&[]), SECURITY.to_owned()] {
+        let page = browser.open(&address).await;
+        let page = browser.sign_in(&page, ANNA).await;
+        assert!(page.text().contains("Open the link from your administrator"), "{address}: {page:?}");
+        assert!(browser.cookie(SESSION).is_none());
+    }
+    assert!(is_login(&browser.open("/account").await));
+}
+
+/// Until the day they may come in without, whoever gives out the factors.
+#[tokio::test]
+async fn until_its_day_a_policy_keeps_nobody_out_whom_a_link_has_not_reached() {
+    let more = "[factors]\nlevel = \"2\"\nenrolment = \"administrator\"\nenrol_by = \"2099-12-31\"\n";
+    let provider = Provider::with(more).await;
+    let browser = provider.browser();
+    let end = browser.authorize(&provider.c1().authorize(&[]), ANNA).await;
+    assert!(end.returned("code").is_some(), "{end:?}");
+}
+
+/// The console is no page of somebody's own account: an administrator who has not reached what is demanded of them may add what
+/// is missing, and does nothing to others before.
+#[tokio::test]
+async fn the_console_opens_at_the_level_that_is_demanded_of_administrators() {
+    let provider = Provider::with("[console]\nenabled = true\n[factors]\ngroups = { ops = \"3\" }\n").await;
+    let (browser, _) = with_app(&provider).await;
+    let administrator = |user: &mut User| {
+        user.roles = [Role::Admin].into();
+    };
+    provider.change_user(provider.anna.sub, administrator).await;
+    assert_eq!(browser.open("/console/users").await.status, 200);
+    provider.change_user(provider.anna.sub, |user| user.groups = ["ops".to_owned()].into()).await;
+    for page in ["/console", "/console/users"] {
+        assert_eq!(browser.get(page).await.location(), SECURITY);
+    }
+    add_key(&provider, &browser, "security_key").await;
+    assert_eq!(browser.open("/console/users").await.status, 200);
+}
+
+/// A session that was ended while its owner, or a thief, was at the second step is not begun again by it.
+#[tokio::test]
+async fn a_session_that_ends_during_a_step_up_stays_ended() {
+    let (provider, meddler) = Provider::meddled().await;
+    let old = with_anna(&provider).await;
+    let id = SessionCookie::parse(&old.cookie(SESSION).unwrap()).unwrap().id;
+    let key = add_key(&provider, &with_anna(&provider).await, "security_key").await;
+    let page = old.open(&provider.c1().authorize(&[("acr_values", "3")])).await;
+    assert!(asks_for_second_step(&page), "{page:?}");
+    let answer = answer(&page, &key, 1);
+    let stop = meddler.stop(At::AfterCommit, b'f');
+    let ended = stop.meanwhile(provider.sealgate.store.end_session(id));
+    let (_, ended) = tokio::join!(key_step(&old, &page, &answer), ended);
+    assert!(ended.unwrap());
+    let page = old.open("/account").await;
+    assert!(is_login(&page), "{page:?}");
+
+    // The same where a factor was added on the account's page.
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[("acr_values", "3")])).await;
+    let page = browser.sign_in(&page, ANNA).await;
+    let answer = self::answer(&page, &key, 2);
+    key_step(&browser, &page, &answer).await;
+    let id = SessionCookie::parse(&browser.cookie(SESSION).unwrap()).unwrap().id;
+    let page = browser.open(KEY).await;
+    let another = Authenticator::new(KeyAlgorithm::Es256, &[8; 32]);
+    let made = key_of(&page, &another, |ceremony| ceremony);
+    let stop = meddler.stop_later(At::AfterCommit, b'f', 1);
+    let ended = stop.meanwhile(provider.sealgate.store.end_session(id));
+    let fields = [("kind", "security_key"), ("credential", made.as_str())];
+    let (_, ended) = tokio::join!(send(&browser, KEY, &page, &fields), ended);
+    assert!(ended.unwrap());
+    let page = browser.open("/account").await;
+    assert!(is_login(&page), "{page:?}");
+}
