@@ -588,7 +588,7 @@ mod tests {
     fn an_age_counts_from_the_oldest_step_of_the_level_that_is_asked_for() {
         let rule = |acr: &[&str]| Rule {
             acr: owned(acr),
-            max_age: Some(Duration::from_secs(300)),
+            max_age: Some(Duration::from_mins(5)),
             ..rule(Access::SignedIn, &[], &[])
         };
         // The password is old, and the second step that was added since makes it no younger.
