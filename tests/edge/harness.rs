@@ -329,6 +329,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         audience: None,
         clients: None,
         trusted_issuers: Vec::new(),
+        acr: Vec::new(),
         title: None,
         description: None,
         icon: None,

@@ -238,36 +238,36 @@ async fn guesses_cost_ever_longer_waits_and_a_right_password_gives_none_back() {
 #[tokio::test]
 async fn nobody_finishes_with_a_key_of_their_own_what_anothers_password_began() {
     let provider = Provider::new().await;
-    let (_, annas) = with_key(&provider, "security_key").await;
+    let (_, anna_key) = with_key(&provider, "security_key").await;
     // Ben has a key too, and Anna's password.
     let ben = provider.browser();
     let login = ben.open("/account/security/key").await;
     ben.sign_in(&login, "ben@example.test").await;
     let page = ben.open("/account/security/key").await;
-    let mut bens = Authenticator::new(KeyAlgorithm::Es256, &[8; 32]);
-    let made = key_of(&page, &bens, |ceremony| ceremony);
+    let mut ben_key = Authenticator::new(KeyAlgorithm::Es256, &[8; 32]);
+    let made = key_of(&page, &ben_key, |ceremony| ceremony);
     send(&ben, "/account/security/key", &page, &[("kind", "passkey"), ("credential", &made)]).await;
     let found = provider.sealgate.store.factors(provider.ben.sub).await.unwrap().unwrap().value;
-    bens.handle = UserHandle::parse(&found.handle.to_string()).unwrap();
+    ben_key.handle = UserHandle::parse(&found.handle.to_string()).unwrap();
 
     let (browser, page) = half(&provider, &[]).await;
-    let his = answer(&page, &bens, |ceremony| ceremony);
+    let his = answer(&page, &ben_key, |ceremony| ceremony);
     let page = key_step(&browser, &page, &his).await;
     let refused = between(page.text(), "role=\"alert\"", "</").unwrap().to_owned();
     // Not even one that claims to be hers: and the page says the same of all.
     for bend in [0, 1, 2] {
         let (browser, page) = half(&provider, &[]).await;
         let bent = match bend {
-            0 => answer(&page, &bens, |ceremony| Ceremony { id: annas.id.clone(), ..ceremony }),
-            1 => answer(&page, &bens, |ceremony| Ceremony { user_handle: None, ..ceremony }),
-            _ => answer(&page, &annas, |ceremony| ceremony.saying(ORIGIN, "https://evil.test")),
+            0 => answer(&page, &ben_key, |ceremony| Ceremony { id: anna_key.id.clone(), ..ceremony }),
+            1 => answer(&page, &ben_key, |ceremony| Ceremony { user_handle: None, ..ceremony }),
+            _ => answer(&page, &anna_key, |ceremony| ceremony.saying(ORIGIN, "https://evil.test")),
         };
         let page = key_step(&browser, &page, &bent).await;
         assert_eq!(between(page.text(), "role=\"alert\"", "</").unwrap(), refused, "{bend}");
         assert!(browser.cookie(SESSION).is_none());
     }
     let (browser, page) = half(&provider, &[]).await;
-    let hers = answer(&page, &annas, |ceremony| Ceremony { user_handle: None, ..ceremony });
+    let hers = answer(&page, &anna_key, |ceremony| Ceremony { user_handle: None, ..ceremony });
     let end = key_step(&browser, &page, &hers).await;
     let claims = claims(&provider, &on_to_client(&browser, end).await).await;
     assert_eq!((&claims["acr"], amr(&claims)), (&json!("3"), vec!["pwd", "pop", "user", "mfa"]));
@@ -323,15 +323,18 @@ async fn a_passkey_is_the_whole_sign_in_with_nothing_typed() {
     assert!(is_login(&refused) && other.cookie(SESSION).is_none(), "{refused:?}");
 }
 
+/// What an attacker makes of a page's challenge.
+type Bend<'a> = Box<dyn Fn(&Reply) -> String + 'a>;
+
 #[tokio::test]
 async fn every_passkey_that_is_refused_is_refused_alike() {
     let provider = Provider::new().await;
     let (_, key) = with_key(&provider, "passkey").await;
     let unknown = Authenticator::new(KeyAlgorithm::Es256, &[5; 32]);
-    let refuse = async |bent: &dyn Fn(&Reply) -> String| {
+    let refuse = async |bend: &dyn Fn(&Reply) -> String| {
         let browser = provider.browser();
         let page = browser.open(&provider.c1().authorize(&[])).await;
-        let sent = bent(&page);
+        let sent = bend(&page);
         let refused = passkey(&browser, &page, &sent).await;
         assert!(browser.cookie(SESSION).is_none());
         // The challenge is used up: the right answer to it comes too late.
@@ -342,19 +345,19 @@ async fn every_passkey_that_is_refused_is_refused_alike() {
         between(refused.text(), "role=\"alert\"", "</").unwrap().to_owned()
     };
     let first = refuse(&|page| answer(page, &unknown, |ceremony| ceremony)).await;
-    let mut bents: Vec<Box<dyn Fn(&Reply) -> String>> = vec![
+    let bends: Vec<Bend<'_>> = vec![
         Box::new(|page| answer(page, &key, |ceremony| Ceremony { flags: ceremony.flags & !UV, ..ceremony })),
         Box::new(|page| answer(page, &key, |ceremony| Ceremony { user_handle: None, ..ceremony })),
         Box::new(|page| answer(page, &key, |ceremony| ceremony.saying(ORIGIN, "https://evil.test"))),
         Box::new(|page| answer(page, &unknown, |ceremony| Ceremony { id: key.id.clone(), ..ceremony })),
         Box::new(|_| "{}".to_owned()),
     ];
-    for bent in &bents {
-        assert_eq!(refuse(bent).await, first);
+    for bend in &bends {
+        assert_eq!(refuse(bend).await, first);
     }
     let disable = |user: &mut User| user.state = UserState::Disabled;
     provider.sealgate.store.change_user(provider.anna.sub, disable).await.unwrap();
-    bents.clear();
+    drop(bends);
     assert_eq!(refuse(&|page| answer(page, &key, |ceremony| ceremony)).await, first);
 }
 

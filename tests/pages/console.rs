@@ -166,13 +166,13 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let line = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor };
+    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor };
     let users = [
-        line(developer.clone(), Some(AT), UserFactor::App),
-        line(user.clone(), Some(AT), UserFactor::Passkey),
-        line(developer, None, UserFactor::SecurityKey),
-        line(nobody.clone(), None, UserFactor::Reset),
-        line(nobody, None, UserFactor::None),
+        row(developer.clone(), Some(AT), UserFactor::App),
+        row(user.clone(), Some(AT), UserFactor::Passkey),
+        row(developer, None, UserFactor::SecurityKey),
+        row(nobody.clone(), None, UserFactor::Reset),
+        row(nobody, None, UserFactor::None),
     ];
     let without_factor = Some((3, 5, AT));
     let next = Some("/console/users?after=u1");
@@ -195,23 +195,23 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let (link, unsure, factors) = (None, false, none);
         html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, password, link, unsure, faults })
     };
-    let line = |kind, last_used_at| FactorLine {
+    let factor = |kind, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
         kind,
         name: person,
         added_at: AT,
         last_used_at,
     };
-    let lines = [
-        line(FactorLineKind::App, Some(AT)),
-        line(FactorLineKind::SecurityKey { synced: false }, None),
-        line(FactorLineKind::Passkey { synced: true }, None),
+    let factors = [
+        factor(FactorLineKind::App, Some(AT)),
+        factor(FactorLineKind::SecurityKey { synced: false }, None),
+        factor(FactorLineKind::Passkey { synced: true }, None),
     ];
     let factors_page = |factors, own, link, unsure| {
         let (user, sessions, password, faults) = (&user, &[], None, &[]);
         html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, password, link, unsure, faults })
     };
-    let all_of_them = PersonFactors { lines: &lines, recovery_left: Some(2), blocked: true, ..none };
+    let all_of_them = PersonFactors { lines: &factors, recovery_left: Some(2), blocked: true, ..none };
     add("console-user-factors", factors_page(all_of_them, false, None, false));
     add("console-user-factors-own", factors_page(all_of_them, true, None, false));
     add("console-user-factors-unsure", factors_page(all_of_them, false, None, true));
