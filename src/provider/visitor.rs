@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use crate::config::{App, Config};
-use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep};
+use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep};
 use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::secret::{SecretHash, base64url, constant_time_eq};
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
@@ -44,6 +44,22 @@ impl Visitor {
             }
         }
         Err(Failure::Elsewhere(ctx.sign_in_address(page, &[])))
+    }
+
+    /// The same, if they have shown a factor in this session, however long ago, where they have one: whoever signed in with the
+    /// password before there was a factor may be who the factor is to keep out.
+    ///
+    /// # Errors
+    /// As [`Visitor::find`], and when they have not.
+    pub(super) async fn with_factor(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
+        let visitor = Self::find(ctx, page).await?;
+        let factors = ctx.sealgate.store.factors(visitor.user.sub).await?;
+        let reachable = sign_in::summary(factors.as_ref().map(|factors| &factors.value), &visitor.user).reachable;
+        let level = reachable.min(AssuranceLevel::Two);
+        if visitor.sign_in.level().meets(level) {
+            return Ok(visitor);
+        }
+        Err(Failure::Elsewhere(ctx.sign_in_address(page, &[("acr_values", level.as_str())])))
     }
 
     /// The same, if they have proven who they are no longer ago than `most`, as surely as they can: with all factors that they

@@ -12,6 +12,7 @@ use crate::authenticator::{Authenticator, Ceremony, UV};
 use crate::factors;
 use crate::security::{between, key_of, secret, send, with_app};
 use crate::steps::{assert_code, with_anna};
+use crate::support::PASSWORD;
 use crate::support::{Browser, Provider, Reply, encode, form_action, hidden_fields, is_login, jwt_claims};
 use crate::totp::code;
 
@@ -543,4 +544,28 @@ async fn the_console_takes_nothing_less_than_the_policy_demands() {
     let made = key_of(&page, &key, |ceremony| ceremony);
     send(&browser, "/account/security/key", &page, &[("kind", "security_key"), ("credential", &made)]).await;
     assert!(browser.open("/console/users").await.text().contains("anna@example.test"));
+}
+
+/// A thief who signed in with the password before its owner added a factor does not put the owner out.
+#[tokio::test]
+async fn a_session_from_before_the_factor_changes_no_password() {
+    let provider = Provider::new().await;
+    let thief = with_anna(&provider).await;
+    let form = thief.open("/account/password").await;
+    assert!(form.text().contains("name=\"current\"") || form.text().contains("current-password"), "{form:?}");
+    let (hers, _) = with_app(&provider).await;
+    assert_factor(&thief.open("/account/password").await);
+    let sent = thief
+        .submit(
+            &form,
+            &[
+                ("current", PASSWORD),
+                ("new", "correct horse battery staple 9"),
+                ("again", "correct horse battery staple 9"),
+            ],
+        )
+        .await;
+    assert_factor(&sent);
+    assert_eq!(hers.get("/account").await.status, 200, "she is still signed in");
+    assert!(!hers.open("/account/password").await.text().contains("Confirm that it is you"));
 }

@@ -24,7 +24,7 @@ use crate::web::response::Response;
 const PAGE: &str = "/account/password";
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    let visitor = Visitor::find(ctx, PAGE).await?;
+    let visitor = Visitor::with_factor(ctx, PAGE).await?;
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, &visitor, StatusCode::OK, None));
     }
