@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! domain                 people, clients, sessions, codes, grants, keys: pure
+//! webauthn factors       security keys and passkeys; what people have beside their passwords: pure
 //! oauth                  requests and answers of OAuth 2.0 and OpenID Connect: pure
-//! webauthn               security keys and passkeys: pure
 //! config log clock fetch metrics limiter password page, and the lower half of web: cookie, origin, rewrite, request_fields
 //! store audit            what is kept, and what happened
 //! signer attestation     the PKCS#11 token, and what its vendor says of it
