@@ -95,7 +95,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let sessions = sessions(root.section("sessions"));
     let rate_limits = rate_limits(root.section("rate_limits"));
     let login = login(root.section("login"));
-    let factors = factors::factors(root.section("factors"));
+    let factors = factors::factors(root.section("factors"), issuer.as_ref());
     let registration = registration(root.section("registration"));
     let pages = pages(root.section("pages"), files);
     let console = console(root.section("console"));

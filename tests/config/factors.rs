@@ -72,3 +72,19 @@ fn a_day_by_which_nobody_must_enrol_is_warned_of() {
         }
     }
 }
+
+#[test]
+fn a_level_that_takes_keys_is_warned_of_where_browsers_have_none() {
+    let at = |issuer: &str, section: &str| with(section).replacen("https://id.example.com", issuer, 1);
+    for issuer in ["https://192.0.2.7", "https://[2001:db8::7]"] {
+        for (section, key) in [("level = \"3\"", "level"), ("groups = { admins = \"3\" }", "groups")] {
+            let warnings = lines(&parse(&at(issuer, section)).warnings);
+            let [warning] = &warnings[..] else { panic!("{issuer} {section}: {warnings:?}") };
+            starts(warning, &format!("factors.{key}: nobody can reach level \"3\": "));
+        }
+        assert_eq!(parse(&at(issuer, "level = \"2\"")).warnings, []);
+    }
+    for issuer in ["https://id.example.com", "http://localhost:8080", "http://id.localhost:8080"] {
+        assert_eq!(parse(&at(issuer, "level = \"3\"")).warnings, [], "{issuer}");
+    }
+}
