@@ -129,8 +129,9 @@ pub mod page {
         FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage, Frame, HomeApp,
         HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAppPassword, Pages,
         PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage, Publisher,
-        RecoveryCodesPage, RecoveryState, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem,
-        SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, Way, WayTo, WeakSignInPage, html, language_tag,
+        RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage,
+        SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, Way, WayTo, WeakSignInPage, html,
+        language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

@@ -268,6 +268,22 @@ pub struct RecoveryCodesPage<'a> {
     pub next: &'a str,
 }
 
+/// After a sign-in with a recovery code: how many are left, and what to do about what is lost.
+#[derive(Template)]
+#[template(path = "recovery_used.html")]
+pub struct RecoveryUsedPage<'a> {
+    pub frame: Frame<'a>,
+    /// Who is signed in, as its owner knows the account (the email address).
+    pub account: &'a str,
+    pub left: u64,
+    /// So few that new ones are offered.
+    pub few: bool,
+    /// The address of the page "Security".
+    pub security: &'a str,
+    /// Where the sign-in goes on.
+    pub next: &'a str,
+}
+
 /// The page of somebody whose account cannot reach the level that is asked for. Its form sends `csrf` and `unmet=back`, and is
 /// answered by telling the client.
 #[derive(Template)]

@@ -35,7 +35,7 @@ pub use asset::{SCRIPT, STYLESHEET};
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
 pub use factor::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
-    RecoveryCodesPage, UnmetPage,
+    RecoveryCodesPage, RecoveryUsedPage, UnmetPage,
 };
 pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};

@@ -7,21 +7,22 @@
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationSteps};
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::factor_failures::FailureNotice;
+use crate::domain::recovery_code::RecoveryCodes;
 use crate::domain::user::User;
 use crate::factors::{FactorTrial, Factors};
 use crate::metrics::FactorOutcome;
 use crate::oauth::next_step::{CredentialMark, Interaction, NextStep, Progress, required_level, wished_level};
-use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, html};
+use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, RecoveryUsedPage, html};
 use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::factor_secrets::open_apps;
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::sign_in::{self, Proof};
+use crate::provider::sign_in::{self, Proceeded, Proof};
 use crate::provider::{authorize, login_page};
 use crate::store::{Committed, Loaded};
 use crate::tokens::clients::OWN_CLIENT;
@@ -218,11 +219,35 @@ async fn prove(
             return Ok((false, show(ctx, &waiting, &subject, chosen, Some(problem))?));
         };
         let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
+        if let (FactorChoice::Recovery, Proceeded::SignedIn(cookies)) = (chosen, &proceeded) {
+            return Ok((true, recovery_used(ctx, &waiting, &subject.user, &factors, cookies)));
+        }
         // Where what it was proven with is gone, the sign-in begins anew.
         let again = || Response::see_other(&waiting.address(ctx, login_page::PAGE));
         return Ok((true, proceeded.respond(ctx, &waiting).unwrap_or_else(again)));
     }
     Ok((false, show(ctx, &waiting, &subject, chosen, Some(FactorProblem::Busy))?))
+}
+
+/// Tells somebody who came in by a recovery code how many they have left, before they go on.
+fn recovery_used(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    user: &User,
+    factors: &Factors,
+    cookies: &[HeaderValue],
+) -> Response {
+    let left = factors.recovery.as_ref();
+    let page = RecoveryUsedPage {
+        frame: ctx.frame(),
+        account: user.email.as_str(),
+        left: left.map_or(0, |codes| codes.left() as u64),
+        few: left.is_none_or(RecoveryCodes::are_few),
+        security: &ctx.path("/account/security"),
+        next: &waiting.address(ctx, RESUME),
+    };
+    let page = Response::page(StatusCode::OK, html(&page), waiting.then().as_deref());
+    cookies.iter().cloned().fold(page, Response::with_cookie)
 }
 
 fn try_one(

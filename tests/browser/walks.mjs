@@ -817,6 +817,9 @@ export const WALKS = [
       await page.waitForSelector("#use-recovery[aria-current]");
       await type(page, "#code", code.toLowerCase().replaceAll("-", " "));
       await press(page, "#code-submit");
+      await page.waitForSelector("#recovery-used-continue");
+      assert.match(await page.textContent("main"), /9/);
+      await press(page, "#recovery-used-continue");
       assert.ok((await answer(page)).get("code"));
       await page.goto(SECURITY);
       assert.match(await page.textContent("#recovery-left"), /9/);

@@ -195,7 +195,8 @@ async fn a_recovery_code_is_good_once_and_stands_in_for_a_lost_app() {
     provider.wait(3600);
     let (browser, page) = half(&provider, &[]).await;
     let page = browser.open(&way(&page, "recovery")).await;
-    browser.submit(&page, &[("code", codes[4])]).await;
+    let told = browser.submit(&page, &[("code", codes[4])]).await;
+    assert!(told.text().contains("8 recovery codes are left"), "{told:?}");
     assert!(browser.open("/account/security/app").await.text().contains("totp-secret"));
 }
 

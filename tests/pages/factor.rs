@@ -3,7 +3,7 @@
 use sealgate::facade::domain::assurance::AssuranceLevel;
 use sealgate::facade::page::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, Frame, KeyEnrolment,
-    RecoveryCodesPage, UnmetPage, html,
+    RecoveryCodesPage, RecoveryUsedPage, UnmetPage, html,
 };
 
 use crate::markup::{tags, text};
@@ -86,6 +86,11 @@ pub(crate) fn factor_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, S
 
     let codes = ["0123-4567-89AB-CDEF"; 10];
     let kept = |replaced| html(&RecoveryCodesPage { frame: frame(), account, codes: &codes, replaced, next: action });
+    let used = |left, few| {
+        html(&RecoveryUsedPage { frame: frame(), account, left, few, security: "/account/security", next: action })
+    };
+    add("recovery-used", used(9, false));
+    add("recovery-used-few", used(1, true));
     add("recovery-codes", kept(false));
     add("recovery-codes-replaced", kept(true));
 

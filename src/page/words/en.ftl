@@ -418,6 +418,9 @@ recovery-few = Make new ones before they run out.
 recovery-made = Made: { $moment }
 recovery-make = Make recovery codes
 recovery-remake = Make new codes
+recovery-used-title = You used a recovery code
+recovery-used-lead = You are signed in as <bdi>{ $account }</bdi>. The code does not work again.
+recovery-used-lost = If you have lost your app or key, remove it on the page “Security” and add another one, so that nobody signs in with it.
 recovery-ask = You will be shown ten codes, once. Have a place ready to keep them: a password manager, or paper.
 recovery-ask-replaces = Your present codes will no longer work.
 

@@ -383,6 +383,9 @@ recovery-few = Bitmeden yenilerini oluşturun.
 recovery-made = Oluşturulma: { $moment }
 recovery-make = Kurtarma kodu oluştur
 recovery-remake = Yeni kodlar oluştur
+recovery-used-title = Kurtarma kodu kullandınız
+recovery-used-lead = <bdi>{ $account }</bdi> olarak oturum açtınız. Bu kod bir daha kullanılamaz.
+recovery-used-lost = Uygulamanızı veya anahtarınızı kaybettiyseniz, başkası onunla oturum açamasın diye “Güvenlik” sayfasında kaldırıp yenisini ekleyin.
 recovery-ask = Size on kod, yalnızca bir kez gösterilecek. Onları saklayacağınız yeri hazırlayın: bir parola yöneticisi veya kâğıt.
 recovery-ask-replaces = Şu anki kodlarınız geçersiz olacak.
 
