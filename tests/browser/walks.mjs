@@ -96,8 +96,9 @@ async function addApp(page, name = "") {
   await page.goto(SECURITY);
   await press(page, "#add-totp");
   const secret = await page.textContent("#totp-secret");
-  await type(page, "#code", await earlyTotp(secret));
   if (name) await type(page, "#name", name);
+  // Last: its step may be over before a slow machine has sent it.
+  await type(page, "#code", await earlyTotp(secret));
   await press(page, "#totp-confirm");
   await page.waitForSelector("[role=status].done");
   return secret;

@@ -74,7 +74,7 @@ export function totp(secret, steps = 0) {
 /// when that one might be over before it is sent.
 export async function earlyTotp(secret) {
   const left = 30_000 - Date.now() % 30_000;
-  if (left < 8000) await new Promise((done) => setTimeout(done, left));
+  if (left < 12_000) await new Promise((done) => setTimeout(done, left));
   return totp(secret, -1);
 }
 
