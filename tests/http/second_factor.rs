@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::authenticator::{Authenticator, Ceremony, UV};
 use crate::factors;
+use crate::meddler::At;
 use crate::security::{between, key_of, secret, send, with_app};
 use crate::steps::{assert_code, with_anna};
 use crate::support::PASSWORD;
@@ -169,6 +170,23 @@ async fn of_64_who_bring_the_same_code_one_gets_in() {
     }
     let code = code(&secret, now(&provider));
     assert_eq!(signed_in_at_once(&provider, &halves, &code).await, 1);
+}
+
+/// The same where both have read the record before either has written it, which happens every time here.
+#[tokio::test]
+async fn of_two_who_bring_the_same_code_at_one_moment_one_gets_in() {
+    let (provider, meddler) = Provider::meddled().await;
+    let (_, secret) = with_app(&provider).await;
+    provider.wait(60);
+    let (first, first_page) = half(&provider, &[]).await;
+    let (second, second_page) = half(&provider, &[]).await;
+    let code = code(&secret, now(&provider));
+    let stop = meddler.stop(At::BeforeCommit, b'f');
+    let fields = [("code", code.as_str())];
+    let meanwhile = stop.meanwhile(second.submit_only(&second_page, &fields));
+    tokio::join!(first.submit_only(&first_page, &fields), meanwhile);
+    assert!(second.cookie(SESSION).is_some(), "who was not held up gets in");
+    assert!(first.cookie(SESSION).is_none(), "the code is used up");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

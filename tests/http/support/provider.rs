@@ -53,6 +53,14 @@ pub(crate) struct Provider {
     pub(crate) ben: User,
 }
 
+/// The provider of these parts, with a data key.
+async fn sealing(parts: Parts) -> Arc<Sealgate> {
+    let mut sealgate = parts.assemble().await.unwrap();
+    let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
+    sealgate.store = Arc::new(store.sealing_with(Sealer::new(&DATA_KEY).unwrap(), 0).await.unwrap());
+    Arc::new(sealgate)
+}
+
 impl Provider {
     /// With the default settings.
     pub(crate) async fn new() -> Self {
@@ -78,10 +86,7 @@ impl Provider {
             signer: token_device::signer(),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        let mut sealgate = parts.assemble().await.unwrap();
-        let store = Arc::into_inner(sealgate.store).expect("nobody else has it yet");
-        sealgate.store = Arc::new(store.sealing_with(Sealer::new(&DATA_KEY).unwrap(), 0).await.unwrap());
-        let sealgate = Arc::new(sealgate);
+        let sealgate = sealing(parts).await;
         let provider = Self {
             anna: person(1, "anna@example.test", "Anna Şahin", true, clock.now()),
             ben: person(2, "ben@example.test", "Ben", false, clock.now()),
@@ -117,7 +122,7 @@ impl Provider {
             signer,
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        Arc::new(parts.assemble().await.unwrap())
+        sealing(parts).await
     }
 
     /// A confidential client's record; its secret is `secret of <id>`.
