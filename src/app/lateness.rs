@@ -6,6 +6,9 @@
 //! rotation is remembered for a moment, and one whose answer was late for as long again as it was late: then its parent
 //! gives the same child once more, as long as nobody has used that. An answer in time opens no such window.
 //!
+//! A request can be late as well. A client that gave up on it and asked again may have used the child before we come to the
+//! first request, whose token looks stolen then. It is [overtaken](Lateness::is_overtaken), and no replay.
+//!
 //! Time here is what a clock of the machine that never goes back says. A process that was stopped does not see when a
 //! request came; it sees that its own heart did not beat, and takes what comes in the next seconds for as old as that.
 
@@ -132,16 +135,49 @@ impl Lateness {
         self.due_at(grant, parent, Instant::now())
     }
 
+    /// Whether a request that was begun then, and presents this parent now, is so late that the parent may have been rotated
+    /// after it was sent. It proves no second holder then. It gets nothing either: who holds the token may ask again, and is
+    /// told apart when no request is late any more.
+    pub fn is_overtaken(&self, grant: GrantId, parent: &SecretHash, begun: Instant) -> bool {
+        self.is_overtaken_at(grant, parent, begun, Instant::now())
+    }
+
+    fn is_overtaken_at(&self, grant: GrantId, parent: &SecretHash, begun: Instant, now: Instant) -> bool {
+        let seen = self.seen();
+        let asked = asked(begun, &seen.stops_until(now));
+        let mut of_parent = seen.of_parent(grant, parent);
+        now.saturating_duration_since(asked) > LATE && of_parent.any(|rotation| rotation.end_or(now) >= asked)
+    }
+
     fn due_at(&self, grant: GrantId, parent: &SecretHash, now: Instant) -> Vec<Salt> {
         let seen = self.seen();
-        let all = seen.rotations.iter().chain(&seen.late);
-        let of_parent = all.filter(|rotation| rotation.grant == grant && rotation.parent == *parent);
-        of_parent.filter(|rotation| seen.is_due(rotation, now)).map(|rotation| rotation.salt.clone()).collect()
+        let due = seen.of_parent(grant, parent).filter(|rotation| seen.is_due(rotation, now));
+        due.map(|rotation| rotation.salt.clone()).collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Rotation {
+    fn end(&self) -> End {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it ended, or `now`.
+    fn end_or(&self, now: Instant) -> Instant {
+        match self.end() {
+            End::Open => now,
+            End::Answered(at) | End::Unanswered(at) => at,
+        }
+    }
+}
+
+/// When a request that we saw at `begun` may have been sent: it may have waited all through a stop before we saw it.
+fn asked(begun: Instant, stops: &[Stop]) -> Instant {
+    let waited = |stop: &&Stop| stop.from <= begun && begun < stop.to + BACKLOG;
+    stops.iter().filter(waited).map(|stop| stop.from).min().unwrap_or(begun)
 }
 
 impl Seen {
@@ -151,17 +187,22 @@ impl Seen {
         Some(Stop { from, to: now })
     }
 
+    fn stops_until(&self, now: Instant) -> Vec<Stop> {
+        self.stops.iter().copied().chain(self.stop_until(now)).collect()
+    }
+
+    fn of_parent(&self, grant: GrantId, parent: &SecretHash) -> impl Iterator<Item = &Arc<Rotation>> {
+        let all = self.rotations.iter().chain(&self.late);
+        all.filter(move |rotation| rotation.grant == grant && rotation.parent == *parent)
+    }
+
     fn is_due(&self, rotation: &Rotation, now: Instant) -> bool {
-        let stops: Vec<Stop> = self.stops.iter().copied().chain(self.stop_until(now)).collect();
-        let end = *rotation.end.lock().unwrap_or_else(PoisonError::into_inner);
-        let ready = match end {
-            End::Unanswered(at) => return now.saturating_duration_since(at) < LONGEST,
-            End::Open => now,
-            End::Answered(at) => at,
-        };
-        // The request may have waited all through a stop before we saw it, and the answer through one after it was ready.
-        let waited = |stop: &&Stop| stop.from <= rotation.begun && rotation.begun < stop.to + BACKLOG;
-        let asked = stops.iter().filter(waited).map(|stop| stop.from).min().unwrap_or(rotation.begun);
+        if let End::Unanswered(at) = rotation.end() {
+            return now.saturating_duration_since(at) < LONGEST;
+        }
+        let stops = self.stops_until(now);
+        let (asked, ready) = (asked(rotation.begun, &stops), rotation.end_or(now));
+        // The answer may have waited through a stop after it was ready.
         let held = |stop: &&Stop| stop.from <= ready + LEAVING && stop.to > ready;
         let left = stops.iter().filter(held).map(|stop| stop.to).max().unwrap_or(ready);
         let late_by = left.saturating_duration_since(asked);
@@ -172,7 +213,7 @@ impl Seen {
     fn tidy(&mut self, now: Instant) {
         let old = |rotation: &Rotation, age: Duration| now.saturating_duration_since(rotation.begun) > age;
         while let Some(first) = self.rotations.front() {
-            if !old(first, 2 * LATE) && self.rotations.len() < MOST {
+            if !old(first, LATE + BACKLOG) && self.rotations.len() < MOST {
                 break;
             }
             let Some(first) = self.rotations.pop_front() else { break };
@@ -281,6 +322,31 @@ mod tests {
     }
 
     #[test]
+    fn a_request_of_before_a_stop_is_overtaken_by_its_repetition() {
+        let world = World::new();
+        let overtaken = |begun, now| world.lateness.is_overtaken_at(grant(), &parent(), world.at(begun), world.at(now));
+        // Nothing beats until 4 s. Three requests with one token came meanwhile; the last is the first to be answered.
+        let _answering = world.rotated(4_000, Some(End::Answered(world.at(4_010))));
+        world.lateness.beat_at(world.at(4_020));
+        world.beats(4_100, 20_000);
+        assert!(overtaken(4_000, 4_030) && overtaken(8_900, 9_000));
+        assert!(!overtaken(9_100, 9_200), "nothing of before the stop comes so long after it");
+        let another = SecretHash::of(b"another");
+        assert!(!world.lateness.is_overtaken_at(grant(), &another, world.at(4_000), world.at(4_030)));
+    }
+
+    #[test]
+    fn a_request_that_took_long_is_overtaken_by_a_rotation_after_it_began() {
+        let world = World::new();
+        world.beats(100, 9_000);
+        let _answering = world.rotated(2_000, Some(End::Answered(world.at(2_100))));
+        let overtaken = |begun, now| world.lateness.is_overtaken_at(grant(), &parent(), world.at(begun), world.at(now));
+        assert!(overtaken(500, 3_000));
+        assert!(!overtaken(1_900, 2_800), "a race of two, as ever");
+        assert!(!overtaken(2_200, 4_000), "begun after the rotation: a replay");
+    }
+
+    #[test]
     fn what_was_never_answered_may_be_asked_for_at_once() {
         let lateness = Lateness::default();
         drop(lateness.rotating(grant(), parent(), Salt::from_random([7; 32]), Instant::now()));
@@ -291,12 +357,12 @@ mod tests {
     #[test]
     fn what_was_answered_in_time_is_forgotten_and_what_was_not_is_kept() {
         let world = World::new();
-        world.beats(100, 15_000);
+        world.beats(100, 20_000);
         drop(world.rotated(0, Some(End::Unanswered(world.at(0)))));
         for number in 1..10_000 {
             world.rotated(1_000 + number, Some(End::Answered(world.at(1_000 + number))));
         }
-        world.rotated(15_000, None);
+        world.rotated(20_000, None);
         let seen = world.lateness.seen();
         assert_eq!((seen.rotations.len(), seen.late.len()), (1, 1));
     }

@@ -124,6 +124,10 @@ async fn refresh(
             PresentedToken::Ended => return Err(Refusal::invalid_grant("The refresh token was revoked.").into()),
             PresentedToken::Expired => return Err(Refusal::invalid_grant("The refresh token has expired.").into()),
             PresentedToken::Replayed if let Some(salt) = late_child(ctx, grant, &token) => Some(salt),
+            // Sent before the rotation, perhaps: it may be what the client gave up on. Whoever asks again is judged then.
+            PresentedToken::Replayed if ctx.sealgate.lateness.is_overtaken(grant.id, &token.hash(), begun) => {
+                return Err(Failure::Unavailable);
+            }
             PresentedToken::Replayed => {
                 // The newer token may be in a thief's hands, or this one: the whole family ends (RFC 9700 §4.14.2).
                 ctx.sealgate.store.end_grant(grant.id, EndReason::RefreshReplayed, ctx.now).await?;
