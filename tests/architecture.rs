@@ -22,7 +22,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("web::request_fields", &[]),
     ("web::origin", &[]),
     ("web::rewrite", &[]),
-    ("config", &["domain", "oauth", "web::request_fields"]),
+    ("config", &["domain", "oauth", "web::request_fields", "webauthn"]),
     ("log", &["config"]),
     ("clock", &["domain", "log"]),
     ("fetch", &[]),

@@ -47,6 +47,11 @@ impl IssuerUrl {
         &self.text
     }
 
+    /// The same, read.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
     /// Whether the issuer is reached over TLS; decides `__Host-` and `Secure` of cookies and HSTS.
     pub fn is_https(&self) -> bool {
         self.url.scheme() == "https"

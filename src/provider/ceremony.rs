@@ -1,13 +1,11 @@
 //! What the ceremonies of keys have in common.
 
-use url::Url;
-
 use crate::web::context::RequestContext;
 use crate::webauthn::{CeremonyChallenge, RelyingParty};
 
 /// Whose keys they are here; `None` where browsers have none.
 pub(super) fn relying_party(ctx: &RequestContext<'_>) -> Option<RelyingParty> {
-    RelyingParty::of_issuer(&Url::parse(ctx.sealgate.config.issuer.as_str()).ok()?)
+    RelyingParty::of_issuer(ctx.sealgate.config.issuer.url())
 }
 
 /// A challenge that nobody has seen.

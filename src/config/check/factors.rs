@@ -1,7 +1,5 @@
 //! Which level people must reach, and by when.
 
-use std::net::Ipv4Addr;
-
 use chrono::{NaiveDate, NaiveTime};
 
 use super::super::file::Section;
@@ -9,6 +7,7 @@ use super::super::{EnrolmentChoice, FactorsConfig, IssuerUrl};
 use super::address;
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::time::UnixTime;
+use crate::webauthn::RelyingParty;
 
 pub(super) const LEVELS: &str = "write \"1\", \"2\" or \"3\"";
 const DATE: &str = "write a date such as \"2027-01-31\"";
@@ -37,20 +36,13 @@ pub(super) fn factors(mut section: Section<'_, '_>, issuer: Option<&IssuerUrl>) 
         section.warn("enrol_by", "nobody must have a factor; write level or groups as well, or leave it out");
     }
     let highest = AssuranceLevel::PhishingResistant;
-    if issuer.is_some_and(|issuer| !has_keys(issuer)) {
+    if issuer.is_some_and(|issuer| RelyingParty::of_issuer(issuer.url()).is_none()) {
         let key = if lowest == highest { "level" } else { "groups" };
         if lowest == highest || factors.groups.values().any(|level| *level == highest) {
             section.warn(key, "nobody can reach level \"3\": browsers have keys for an issuer with a name, over https");
         }
     }
     factors
-}
-
-/// Whether browsers have security keys and passkeys for this issuer: it has a name, and https or this machine's own.
-fn has_keys(issuer: &IssuerUrl) -> bool {
-    let host = issuer.host();
-    let is_named = !host.starts_with('[') && host.parse::<Ipv4Addr>().is_err();
-    is_named && (issuer.is_https() || host == "localhost" || host.ends_with(".localhost"))
 }
 
 fn level(text: &str) -> Result<AssuranceLevel, String> {
