@@ -112,6 +112,17 @@ pub enum AuthenticationMethod {
 }
 
 impl AuthenticationMethod {
+    /// Its name in the audit trail and in metrics; the same as in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::Totp => "totp",
+            Self::RecoveryCode => "recovery_code",
+            Self::SecurityKey => "security_key",
+            Self::Passkey => "passkey",
+        }
+    }
+
     /// Its names in `amr` (RFC 8176 §2; `pop` of the ACR values profile §3). Which hardware a key sits in is not proven, so none
     /// is claimed; nor whether its user was verified by a PIN or a finger.
     const fn amr(self) -> &'static [&'static str] {

@@ -10,17 +10,15 @@ use crate::domain::secret::SecretHash;
 use crate::domain::user::User;
 use crate::factors::EnrolmentLink;
 use crate::oauth::next_step::{CredentialMark, PersonTerms, required_level};
-use crate::oauth::params::Params;
 use crate::page::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
 use crate::provider::ceremony::relying_party;
-use crate::provider::enrolment::{Enrolled, Enrolling};
+use crate::provider::enrolment::{Enrolled, Enrolling, kind_of};
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::sign_in::{self, Proceeded, Proof};
-use crate::provider::{login_page, recovery_codes};
+use crate::provider::recovery_codes;
+use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-use crate::webauthn::CredentialKind;
 
 const PAGE: &str = "enrol";
 
@@ -77,14 +75,6 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
 }
 
-fn kind_of(form: &Params) -> Result<CredentialKind, Failure> {
-    match form.one("kind")? {
-        Some("passkey") => Ok(CredentialKind::Passkey),
-        Some("security_key") => Ok(CredentialKind::SecurityKey),
-        _ => Err(Failure::page(Problem::InvalidRequest)),
-    }
-}
-
 /// The half of a sign-in that waits for a first factor.
 async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newcomer>, Failure> {
     let interaction = waiting.interaction();
@@ -137,7 +127,7 @@ async fn show(
         enrolment,
         takes_apps,
         later: until.filter(|_| newcomer.may_postpone()),
-        start_over: &waiting.address(ctx, login_page::PAGE),
+        start_over: &waiting.address(ctx, SIGN_IN),
     };
     Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))
 }
@@ -148,12 +138,7 @@ async fn later(ctx: &RequestContext<'_>, waiting: &Waiting, newcomer: Newcomer) 
         return Err(Failure::page(Problem::InvalidRequest));
     }
     let proceeded = sign_in::complete(ctx, waiting, &newcomer.proof).await?;
-    Ok(gone_or(ctx, waiting, proceeded))
-}
-
-fn gone_or(ctx: &RequestContext<'_>, waiting: &Waiting, proceeded: Proceeded) -> Response {
-    let again = Response::see_other(&waiting.address(ctx, login_page::PAGE));
-    proceeded.respond(ctx, waiting).unwrap_or(again)
+    Ok(proceeded.respond_or_begin_again(ctx, waiting))
 }
 
 /// The new factor is the second step of this sign-in. Its owner sees their recovery codes before they go on.
@@ -172,7 +157,7 @@ async fn added(
     let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false };
     let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
     let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {
-        return Ok(gone_or(ctx, waiting, proceeded));
+        return Ok(proceeded.respond_or_begin_again(ctx, waiting));
     };
     ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::Person).of(user.sub));
     let page = made.page(ctx, &user, &waiting.address(ctx, RESUME), waiting.then().as_deref());

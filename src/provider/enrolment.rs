@@ -10,7 +10,8 @@ use crate::domain::time::UnixTime;
 use crate::domain::totp::{TotpCode, TotpSecret, TotpVerdict};
 use crate::domain::user::User;
 use crate::factors::{FactorKind, FactorOrigin, Factors, PendingFactor, PendingKind, factor_name};
-use crate::page::{EnrolProblem, FactorLineKind, default_factor_name};
+use crate::oauth::params::Params;
+use crate::page::{EnrolProblem, FactorLineKind, Problem, default_factor_name};
 use crate::provider::ceremony;
 use crate::provider::factor_secrets::open_secret;
 use crate::store::FactorsChanged;
@@ -240,6 +241,15 @@ impl Enrolling<'_, '_> {
 
     fn until(&self) -> UnixTime {
         self.ctx.now.plus(TO_CONFIRM)
+    }
+}
+
+/// What the form for a new key says that it is to be.
+pub(super) fn kind_of(form: &Params) -> Result<CredentialKind, Failure> {
+    match form.one("kind")? {
+        Some("passkey") => Ok(CredentialKind::Passkey),
+        Some("security_key") => Ok(CredentialKind::SecurityKey),
+        _ => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 

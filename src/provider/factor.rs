@@ -18,12 +18,12 @@ use crate::factors::{FactorTrial, Factors};
 use crate::metrics::FactorOutcome;
 use crate::oauth::next_step::{CredentialMark, Interaction, NextStep, Progress, required_level, wished_level};
 use crate::page::{FactorChoice, FactorPage, FactorProblem, Problem, RecoveryUsedPage, html};
+use crate::provider::authorize;
 use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::factor_secrets::open_apps;
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::sign_in::{self, Proceeded, Proof};
-use crate::provider::{authorize, login_page};
+use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
 use crate::store::{Committed, Loaded};
 use crate::tokens::clients::OWN_CLIENT;
 use crate::web::context::RequestContext;
@@ -40,7 +40,7 @@ const MOST_TRIES: usize = 8;
 const CEREMONY: Duration = Duration::from_mins(5);
 
 /// Whose second step it is, what they have, and what they did before.
-struct Subject {
+struct Candidate {
     user: User,
     loaded: Loaded<Factors>,
     before: AuthenticationSteps,
@@ -50,32 +50,31 @@ struct Subject {
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let waiting = Waiting::find(ctx).await?;
-    let Some(subject) = find(ctx, &waiting).await? else {
+    let query = ctx.query()?;
+    let Some(candidate) = find(ctx, &waiting).await? else {
         // The session or the half of the sign-in is gone: what comes next is decided anew.
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     };
-    let named = if ctx.head.method == Method::POST {
-        waiting.form(ctx, PAGE)?.one("with")?.and_then(FactorChoice::parse)
-    } else {
-        ctx.query()?.one("with")?.and_then(FactorChoice::parse)
+    let form = if ctx.head.method == Method::POST { Some(waiting.form(ctx, PAGE)?) } else { None };
+    let named = match &form {
+        Some(form) => form.one("with")?,
+        None => query.one("with")?,
     };
-    let first = subject.offers.first().copied().ok_or_else(|| Failure::page(Problem::NothingToDo))?;
-    let chosen = named.filter(|choice| subject.offers.contains(choice)).unwrap_or(first);
-    if ctx.head.method != Method::POST {
-        return show(ctx, &waiting, &subject, chosen, None);
-    }
-    let form = waiting.form(ctx, PAGE)?;
+    let named = named.and_then(FactorChoice::parse);
+    let first = candidate.offers.first().copied().ok_or_else(|| Failure::page(Problem::NothingToDo))?;
+    let chosen = named.filter(|choice| candidate.offers.contains(choice)).unwrap_or(first);
+    let Some(form) = form else { return show(ctx, &waiting, &candidate, chosen, None) };
     let field = if chosen == FactorChoice::Key { "credential" } else { "code" };
     let sent = form.one(field)?.unwrap_or_default();
     if chosen != FactorChoice::Key {
-        return Ok(prove(ctx, waiting, subject, chosen, sent).await?.1);
+        return Ok(prove(ctx, waiting, candidate, chosen, sent).await?.1);
     }
     // Nobody guesses a signature. What is counted is the work.
     let guesses = match Guesses::of_passkey(ctx) {
         Ok(guesses) => guesses,
-        Err(seconds) => return show(ctx, &waiting, &subject, chosen, Some(FactorProblem::Wait { seconds })),
+        Err(seconds) => return show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Wait { seconds })),
     };
-    let (proven, response) = prove(ctx, waiting, subject, chosen, sent).await?;
+    let (proven, response) = prove(ctx, waiting, candidate, chosen, sent).await?;
     if proven {
         guesses.give_back(ctx);
     }
@@ -83,7 +82,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 }
 
 /// The half of the sign-in that this browser has done, or the session that it is to be added to.
-async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Subject>, Failure> {
+async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Candidate>, Failure> {
     let interaction = waiting.interaction();
     let store = &ctx.sealgate.store;
     // A step on top of a session is no answer where the password is asked for.
@@ -103,7 +102,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Subj
         return Ok(None);
     }
     let offers = offers(ctx, waiting, &user, &loaded.value);
-    Ok(Some(Subject { user, loaded, before, is_step_up, offers }))
+    Ok(Some(Candidate { user, loaded, before, is_step_up, offers }))
 }
 
 /// What will do, the one that was used last first, and recovery codes last. Where only a key will do, only keys are offered.
@@ -128,11 +127,11 @@ fn offers(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, factors: &Fa
 fn show(
     ctx: &RequestContext<'_>,
     waiting: &Waiting,
-    subject: &Subject,
+    candidate: &Candidate,
     chosen: FactorChoice,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    let options = if chosen == FactorChoice::Key { key_options(ctx, waiting, subject)? } else { None };
+    let options = if chosen == FactorChoice::Key { key_options(ctx, waiting, candidate)? } else { None };
     let status = match problem {
         Some(FactorProblem::Wait { .. }) => StatusCode::TOO_MANY_REQUESTS,
         Some(FactorProblem::Busy) => StatusCode::SERVICE_UNAVAILABLE,
@@ -143,12 +142,12 @@ fn show(
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
-        account: subject.user.email.as_str(),
+        account: candidate.user.email.as_str(),
         chosen,
-        offers: &subject.offers,
+        offers: &candidate.offers,
         key_options: options.as_deref(),
         problem,
-        start_over: &waiting.address(ctx, login_page::PAGE),
+        start_over: &waiting.address(ctx, SIGN_IN),
     };
     let response = Response::page(status, html(&page), waiting.then().as_deref());
     Ok(match problem {
@@ -157,11 +156,11 @@ fn show(
     })
 }
 
-fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, subject: &Subject) -> Result<Option<String>, Failure> {
+fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate) -> Result<Option<String>, Failure> {
     let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
         return Ok(None);
     };
-    let factors = &subject.loaded.value;
+    let factors = &candidate.loaded.value;
     let credentials = factors.credentials();
     let owner = CredentialOwner { handle: &factors.handle, credentials: &credentials };
     let purpose = AssertionPurpose::SecondFactor;
@@ -173,24 +172,24 @@ fn key_options(ctx: &RequestContext<'_>, waiting: &Waiting, subject: &Subject) -
 async fn prove(
     ctx: &RequestContext<'_>,
     mut waiting: Waiting,
-    mut subject: Subject,
+    mut candidate: Candidate,
     chosen: FactorChoice,
     sent: &str,
 ) -> Result<(bool, Response), Failure> {
     for _ in 0..MOST_TRIES {
-        let mut factors = subject.loaded.value.clone();
+        let mut factors = candidate.loaded.value.clone();
         let trial = try_one(ctx, &waiting, &mut factors, chosen, sent);
         if !trial.was_judged() {
-            note(ctx, &waiting, &subject, chosen, &trial);
-            let page = show(ctx, &waiting, &subject, chosen, Some(problem(ctx, &trial)))?;
+            note(ctx, &waiting, &candidate, chosen, &trial);
+            let page = show(ctx, &waiting, &candidate, chosen, Some(problem(ctx, &trial)))?;
             return Ok((false, page));
         }
         let proof = match &trial {
             FactorTrial::Proven(step) => {
-                let mut steps = subject.before.clone();
+                let mut steps = candidate.before.clone();
                 steps.add(*step);
-                let credentials = CredentialMark::of(&subject.user, factors.generation);
-                Some(Proof { user: subject.user.clone(), steps, credentials, is_step_up: subject.is_step_up })
+                let credentials = CredentialMark::of(&candidate.user, factors.generation);
+                Some(Proof { user: candidate.user.clone(), steps, credentials, is_step_up: candidate.is_step_up })
             }
             _ => None,
         };
@@ -200,33 +199,31 @@ async fn prove(
             next.progress = Progress { partial, ..next.progress };
         }
         let store = &ctx.sealgate.store;
-        let written = store.put_factors(Some(&subject.loaded), &factors, Some((&waiting.loaded, &next))).await?;
+        let written = store.put_factors(Some(&candidate.loaded), &factors, Some((&waiting.loaded, &next))).await?;
         waiting = waiting.read_again(ctx).await?;
         if written == Committed::Conflict {
             match find(ctx, &waiting).await? {
-                Some(again) if !waiting.interaction().progress.signed_in => subject = again,
+                Some(again) if !waiting.interaction().progress.signed_in => candidate = again,
                 // The same form came twice, and the other one did it.
                 _ => return Ok((false, Response::see_other(&waiting.address(ctx, RESUME)))),
             }
             continue;
         }
-        note(ctx, &waiting, &subject, chosen, &trial);
+        note(ctx, &waiting, &candidate, chosen, &trial);
         let Some(proof) = proof else {
             let problem = problem(ctx, &trial);
-            let Some(subject) = find(ctx, &waiting).await? else {
+            let Some(candidate) = find(ctx, &waiting).await? else {
                 return Ok((false, Response::see_other(&waiting.address(ctx, RESUME))));
             };
-            return Ok((false, show(ctx, &waiting, &subject, chosen, Some(problem))?));
+            return Ok((false, show(ctx, &waiting, &candidate, chosen, Some(problem))?));
         };
         let proceeded = sign_in::proceed(ctx, &waiting, proof, Some(&factors)).await?;
         if let (FactorChoice::Recovery, Proceeded::SignedIn(cookies)) = (chosen, &proceeded) {
-            return Ok((true, recovery_used(ctx, &waiting, &subject.user, &factors, cookies)));
+            return Ok((true, recovery_used(ctx, &waiting, &candidate.user, &factors, cookies)));
         }
-        // Where what it was proven with is gone, the sign-in begins anew.
-        let again = || Response::see_other(&waiting.address(ctx, login_page::PAGE));
-        return Ok((true, proceeded.respond(ctx, &waiting).unwrap_or_else(again)));
+        return Ok((true, proceeded.respond_or_begin_again(ctx, &waiting)));
     }
-    Ok((false, show(ctx, &waiting, &subject, chosen, Some(FactorProblem::Busy))?))
+    Ok((false, show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Busy))?))
 }
 
 /// Tells somebody who came in by a recovery code how many they have left, before they go on.
@@ -295,14 +292,14 @@ fn problem(ctx: &RequestContext<'_>, trial: &FactorTrial) -> FactorProblem {
 }
 
 /// Takes down what came of it, in the trail and in the metrics.
-fn note(ctx: &RequestContext<'_>, waiting: &Waiting, subject: &Subject, chosen: FactorChoice, trial: &FactorTrial) {
+fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chosen: FactorChoice, trial: &FactorTrial) {
     let (method, kind) = match chosen {
         FactorChoice::App => (AuthenticationMethod::Totp, "totp"),
         FactorChoice::Recovery => (AuthenticationMethod::RecoveryCode, "recovery_code"),
         FactorChoice::Key => (AuthenticationMethod::SecurityKey, "key"),
     };
     let event = |event: AuditKind, actor| {
-        ctx.event(event, actor).of(subject.user.sub).with_client(&waiting.client.id).with_detail(kind)
+        ctx.event(event, actor).of(candidate.user.sub).with_client(&waiting.client.id).with_detail(kind)
     };
     let outcome = match trial {
         FactorTrial::Proven(step) => {

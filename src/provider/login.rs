@@ -17,8 +17,8 @@ use crate::password::{self, Line};
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::Waiting;
 use crate::provider::known_browser;
-use crate::provider::login_page::{PAGE, show};
-use crate::provider::sign_in::{self, Proceeded, Proof};
+use crate::provider::login_page::show;
+use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -30,7 +30,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
         return show(ctx, &waiting, StatusCode::OK, email, None);
     }
     let waiting = Waiting::find_at_any_time(ctx).await?;
-    let form = waiting.form(ctx, PAGE)?;
+    let form = waiting.form(ctx, SIGN_IN)?;
     // A page that was left open for too long is as good as a new one, in the browser that it was shown to.
     let waiting = waiting.in_time(ctx).await?;
     let typed = form.one("email")?.unwrap_or_default().trim();

@@ -5,12 +5,11 @@ use http::StatusCode;
 use crate::page::{LoginPage, LoginProblem, PasskeyOffer, html};
 use crate::provider::ceremony::relying_party;
 use crate::provider::interaction::Waiting;
+use crate::provider::sign_in::SIGN_IN;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
 use crate::webauthn::RequestOptions;
-
-pub(super) const PAGE: &str = "login";
 
 /// Where the page sends a passkey.
 const PASSKEY: &str = "passkey";
@@ -29,8 +28,8 @@ pub(super) fn show(
     let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
     let page = LoginPage {
         frame: ctx.frame(),
-        action: &waiting.address(ctx, PAGE),
-        csrf: &waiting.csrf(PAGE),
+        action: &waiting.address(ctx, SIGN_IN),
+        csrf: &waiting.csrf(SIGN_IN),
         client: waiting.client_name(),
         email,
         passkey: offer,

@@ -15,8 +15,8 @@ use crate::page::LoginProblem;
 use crate::provider::ceremony::{fresh, relying_party};
 use crate::provider::guesses::Guesses;
 use crate::provider::interaction::{RESUME, Waiting};
-use crate::provider::login_page::{PAGE, show};
-use crate::provider::sign_in::{self, Proceeded, Proof};
+use crate::provider::login_page::show;
+use crate::provider::sign_in::{self, Proceeded, Proof, SIGN_IN};
 use crate::store::{Committed, Loaded};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -35,7 +35,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let arrived = tokio::time::Instant::now();
     let waiting = Waiting::find(ctx).await?;
-    let form = waiting.form(ctx, PAGE)?;
+    let form = waiting.form(ctx, SIGN_IN)?;
     let sent = form.one("credential")?.unwrap_or_default();
     let guesses = match Guesses::of_passkey(ctx) {
         Ok(guesses) => guesses,

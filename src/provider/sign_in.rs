@@ -3,7 +3,7 @@
 use http::HeaderValue;
 
 use crate::config::EnrolmentChoice;
-use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
+use crate::domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::session::{Session, SessionCookie, SessionId, SignIn};
 use crate::domain::user::User;
@@ -21,6 +21,9 @@ use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
+
+/// The page on which a sign-in begins.
+pub(super) const SIGN_IN: &str = "login";
 
 /// How often a session that changes at the same moment is read again.
 const MOST_TRIES: usize = 8;
@@ -54,6 +57,11 @@ pub(super) enum Proceeded {
 }
 
 impl Proceeded {
+    /// The way on: to the sign-in from its beginning, where the proof is worth nothing any more.
+    pub(super) fn respond_or_begin_again(self, ctx: &RequestContext<'_>, waiting: &Waiting) -> Response {
+        self.respond(ctx, waiting).unwrap_or_else(|| Response::see_other(&waiting.address(ctx, SIGN_IN)))
+    }
+
     /// The way on, unless the proof is worth nothing any more.
     pub(super) fn respond(self, ctx: &RequestContext<'_>, waiting: &Waiting) -> Option<Response> {
         let response = Response::see_other(&waiting.address(ctx, RESUME));
@@ -178,18 +186,8 @@ pub(super) async fn stands(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bo
 
 /// How somebody signed in, for the trail: the methods, in the order in which they were used.
 fn methods(steps: &AuthenticationSteps) -> String {
-    let words: Vec<&str> = steps.all().iter().map(|step| method(step.method)).collect();
+    let words: Vec<&str> = steps.all().iter().map(|step| step.method.as_str()).collect();
     words.join(" ")
-}
-
-const fn method(method: AuthenticationMethod) -> &'static str {
-    match method {
-        AuthenticationMethod::Password => "password",
-        AuthenticationMethod::Totp => "totp",
-        AuthenticationMethod::RecoveryCode => "recovery_code",
-        AuthenticationMethod::SecurityKey => "security_key",
-        AuthenticationMethod::Passkey => "passkey",
-    }
 }
 
 /// A session is never carried over a sign-in under its old cookie: whoever planted that cookie would be signed in too. `None`

@@ -5,11 +5,11 @@ use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
-use crate::domain::assurance::AuthenticationMethod;
+use crate::domain::assurance::{AuthenticationMethod, AuthenticationStep};
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
 use crate::domain::secret::Secret;
-use crate::domain::session::{Session, SignIn};
+use crate::domain::session::Session;
 use crate::domain::user::User;
 use crate::oauth::params::Params;
 use crate::page::{Done, PasswordPage, PasswordProblem, html};
@@ -107,10 +107,8 @@ async fn change(
 async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
     let subject = visitor.user.sub;
     let change = |session: &mut Session| {
-        let mut sign_in = SignIn::by_password(subject, ctx.now);
-        for step in visitor.sign_in.steps.all().iter().filter(|step| step.method != AuthenticationMethod::Password) {
-            sign_in.steps.add(*step);
-        }
+        let mut sign_in = visitor.sign_in.clone();
+        sign_in.steps.add(AuthenticationStep { method: AuthenticationMethod::Password, at: ctx.now, factor: None });
         session.renew(sign_in, session.cookie, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };

@@ -17,7 +17,7 @@ use crate::page::{
     PasskeySignals, Problem, RecoveryState, SecurityPage, SecurityProblem, html,
 };
 use crate::provider::ceremony::relying_party;
-use crate::provider::enrolment::{Enrolled, Enrolling, TO_CONFIRM};
+use crate::provider::enrolment::{self, Enrolled, Enrolling, TO_CONFIRM};
 use crate::provider::factor_lines::lines;
 use crate::provider::visitor::{self, Visitor};
 use crate::provider::{recovery_codes, sign_in};
@@ -25,7 +25,7 @@ use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
-use crate::webauthn::{CredentialKind, UserHandle};
+use crate::webauthn::UserHandle;
 
 const PAGE: &str = "/account/security";
 const ADD_APP: &str = "/account/security/app";
@@ -84,13 +84,8 @@ pub(super) async fn add_key(ctx: &RequestContext<'_>) -> Result<Response, Failur
     may_add(ctx, &visitor.user).await?;
     let form = visitor.form(ctx, ADD_KEY)?;
     let name = form.one("name")?.unwrap_or_default();
-    let kind = match form.one("kind")? {
-        Some("passkey") => CredentialKind::Passkey,
-        Some("security_key") => CredentialKind::SecurityKey,
-        _ => return Err(Failure::page(Problem::InvalidRequest)),
-    };
     let answer = form.one("credential")?.unwrap_or_default();
-    match enrolling(ctx, &visitor).confirm_key(kind, answer, name).await? {
+    match enrolling(ctx, &visitor).confirm_key(enrolment::kind_of(&form)?, answer, name).await? {
         Ok(enrolled) => added(ctx, visitor, &enrolled).await,
         Err(problem) => {
             // The challenge is used up; see above.
