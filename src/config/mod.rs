@@ -38,12 +38,14 @@ pub(crate) use settings::{
     Reach, Registration, SessionsConfig, TokensConfig, days_left,
 };
 pub use settings::{
-    AuditConfig, Config, Hsm, Language, LoginConfig, Mechanism, PagesConfig, RegistrationMode, ServerConfig,
-    StoreConfig, StoreEngine,
+    AuditConfig, Config, Hsm, LoginConfig, Mechanism, PagesConfig, RegistrationMode, ServerConfig, StoreConfig,
+    StoreEngine,
 };
 pub use tls::{ClientCertificates, Presence, TlsConfig};
 pub use trusted_issuer::KeySource;
 pub(crate) use trusted_issuer::TrustedIssuer;
+
+pub use crate::domain::language::Language;
 
 impl Config {
     /// Reads a file and checks everything that can be checked before a socket opens, the files that it names included.

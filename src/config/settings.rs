@@ -16,6 +16,7 @@ use super::tls::{ClientCertificates, TlsConfig};
 use super::trusted_issuer::TrustedIssuer;
 use crate::domain::client::ClientId;
 use crate::domain::key_ring::KeyTimes;
+use crate::domain::language::Language;
 use crate::domain::rate_limit::RateLimit;
 
 /// Everything that the configuration file says, checked.
@@ -332,13 +333,6 @@ pub struct Console {
     pub admins: Option<String>,
     /// How old a sign-in may be to work in the console.
     pub sign_in: Duration,
-}
-
-/// The languages of the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Language {
-    Turkish,
-    English,
 }
 
 /// `[audit]`: the trail's records in the store.

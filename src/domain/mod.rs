@@ -14,6 +14,9 @@ pub mod grant;
 pub mod id;
 pub mod key_ring;
 pub mod known_browser;
+pub mod language;
+#[allow(dead_code, reason = "until the outbox uses all of it")]
+pub mod mail;
 pub mod pkce;
 pub mod profile;
 pub mod rate_limit;
