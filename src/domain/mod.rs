@@ -2,6 +2,8 @@
 //! I/O, no clock, no randomness, no logging, no HTTP types. Raw strings stop here: a [`redirect_uri::RedirectUri`], a
 //! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
 
+#[allow(dead_code, reason = "until the pages use all of it")]
+pub mod account_links;
 pub mod app_password;
 pub mod assurance;
 pub mod audit;

@@ -78,7 +78,13 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::SignInAttempt
             | Table::Email
             | Table::Username
-            | Table::Index,
+            | Table::Index
+            | Table::Outbox
+            | Table::DeadMail
+            | Table::SentMail
+            | Table::NoticeCount
+            | Table::AccountLinks
+            | Table::PendingRegistration,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -109,7 +115,13 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::SignInAttempt
             | Table::Email
             | Table::Username
-            | Table::Index,
+            | Table::Index
+            | Table::Outbox
+            | Table::DeadMail
+            | Table::SentMail
+            | Table::NoticeCount
+            | Table::AccountLinks
+            | Table::PendingRegistration,
         ) => {}
         None => moves.push(Counter::Everything),
     }

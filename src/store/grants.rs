@@ -213,6 +213,8 @@ impl Store {
         let sessions = self.end_sessions_of_user(user).await?;
         let grants = self.end_grants_of_user(user, why, now).await?;
         self.end_app_passwords(user).await?;
+        // A link that was mailed before opens the account to whoever reads the mailbox.
+        self.take_links_back(user).await?;
         Ok(Ended { sessions, grants })
     }
 

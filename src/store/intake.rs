@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::domain::account_links::AccountLinks;
 use crate::domain::app_password::AppPasswords;
 use crate::domain::audit::{AuditEvent, AuditId};
 use crate::domain::client::{Client, INTERNAL_CLIENT};
@@ -78,11 +79,18 @@ pub(super) fn read(record: &ExportRecord) -> Result<Option<Entry>, StoreError> {
         }
         _ => return Err(broken("a version without a value, or a value without a version")),
     };
-    if table == Table::Form || (table == Table::Meta && !table::is_meta_that_travels(&key)) {
+    if stays_behind(table) || (table == Table::Meta && !table::is_meta_that_travels(&key)) {
         return Ok(None);
     }
     let read = Read { key, value };
     entry(table, &read).map_err(broken)
+}
+
+/// Tables of which nothing means anything in another store.
+fn stays_behind(table: Table) -> bool {
+    let here =
+        [Table::Form, Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
+    here.contains(&table)
 }
 
 struct Read {
@@ -171,7 +179,16 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             let ring: KeyRing = read.typed()?;
             read.under(table::key_ring(), &ring)?
         }
-        Table::Form => return Ok(None),
+        Table::AccountLinks => {
+            let links: AccountLinks = read.typed()?;
+            read.under(table::account_links(links.subject), &links)?
+        }
+        Table::Form
+        | Table::Outbox
+        | Table::DeadMail
+        | Table::SentMail
+        | Table::NoticeCount
+        | Table::PendingRegistration => return Ok(None),
     };
     Ok(Some(entry))
 }

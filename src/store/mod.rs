@@ -5,6 +5,7 @@
 //! bytes it decided on. The loser of a race gets [`Committed::Conflict`], loads again and decides again.
 
 mod access;
+mod account_links;
 mod app_passwords;
 mod audit;
 pub(crate) mod barrier;
@@ -21,6 +22,7 @@ mod intake;
 mod interactions;
 mod keys;
 pub(crate) mod memory;
+mod outbox;
 mod record;
 mod registrations;
 mod registry;
@@ -54,6 +56,8 @@ pub(crate) use grants::Ended;
 pub use grants::GrantFilter;
 pub use intake::ExportRecord;
 pub(crate) use interactions::SignInAttempt;
+#[expect(unused_imports, reason = "until metrics show them")]
+pub(crate) use outbox::OutboxCounts;
 pub(crate) use record::Loaded;
 pub(crate) use registrations::Registered;
 pub(crate) use registry::UsersFound;
@@ -104,6 +108,8 @@ pub struct Store {
     forms: AtomicUsize,
     sealing: Option<Sealing>,
     registrations: AtomicUsize,
+    /// Mails that wait.
+    outbox: AtomicUsize,
     trail: AuditCounts,
 }
 
@@ -121,6 +127,7 @@ impl Store {
             open += store.count(table::all(counted)).await?;
         }
         store.interactions.store(open, Ordering::Relaxed);
+        store.count_outbox().await?;
         Ok(store)
     }
 
@@ -142,6 +149,7 @@ impl Store {
             forms: AtomicUsize::new(0),
             sealing: None,
             registrations: AtomicUsize::new(0),
+            outbox: AtomicUsize::new(0),
             trail: AuditCounts::default(),
         }
     }

@@ -207,6 +207,7 @@ impl Store {
             return Ok(false);
         }
         self.remove_factors(subject).await?;
+        self.remove_account_links(subject).await?;
         self.revoke_person(subject, EndReason::Administrator, now).await?;
         loop {
             let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;

@@ -36,7 +36,18 @@ impl Store {
         let codes = self.clear(Table::Code).await?;
         let sessions = self.clear(Table::Session).await?;
         // Among the application passwords may be some that were taken back since.
-        let gone = [Table::AppSession, Table::Interaction, Table::SignInAttempt, Table::Form, Table::AppPasswords];
+        // Mails would be sent again, with links that were used since.
+        let gone = [
+            Table::AppSession,
+            Table::Interaction,
+            Table::SignInAttempt,
+            Table::Form,
+            Table::AppPasswords,
+            Table::Outbox,
+            Table::DeadMail,
+            Table::AccountLinks,
+            Table::PendingRegistration,
+        ];
         for table in gone {
             self.clear(table).await?;
         }

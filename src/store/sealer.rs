@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::domain::recovery_code::RecoveryKey;
 use crate::domain::sealed::Sealed;
+use crate::domain::secret::SecretHash;
 
 /// Bytes of a nonce. Random ones are safe for 2^32 records under one key (NIST SP 800-38D §8.3): one a second for 136 years.
 pub(crate) const NONCE_BYTES: usize = 12;
@@ -21,6 +22,9 @@ const CONTEXT: &[u8] = b"sealgate record 1\0";
 /// What the key of the recovery codes is made of under the data key, and nothing else.
 const RECOVERY_LABEL: &[u8] = b"sealgate recovery codes 1";
 
+/// What the key of the verification codes' hashes is made of.
+const CODE_LABEL: &[u8] = b"sealgate verification codes 1";
+
 /// Bytes of a data key's id.
 const ID_BYTES: usize = 8;
 
@@ -29,6 +33,7 @@ pub struct Sealer {
     key: LessSafeKey,
     id: [u8; ID_BYTES],
     recovery_key: RecoveryKey,
+    code_key: hmac::Key,
 }
 
 /// Why a record does not open.
@@ -56,13 +61,21 @@ impl Sealer {
         let digest = Zeroizing::new(<[u8; 32]>::from(Sha256::new().chain_update(CONTEXT).chain_update(key).finalize()));
         let id = digest.first_chunk().copied().ok_or(SealError::Refused)?;
         let recovery_key = recovery_key(key)?;
+        let code_key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&data_mac(key), CODE_LABEL).as_ref());
         let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| SealError::Refused)?;
-        Ok(Self { key: LessSafeKey::new(key), id, recovery_key })
+        Ok(Self { key: LessSafeKey::new(key), id, recovery_key, code_key })
     }
 
     /// The key of the recovery codes' hashes, which follows from the data key.
     pub(super) fn recovery_key(&self) -> &RecoveryKey {
         &self.recovery_key
+    }
+
+    /// The keyed hash of a code that was mailed: digits alone are soon tried out by whoever has a copy of the store. `bound_to`:
+    /// whose it is and what for.
+    pub(super) fn code_hash(&self, bound_to: &[u8], code: &str) -> SecretHash {
+        let tag = hmac::sign(&self.code_key, &[bound_to, b"\0", code.as_bytes()].concat());
+        SecretHash::of(tag.as_ref())
     }
 
     /// Seals `plain` for the record with this key in the store. `nonce`: random, never used again.
@@ -106,9 +119,13 @@ impl fmt::Debug for Sealer {
     }
 }
 
+fn data_mac(data_key: &[u8; 32]) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, data_key)
+}
+
 /// HMAC-SHA-256 of a fixed label under the data key: it tells nothing of the data key, nor of what that seals.
 fn recovery_key(data_key: &[u8; 32]) -> Result<RecoveryKey, SealError> {
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, data_key), RECOVERY_LABEL);
+    let tag = hmac::sign(&data_mac(data_key), RECOVERY_LABEL);
     let bytes = Zeroizing::new(<[u8; 32]>::try_from(tag.as_ref()).map_err(|_| SealError::Refused)?);
     Ok(RecoveryKey::new(&bytes))
 }

@@ -6,6 +6,7 @@ use crate::domain::assurance::FactorId;
 use crate::domain::audit::AuditId;
 use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
+use crate::domain::mail::MailId;
 use crate::domain::secret::SecretHash;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
@@ -49,10 +50,22 @@ pub enum Table {
     Username = b'w',
     /// Lists by person, client and age.
     Index = b'x',
+    /// Mails that wait to be sent, sealed; the one that is due first comes first.
+    Outbox = b'q',
+    /// Mails that were given up, sealed.
+    DeadMail = b'y',
+    /// That mails were sent, without what they said.
+    SentMail = b'z',
+    /// How often a person was told of something.
+    NoticeCount = b'b',
+    /// What was mailed to a person that opens something, as hashes.
+    AccountLinks = b'A',
+    /// Accounts that strangers have asked for and not proven an address for.
+    PendingRegistration = b'R',
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 28] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -75,6 +88,12 @@ impl Table {
         Self::Email,
         Self::Username,
         Self::Index,
+        Self::Outbox,
+        Self::DeadMail,
+        Self::SentMail,
+        Self::NoticeCount,
+        Self::AccountLinks,
+        Self::PendingRegistration,
     ];
 
     /// The name in exports. Part of their format.
@@ -102,6 +121,12 @@ impl Table {
             Self::Email => "email",
             Self::Username => "username",
             Self::Index => "index",
+            Self::Outbox => "outbox",
+            Self::DeadMail => "dead_mail",
+            Self::SentMail => "sent_mail",
+            Self::NoticeCount => "notice_count",
+            Self::AccountLinks => "account_links",
+            Self::PendingRegistration => "pending_registration",
         }
     }
 
@@ -281,6 +306,35 @@ pub(super) fn form_age(expires_at: UnixTime, form: &[u8]) -> Key {
 pub(super) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
     let (seconds, form) = entry.get(2..)?.split_first_chunk()?;
     Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
+}
+
+/// What was mailed to a person that opens something.
+pub(super) fn account_links(subject: Subject) -> Key {
+    key(Table::AccountLinks, &[subject.as_bytes()])
+}
+
+/// A mail in the outbox. It sorts by when it is due.
+pub(super) fn waiting_mail(due_at: UnixTime, id: MailId) -> Key {
+    key(Table::Outbox, &[&due_at.seconds().to_be_bytes(), id.as_bytes()])
+}
+
+/// When the mail with this key is due.
+pub(super) fn mail_due_at(waiting: &[u8]) -> Option<UnixTime> {
+    Some(UnixTime::from_seconds(u64::from_be_bytes(*waiting.get(1..)?.first_chunk()?)))
+}
+
+/// What the sealed text of a mail is bound to, wherever the mail lies.
+pub(super) fn mail_text(id: MailId) -> Key {
+    key(Table::Outbox, &[id.as_bytes()])
+}
+
+pub(super) fn dead_mail(at: UnixTime, id: MailId) -> Key {
+    key(Table::DeadMail, &[&at.seconds().to_be_bytes(), id.as_bytes()])
+}
+
+/// That a mail was sent; the newest comes first.
+pub(super) fn sent_mail(at: UnixTime, id: MailId) -> Key {
+    key(Table::SentMail, &[&(!at.seconds()).to_be_bytes(), id.as_bytes()])
 }
 
 /// What an index leads to.

@@ -69,9 +69,12 @@ fn twice(record: &ExportRecord) -> StoreError {
 }
 
 /// Whether a record means anything in another store. Kept forms do not: they are gone before anybody could fetch them there.
+/// Mails do not: both stores would send them.
 fn travels(key: &[u8]) -> bool {
+    let mails = [Table::Outbox, Table::DeadMail, Table::SentMail, Table::NoticeCount, Table::PendingRegistration];
     let stays = [table::all(Table::Meta), table::all(Table::Form), table::form_ages()];
-    table::is_meta_that_travels(key) || !stays.iter().any(|prefix| key.starts_with(prefix))
+    let mut stays = stays.into_iter().chain(mails.map(table::all));
+    table::is_meta_that_travels(key) || !stays.any(|prefix| key.starts_with(&prefix))
 }
 
 fn record(key: &[u8], value: &[u8]) -> Result<ExportRecord, StoreError> {

@@ -50,6 +50,8 @@ const STEPS: &[VersionStep] = &[
         }
         record.get_mut("sign_in").map_or(Ok(()), date_steps)
     }),
+    // Mails came to wait in the store. An older program would never send them, and knows none of their tables.
+    VersionStep::RefuseOlder,
 ];
 
 fn date_steps(sign_in: &mut Json) -> Result<(), &'static str> {

@@ -83,7 +83,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     assert_eq!(instance.stop(), Some(0));
     let of_client = |(key, _): &(Key, Value)| key == b"lweb";
     let served = rows(&instance).await;
-    assert!(served.contains(&(FORMAT.to_vec(), b"\x016".to_vec())));
+    assert!(served.contains(&(FORMAT.to_vec(), b"\x017".to_vec())));
     assert_eq!(served.iter().find(|row| of_client(row)).unwrap().1[0], 1, "a record that nobody changed was rewritten");
 
     edit(&instance, |key, value| {
@@ -93,7 +93,7 @@ async fn a_store_of_the_first_format_is_served_at_once_and_one_of_a_newer_progra
     })
     .await;
     let newer = rows(&instance).await;
-    let refused = "the store has format 99, this program knows 6: use the program that wrote it, or a newer one";
+    let refused = "the store has format 99, this program knows 7: use the program that wrote it, or a newer one";
     for command in [&["user", "list"][..], &["check"], &["export", "--to", "-"]] {
         let output = instance.try_run(command, "");
         assert!(!output.status.success());

@@ -18,14 +18,15 @@ use serde_json::{Value as Json, json};
 use crate::{BARRIERS, Place, put};
 
 /// What this program writes.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 /// A store of each older format.
-const STORES: [(u8, &str); 5] = [
+const STORES: [(u8, &str); 6] = [
     (1, include_str!("versions/1.ndjson")),
     (2, include_str!("versions/2.ndjson")),
     (3, include_str!("versions/3.ndjson")),
     (4, include_str!("versions/4.ndjson")),
     (5, include_str!("versions/5.ndjson")),
+    (6, include_str!("versions/6.ndjson")),
 ];
 /// The key of what a store says of its format.
 const FORMAT: &[u8] = b"mformat";
@@ -108,7 +109,7 @@ async fn every_record_of_every_version_is_read_and_moves_to_another_store() {
         admin::export(&store, HERE, NOW, &mut file).await.unwrap();
         let text = String::from_utf8(file.clone()).unwrap();
         assert!(
-            text.contains("\"version\":") && !text.contains("\"version\":6"),
+            text.contains("\"version\":") && !text.contains("\"version\":7"),
             "an export changes no record: {text}"
         );
 
@@ -239,12 +240,12 @@ async fn an_older_store_on_a_disk_is_taken_as_it_is() {
 #[tokio::test]
 async fn a_newer_store_is_refused_and_stays() {
     let engine = Arc::new(MemoryEngine::new());
-    fill(&*engine, 5).await;
+    fill(&*engine, 6).await;
     crate::commit(&*engine, put(FORMAT, b"\x01200")).await;
     let before = rows(&*engine).await;
     for refused in [Store::open(engine.clone(), 10).await, Store::open_for_export(engine.clone()).await] {
         let error = refused.map(|_| ()).unwrap_err();
-        assert!(matches!(error, StoreError::Newer { found: 200, known: 6 }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found: 200, known: 7 }), "{error}");
         assert!(error.to_string().contains("use the program that wrote it, or a newer one"), "{error}");
     }
     assert_eq!(rows(&*engine).await, before);
@@ -252,7 +253,7 @@ async fn a_newer_store_is_refused_and_stays() {
 
 #[tokio::test]
 async fn a_record_of_a_newer_program_is_refused_alone_and_stays() {
-    let (store, engine) = older(5).await;
+    let (store, engine) = older(6).await;
     let key = [b"s", &session().as_bytes()[..]].concat();
     let value = b"\x09whatever comes".to_vec();
     crate::commit(&*engine, put(&key, &value)).await;

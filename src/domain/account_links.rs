@@ -1,0 +1,290 @@
+//! What was mailed to a person and opens something: reset links, an invitation, a verification code, links that take a change
+//! of address back. One record a person. It has hashes only, so whoever reads the store opens nothing.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::secret::{Secret, SecretHash, from_base64url};
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Subject, User};
+
+/// How long a reset link is good.
+pub const RESET_LIFE: Duration = Duration::from_mins(30);
+
+/// How long an invitation is good.
+pub const INVITATION_LIFE: Duration = Duration::from_hours(7 * 24);
+
+/// How long a verification code is good.
+pub const CODE_LIFE: Duration = Duration::from_mins(15);
+
+/// How long a change of address can be taken back from the old address.
+pub const UNDO_LIFE: Duration = Duration::from_hours(14 * 24);
+
+/// Wrong codes after which a verification is over.
+pub const MOST_CODE_TRIES: u32 = 5;
+
+/// Digits of a verification code.
+pub const CODE_DIGITS: usize = 8;
+
+/// Reset links that are good at the same time. Mails overtake each other: the last but one may be the one that is opened.
+const MOST_RESETS: usize = 2;
+
+/// Changes of address that can be taken back at the same time: a thief who changes it twice must not push out the first.
+const MOST_UNDOS: usize = 5;
+
+/// Random bytes of a link's token: nobody guesses it.
+pub const LINK_BYTES: usize = 24;
+
+/// What a link's token says: whose it is, and what must be the hash that was kept of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkToken {
+    pub subject: Subject,
+    pub hash: SecretHash,
+}
+
+impl LinkToken {
+    /// A new one for this person, and its text, which is kept nowhere but in the sealed mail.
+    pub fn new(subject: Subject, random: [u8; LINK_BYTES]) -> (Self, Secret) {
+        let token = Secret::from_random(&[&subject.as_bytes()[..], &random].concat());
+        (Self { subject, hash: token.hash() }, token)
+    }
+
+    /// Reads a token as it comes in an address. Whether it is one that was given out, the record of its person says.
+    pub fn parse(token: &str) -> Option<Self> {
+        let bytes = from_base64url(token).filter(|bytes| bytes.len() == 16 + LINK_BYTES)?;
+        let subject = Subject::from_bytes(*bytes.first_chunk()?);
+        Some(Self { subject, hash: SecretHash::of(token.as_bytes()) })
+    }
+}
+
+/// What an account was when something was mailed for it. A link is worth nothing once password or address are others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountMark {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<SecretHash>,
+    pub email: SecretHash,
+}
+
+impl AccountMark {
+    pub fn of(user: &User) -> Self {
+        let password = user.password.as_ref().map(|hash| SecretHash::of(hash.as_str().as_bytes()));
+        Self { password, email: user.email.lookup_key() }
+    }
+}
+
+/// A link by which somebody sets another password.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResetLink {
+    pub hash: SecretHash,
+    pub account: AccountMark,
+    pub expires_at: UnixTime,
+}
+
+/// What somebody was invited by. It stays after it was accepted, for the list of people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invitation {
+    pub hash: SecretHash,
+    pub account: AccountMark,
+    pub sent_at: UnixTime,
+    pub expires_at: UnixTime,
+    /// The application to go to afterwards, by its name in the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Who invited: an administrator. None from the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inviter: Option<Subject>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<UnixTime>,
+}
+
+/// An address that is being proven by a code, in the browser that began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingVerification {
+    /// A keyed hash: eight digits are soon tried out.
+    pub code: SecretHash,
+    /// Of the session in which it was begun.
+    pub session: SecretHash,
+    /// The address that is to take the place of the account's; its own where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_address: Option<Email>,
+    pub account: AccountMark,
+    /// Wrong codes so far.
+    pub failures: u32,
+    pub expires_at: UnixTime,
+}
+
+/// A link that takes a change of address back, in the hands of whoever reads the old address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressUndo {
+    pub hash: SecretHash,
+    pub address: Email,
+    /// Whether the old address was proven.
+    pub verified: bool,
+    pub expires_at: UnixTime,
+}
+
+/// All of them of one person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountLinks {
+    pub subject: Subject,
+    /// The newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resets: Vec<ResetLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invitation: Option<Invitation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<PendingVerification>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undos: Vec<AddressUndo>,
+}
+
+impl AccountLinks {
+    pub const fn none(subject: Subject) -> Self {
+        Self { subject, resets: Vec::new(), invitation: None, verification: None, undos: Vec::new() }
+    }
+
+    /// With another reset link; the oldest gives way.
+    pub fn add_reset(&mut self, link: ResetLink, now: UnixTime) {
+        self.resets.retain(|known| known.expires_at > now);
+        self.resets.push(link);
+        let superfluous = self.resets.len().saturating_sub(MOST_RESETS);
+        self.resets.drain(..superfluous);
+    }
+
+    /// The reset link of this hash, while it is good for the account as it is now.
+    pub fn reset(&self, hash: SecretHash, user: &User, now: UnixTime) -> Option<&ResetLink> {
+        let account = AccountMark::of(user);
+        let good = |link: &&ResetLink| link.hash == hash && link.account == account && now < link.expires_at;
+        self.resets.iter().find(good).filter(|_| user.is_enabled())
+    }
+
+    /// The invitation of this hash, while it is good.
+    pub fn open_invitation(&self, hash: SecretHash, user: &User, now: UnixTime) -> Option<&Invitation> {
+        let account = AccountMark::of(user);
+        let good = |invitation: &&Invitation| {
+            invitation.hash == hash
+                && invitation.accepted_at.is_none()
+                && invitation.account == account
+                && now < invitation.expires_at
+        };
+        self.invitation.as_ref().filter(good).filter(|_| user.is_enabled())
+    }
+
+    /// With another link that takes a change back. The oldest stays, the one before the newest gives way: the first change is
+    /// the thief's.
+    pub fn add_undo(&mut self, undo: AddressUndo, now: UnixTime) {
+        self.undos.retain(|known| known.expires_at > now);
+        if self.undos.len() == MOST_UNDOS {
+            self.undos.pop();
+        }
+        self.undos.push(undo);
+    }
+
+    pub fn undo(&self, hash: SecretHash, now: UnixTime) -> Option<&AddressUndo> {
+        self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at)
+    }
+
+    /// Takes everything back that would open the account: its access was taken away, or its credentials were changed. What
+    /// brings an old address back stays, or a thief would be rid of it by signing out everywhere. An invitation that was
+    /// accepted stays as what it is.
+    pub fn take_back(&mut self) {
+        self.resets.clear();
+        self.verification = None;
+        self.invitation = self.invitation.take().filter(|invitation| invitation.accepted_at.is_some());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::none(self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::domain::user::{PasswordHash, UserState};
+
+    fn anna() -> User {
+        User {
+            sub: Subject::from_random([1; 16]),
+            email: Email::parse("anna@example.test").unwrap(),
+            username: None,
+            email_verified: true,
+            name: "Anna".to_owned(),
+            phone_number: None,
+            picture: None,
+            roles: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            password: Some(PasswordHash::new("$argon2id$1".to_owned())),
+            state: UserState::Enabled,
+            created_at: at(0),
+            updated_at: at(0),
+        }
+    }
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(seconds)
+    }
+
+    fn hash(number: u8) -> SecretHash {
+        SecretHash::of(&[number])
+    }
+
+    fn with_resets(numbers: &[u8]) -> AccountLinks {
+        let mut links = AccountLinks::none(anna().sub);
+        for &number in numbers {
+            let link = ResetLink { hash: hash(number), account: AccountMark::of(&anna()), expires_at: at(100) };
+            links.add_reset(link, at(1));
+        }
+        links
+    }
+
+    #[test]
+    fn a_token_names_its_person_and_is_read_back() {
+        let (link, token) = LinkToken::new(anna().sub, [7; LINK_BYTES]);
+        assert_eq!(token.expose().len(), 54);
+        assert_eq!(LinkToken::parse(token.expose()), Some(link.clone()));
+        assert_eq!(link.subject, anna().sub);
+        let token = token.expose();
+        for wrong in ["", "AAAA", &token[1..], &format!("{token}="), &format!("{token}A"), &format!("{token}AAAA")] {
+            assert_eq!(LinkToken::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn of_the_reset_links_the_last_two_are_good() {
+        let links = with_resets(&[1, 2, 3]);
+        let good: Vec<u8> = (1..4).filter(|number| links.reset(hash(*number), &anna(), at(99)).is_some()).collect();
+        assert_eq!(good, [2, 3]);
+        assert!(links.reset(hash(3), &anna(), at(100)).is_none());
+    }
+
+    #[test]
+    fn a_link_is_worth_nothing_once_the_account_is_another() {
+        let links = with_resets(&[1]);
+        let changed = User { password: Some(PasswordHash::new("$argon2id$2".to_owned())), ..anna() };
+        let moved = User { email: Email::parse("a@example.test").unwrap(), ..anna() };
+        let disabled = User { state: UserState::Disabled, ..anna() };
+        for user in [changed, moved, disabled] {
+            assert!(links.reset(hash(1), &user, at(2)).is_none());
+        }
+        let mut taken_back = links;
+        taken_back.take_back();
+        assert!(taken_back.is_empty());
+    }
+
+    #[test]
+    fn the_first_change_of_address_can_be_taken_back_however_many_follow() {
+        let mut links = AccountLinks::none(anna().sub);
+        for number in 0..20 {
+            let undo = AddressUndo { hash: hash(number), address: anna().email, verified: true, expires_at: at(100) };
+            links.add_undo(undo, at(1));
+        }
+        assert!(links.undo(hash(0), at(2)).is_some() && links.undo(hash(19), at(2)).is_some());
+        assert_eq!(links.undos.len(), MOST_UNDOS);
+        links.take_back();
+        assert!(links.undo(hash(0), at(2)).is_some() && links.undo(hash(0), at(100)).is_none());
+    }
+}

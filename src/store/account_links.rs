@@ -1,0 +1,84 @@
+//! Links and codes that were mailed to people: one record a person.
+
+use crate::domain::account_links::AccountLinks;
+use crate::domain::mail::WaitingMail;
+use crate::domain::user::{Subject, User};
+use crate::store::engine::{Changes, Key};
+use crate::store::outbox::add_mails;
+use crate::store::record::{self, Loaded};
+use crate::store::table;
+use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+
+impl Store {
+    pub async fn account_links(&self, subject: Subject) -> Result<Option<Loaded<AccountLinks>>, StoreError> {
+        self.load(table::account_links(subject)).await
+    }
+
+    /// Changes what was mailed to somebody, whatever races with it, in one commit with the mails that carry it.
+    pub async fn change_account_links<T: Send>(
+        &self,
+        subject: Subject,
+        mails: &[WaitingMail],
+        mut change: impl FnMut(&mut AccountLinks) -> T + Send,
+    ) -> Result<T, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let loaded = self.account_links(subject).await?;
+            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
+            let made = change(&mut next);
+            let mut changes = links_changes(loaded.as_ref(), &next)?;
+            add_mails(&mut changes, mails)?;
+            if self.commit_with_mails(changes, mails).await? == Committed::Yes {
+                return Ok(made);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Writes a person and what was mailed to them over what was read, in one commit, with the mails that tell of it. The
+    /// address and the username stay. Of two who use a link at the same moment, one meets a conflict.
+    pub async fn put_user_and_links(
+        &self,
+        (user, next_user): (&Loaded<User>, &User),
+        (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
+        mails: &[WaitingMail],
+    ) -> Result<Committed, StoreError> {
+        let mut changes = record::replace(user, next_user)?;
+        let of_links = links_changes(links, next_links)?;
+        changes.expect.extend(of_links.expect);
+        changes.put.extend(of_links.put);
+        changes.delete.extend(of_links.delete);
+        add_mails(&mut changes, mails)?;
+        self.commit_with_mails(changes, mails).await
+    }
+
+    /// The person with the bytes of their record.
+    pub async fn user_record(&self, subject: Subject) -> Result<Option<Loaded<User>>, StoreError> {
+        self.load(table::user(subject)).await
+    }
+
+    /// Takes back what was mailed to somebody: see [`AccountLinks::take_back`].
+    pub(super) async fn take_links_back(&self, subject: Subject) -> Result<(), StoreError> {
+        if self.account_links(subject).await?.is_none() {
+            return Ok(());
+        }
+        self.change_account_links(subject, &[], AccountLinks::take_back).await
+    }
+
+    pub(super) async fn remove_account_links(&self, subject: Subject) -> Result<(), StoreError> {
+        self.write(Changes { delete: vec![table::account_links(subject)], ..Changes::default() }).await
+    }
+}
+
+/// What makes one record of the other; nothing is kept of one that says nothing.
+fn links_changes(loaded: Option<&Loaded<AccountLinks>>, next: &AccountLinks) -> Result<Changes, StoreError> {
+    Ok(match loaded {
+        Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
+        Some(loaded) if next.is_empty() => {
+            let delete: Vec<Key> = vec![loaded.key().clone()];
+            Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }
+        }
+        Some(loaded) => record::replace(loaded, next)?,
+        None if next.is_empty() => Changes::default(),
+        None => record::create(table::account_links(next.subject), next)?,
+    })
+}

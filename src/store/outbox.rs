@@ -1,0 +1,403 @@
+//! The outbox: mails that wait to be sent, those that were given up, and that others were sent. A mail is committed with its
+//! cause. Whoever sends one takes it first: it is due again a while later, so that another one sends it if they never return.
+//! So a mail is sent at least once; both copies have one `Message-ID`.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::domain::mail::{DeadMail, MailId, MailMessage, SentMail, WaitingMail};
+use crate::domain::sealed::Sealed;
+use crate::domain::secret::SecretHash;
+use crate::domain::time::UnixTime;
+use crate::store::engine::{Changes, Expect, Key};
+use crate::store::record::{self, Loaded};
+use crate::store::sealer::{NONCE_BYTES, SealError};
+use crate::store::table::{self, Table};
+use crate::store::{Committed, PAGE, Store, StoreError};
+
+/// Mails that may wait.
+pub(super) const MOST_WAITING: usize = 10_000;
+
+/// Mails that were given up and are kept; the oldest gives way.
+const MOST_DEAD: usize = 1_000;
+
+/// What the outbox holds at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutboxCounts {
+    pub waiting: usize,
+    pub dead: usize,
+    /// When the oldest of those that wait came.
+    pub oldest: Option<UnixTime>,
+}
+
+impl Store {
+    /// Seals what a mail says. `nonce`: random.
+    ///
+    /// # Errors
+    /// [`SealError::NoKey`] when nothing seals here.
+    pub fn seal_mail(&self, id: MailId, nonce: [u8; NONCE_BYTES], message: &MailMessage) -> Result<Sealed, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        let plain = zeroize::Zeroizing::new(serde_json::to_vec(message).map_err(|_| SealError::Refused)?);
+        sealing.sealer.seal(&table::mail_text(id), nonce, &plain)
+    }
+
+    /// What a mail says.
+    ///
+    /// # Errors
+    /// When it does not open, or is none.
+    pub fn open_mail(&self, mail: &WaitingMail) -> Result<MailMessage, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        let plain = sealing.sealer.open(&table::mail_text(mail.id), &mail.message)?;
+        serde_json::from_slice(&plain).map_err(|_| SealError::Altered)
+    }
+
+    /// The keyed hash of a code that was mailed. `bound_to`: whose it is and what for.
+    ///
+    /// # Errors
+    /// [`SealError::NoKey`] when nothing seals here.
+    pub fn code_hash(&self, bound_to: &[u8], code: &str) -> Result<SecretHash, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        Ok(sealing.sealer.code_hash(bound_to, code))
+    }
+
+    /// Whether there is room for so many more.
+    pub fn has_room_for_mail(&self, more: usize) -> bool {
+        self.outbox.load(Ordering::Relaxed).saturating_add(more) <= MOST_WAITING
+    }
+
+    /// Puts mails into the outbox that have no other cause. False when there is no room.
+    pub async fn add_mail(&self, mails: &[WaitingMail]) -> Result<bool, StoreError> {
+        if !self.has_room_for_mail(mails.len()) {
+            return Ok(false);
+        }
+        let mut changes = Changes::default();
+        add_mails(&mut changes, mails)?;
+        Ok(self.commit_with_mails(changes, mails).await? == Committed::Yes)
+    }
+
+    /// Commits what mails are about together with them.
+    pub(super) async fn commit_with_mails(
+        &self,
+        changes: Changes,
+        mails: &[WaitingMail],
+    ) -> Result<Committed, StoreError> {
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.outbox.fetch_add(mails.len(), Ordering::Relaxed);
+        }
+        Ok(committed)
+    }
+
+    /// Up to `most` mails that are due, the one that was due first first.
+    pub async fn due_mail(&self, now: UnixTime, most: usize) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let mut rows = self.engine.scan(&table::all(Table::Outbox), None, most).await?;
+        rows.retain(|(key, _)| table::mail_due_at(key).is_some_and(|due| due <= now));
+        let mut due = Vec::with_capacity(rows.len());
+        for (key, bytes) in rows {
+            match record::decode::<WaitingMail>(&key, bytes) {
+                Ok(mail) => due.push(mail),
+                // It would stand in front of all others for ever.
+                Err(error) => {
+                    tracing::error!(%error, "a mail in the outbox cannot be read and is removed");
+                    self.write(Changes { delete: vec![key], ..Changes::default() }).await?;
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    /// When the next mail is due.
+    pub async fn next_mail_due(&self) -> Result<Option<UnixTime>, StoreError> {
+        let rows = self.engine.scan(&table::all(Table::Outbox), None, 1).await?;
+        Ok(rows.first().and_then(|(key, _)| table::mail_due_at(key)))
+    }
+
+    /// Takes a mail to send it within `lease`. `None` when somebody else has it.
+    pub async fn take_mail(
+        &self,
+        mail: &Loaded<WaitingMail>,
+        now: UnixTime,
+        lease: Duration,
+    ) -> Result<Option<Loaded<WaitingMail>>, StoreError> {
+        self.move_mail(mail, mail.value.taken(now, lease)).await
+    }
+
+    /// Puts a mail in the place of one that was taken, due at another time. `None` when it was taken away meanwhile.
+    pub async fn move_mail(
+        &self,
+        mail: &Loaded<WaitingMail>,
+        next: WaitingMail,
+    ) -> Result<Option<Loaded<WaitingMail>>, StoreError> {
+        let key = table::waiting_mail(next.due_at, next.id);
+        let mut changes = if key == *mail.key() {
+            record::replace(mail, &next)?
+        } else {
+            Changes { delete: vec![mail.key().clone()], ..record::create(key.clone(), &next)? }
+        };
+        if key != *mail.key() {
+            changes.expect.push(mail.unchanged());
+        }
+        let Some((_, bytes)) = changes.put.first().cloned() else { return Ok(None) };
+        match self.commit(changes).await? {
+            Committed::Yes => Ok(Some(record::decode(&key, bytes)?)),
+            Committed::Conflict => Ok(None),
+        }
+    }
+
+    /// Puts other mails in the place of one whose person was looked up.
+    pub async fn replace_mail(
+        &self,
+        mail: &Loaded<WaitingMail>,
+        others: &[WaitingMail],
+    ) -> Result<Committed, StoreError> {
+        let mut changes = removal(mail);
+        add_mails(&mut changes, others)?;
+        let committed = self.commit_with_mails(changes, others).await?;
+        if committed == Committed::Yes {
+            self.mail_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Notes that a mail was sent.
+    pub async fn mail_was_sent(&self, mail: &Loaded<WaitingMail>, sent: &SentMail) -> Result<Committed, StoreError> {
+        let key = table::sent_mail(sent.at, sent.id);
+        let mut changes = removal(mail);
+        changes.put.push((table::expiry(sent.expires_at, &key), Vec::new()));
+        changes.put.push((key, record::encode(sent)?));
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.mail_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Gives a mail up. The oldest that was given up gives way when there are too many.
+    pub async fn give_mail_up(&self, mail: &Loaded<WaitingMail>, dead: &DeadMail) -> Result<Committed, StoreError> {
+        let kept = self.engine.scan(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
+        let key = table::dead_mail(dead.at, dead.mail.id);
+        let mut changes = removal(mail);
+        if kept.len() >= MOST_DEAD
+            && let Some((oldest, _)) = kept.into_iter().next()
+        {
+            changes.delete.push(oldest);
+        }
+        changes.put.push((table::expiry(dead.expires_at, &key), Vec::new()));
+        changes.put.push((key, record::encode(dead)?));
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.mail_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Up to `limit` mails that wait, in the order in which they are due, after `after`.
+    pub async fn waiting_mails(
+        &self,
+        after: Option<&WaitingMail>,
+        limit: usize,
+    ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let after = after.map(|mail| table::waiting_mail(mail.due_at, mail.id));
+        self.page(&table::all(Table::Outbox), after.as_deref(), limit).await
+    }
+
+    /// Up to `limit` mails that were given up, the oldest first, after `after`.
+    pub async fn dead_mails(&self, after: Option<&DeadMail>, limit: usize) -> Result<Vec<DeadMail>, StoreError> {
+        let after = after.map(|dead| table::dead_mail(dead.at, dead.mail.id));
+        let page: Vec<Loaded<DeadMail>> = self.page(&table::all(Table::DeadMail), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// Up to `limit` mails that were sent, the newest first, after `after`.
+    pub async fn sent_mails(&self, after: Option<&SentMail>, limit: usize) -> Result<Vec<SentMail>, StoreError> {
+        let after = after.map(|sent| table::sent_mail(sent.at, sent.id));
+        let page: Vec<Loaded<SentMail>> = self.page(&table::all(Table::SentMail), after.as_deref(), limit).await?;
+        Ok(page.into_iter().map(|loaded| loaded.value).collect())
+    }
+
+    /// Has a mail be sent now that waits or was given up. False when there is none with this id.
+    pub async fn retry_mail(&self, id: MailId, now: UnixTime) -> Result<bool, StoreError> {
+        if let Some(waiting) = self.find_waiting(id).await? {
+            let next = WaitingMail { due_at: now, ..waiting.value.clone() };
+            return Ok(self.move_mail(&waiting, next).await?.is_some());
+        }
+        let Some(dead) = self.find_dead(id).await? else { return Ok(false) };
+        let mail = dead.value.revived(now);
+        let mut changes = Changes::default();
+        add_mails(&mut changes, std::slice::from_ref(&mail))?;
+        changes.expect.push(dead.unchanged());
+        changes.delete.push(dead.key().clone());
+        Ok(self.commit_with_mails(changes, std::slice::from_ref(&mail)).await? == Committed::Yes)
+    }
+
+    /// Removes a mail that waits or was given up. False when there is none with this id.
+    pub async fn drop_mail(&self, id: MailId) -> Result<bool, StoreError> {
+        if let Some(waiting) = self.find_waiting(id).await? {
+            let dropped = self.commit(removal(&waiting)).await? == Committed::Yes;
+            if dropped {
+                self.mail_gone();
+            }
+            return Ok(dropped);
+        }
+        let Some(dead) = self.find_dead(id).await? else { return Ok(false) };
+        Ok(self.commit(removal(&dead)).await? == Committed::Yes)
+    }
+
+    async fn find_waiting(&self, id: MailId) -> Result<Option<Loaded<WaitingMail>>, StoreError> {
+        let mut after = None::<WaitingMail>;
+        loop {
+            let page = self.waiting_mails(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(None) };
+            after = Some(last.value.clone());
+            if let Some(found) = page.into_iter().find(|mail| mail.value.id == id) {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    async fn find_dead(&self, id: MailId) -> Result<Option<Loaded<DeadMail>>, StoreError> {
+        let page: Vec<Loaded<DeadMail>> = self.page(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
+        Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
+    }
+
+    /// Counts what the outbox holds. Reads all of it: not for a request. From here on the bound goes by this count: other
+    /// processes may have sent some.
+    pub async fn count_outbox(&self) -> Result<OutboxCounts, StoreError> {
+        let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<WaitingMail>);
+        loop {
+            let page = self.waiting_mails(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.value.clone());
+            waiting += page.len();
+            oldest = page.iter().map(|mail| mail.value.created_at).chain(oldest).min();
+        }
+        self.outbox.store(waiting, Ordering::Relaxed);
+        let dead = self.count(table::all(Table::DeadMail)).await?;
+        Ok(OutboxCounts { waiting, dead, oldest })
+    }
+
+    fn mail_gone(&self) {
+        let _ = self.outbox.fetch_update(Ordering::AcqRel, Ordering::Acquire, |waiting| waiting.checked_sub(1));
+    }
+}
+
+/// Adds mails to a commit.
+pub(super) fn add_mails(changes: &mut Changes, mails: &[WaitingMail]) -> Result<(), StoreError> {
+    for mail in mails {
+        let key = table::waiting_mail(mail.due_at, mail.id);
+        changes.expect.push(Expect::Absent(key.clone()));
+        changes.put.push((key, record::encode(mail)?));
+    }
+    Ok(())
+}
+
+fn removal<T>(loaded: &Loaded<T>) -> Changes {
+    let delete: Vec<Key> = vec![loaded.key().clone()];
+    Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::domain::language::Language;
+    use crate::domain::mail::{DeadReason, Mail, MailKind};
+    use crate::store::memory::MemoryEngine;
+    use crate::store::sealer::Sealer;
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    fn at(seconds: u64) -> UnixTime {
+        UnixTime::from_seconds(seconds)
+    }
+
+    async fn store() -> Store {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap()
+    }
+
+    fn message() -> MailMessage {
+        let mail = Mail::Reset { token: "hunter2".to_owned() };
+        MailMessage { to: None, language: Language::English, at: at(1), origin: None, mail }
+    }
+
+    fn waiting(store: &Store, number: u8, now: UnixTime) -> WaitingMail {
+        let id = MailId::from_bytes([number; 16]);
+        let sealed = store.seal_mail(id, [number; NONCE_BYTES], &message()).unwrap();
+        WaitingMail::new(id, MailKind::Reset, None, sealed, now)
+    }
+
+    #[tokio::test]
+    async fn a_mail_is_taken_by_one_and_due_again_when_they_never_return() {
+        let store = store().await;
+        assert!(store.add_mail(&[waiting(&store, 1, at(100)), waiting(&store, 2, at(50))]).await.unwrap());
+        assert!(store.due_mail(at(49), 10).await.unwrap().is_empty());
+        let due = store.due_mail(at(100), 10).await.unwrap();
+        assert_eq!(due.iter().map(|mail| mail.value.created_at).collect::<Vec<_>>(), [at(50), at(100)]);
+        assert_eq!(store.open_mail(&due[0].value).unwrap(), message());
+
+        let taken = store.take_mail(&due[0], at(100), LEASE).await.unwrap().unwrap();
+        assert!(store.take_mail(&due[0], at(100), LEASE).await.unwrap().is_none(), "somebody has it");
+        assert_eq!(store.due_mail(at(159), 10).await.unwrap().len(), 1);
+        let again = store.due_mail(at(160), 10).await.unwrap().pop().unwrap();
+        assert_eq!(again.value.id, taken.value.id);
+        let again = store.take_mail(&again, at(160), LEASE).await.unwrap().unwrap();
+        // The one who was away meanwhile changes nothing any more.
+        let sent = SentMail::new(&taken.value, "250 ok", at(161));
+        assert_eq!(store.mail_was_sent(&taken, &sent).await.unwrap(), Committed::Conflict);
+        assert_eq!(store.mail_was_sent(&again, &sent).await.unwrap(), Committed::Yes);
+        assert_eq!(store.sent_mails(None, 10).await.unwrap(), [sent]);
+        let counts = store.count_outbox().await.unwrap();
+        assert_eq!(counts, OutboxCounts { waiting: 1, dead: 0, oldest: Some(at(100)) });
+    }
+
+    #[tokio::test]
+    async fn a_code_has_another_hash_for_another_account_and_under_another_data_key() {
+        let here = store().await;
+        let other = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        let other = other.sealing_with(Sealer::new(&[8; 32]).unwrap(), 0).await.unwrap();
+        let hash = here.code_hash(b"anna", "12345678").unwrap();
+        assert_eq!(hash, store().await.code_hash(b"anna", "12345678").unwrap());
+        assert_ne!(hash, here.code_hash(b"ben", "12345678").unwrap());
+        assert_ne!(hash, here.code_hash(b"anna", "12345679").unwrap());
+        assert_ne!(hash, other.code_hash(b"anna", "12345678").unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_that_was_given_up_is_tried_again_or_dropped_by_hand() {
+        let store = store().await;
+        let _ = store.add_mail(&[waiting(&store, 1, at(100)), waiting(&store, 2, at(100))]).await.unwrap();
+        for mail in store.due_mail(at(100), 10).await.unwrap() {
+            let dead = DeadMail::new(mail.value.clone(), DeadReason::Refused, Some("550 no"), at(101));
+            assert_eq!(store.give_mail_up(&mail, &dead).await.unwrap(), Committed::Yes);
+        }
+        let (first, second) = (MailId::from_bytes([1; 16]), MailId::from_bytes([2; 16]));
+        assert_eq!(store.count_outbox().await.unwrap(), OutboxCounts { waiting: 0, dead: 2, oldest: None });
+        assert!(store.retry_mail(first, at(9000)).await.unwrap() && store.drop_mail(second).await.unwrap());
+        assert!(!store.retry_mail(second, at(9000)).await.unwrap() && !store.drop_mail(second).await.unwrap());
+        let due = store.due_mail(at(9000), 10).await.unwrap();
+        assert_eq!(due.len(), 1);
+        assert_eq!((due[0].value.attempts, due[0].value.not_after), (0, at(9000 + 1800)));
+        assert_eq!(store.open_mail(&due[0].value).unwrap(), message());
+    }
+
+    #[tokio::test]
+    async fn there_is_an_end_to_what_waits_and_to_what_was_given_up() {
+        let store = store().await;
+        store.outbox.store(MOST_WAITING, Ordering::Relaxed);
+        assert!(!store.add_mail(&[waiting(&store, 1, at(1))]).await.unwrap());
+        assert_eq!(store.count_outbox().await.unwrap().waiting, 0);
+        for number in 0..=MOST_DEAD {
+            let id = MailId::from_bytes(u128::try_from(number).unwrap().to_be_bytes());
+            let mail = WaitingMail { id, ..waiting(&store, 1, at(1)) };
+            let _ = store.add_mail(std::slice::from_ref(&mail)).await.unwrap();
+            let mail = store.due_mail(at(1), 1).await.unwrap().pop().unwrap();
+            let when = at(10 + u64::try_from(number).unwrap());
+            let dead = DeadMail::new(mail.value.clone(), DeadReason::Failed, None, when);
+            let _ = store.give_mail_up(&mail, &dead).await.unwrap();
+        }
+        assert_eq!(store.count_outbox().await.unwrap().dead, MOST_DEAD);
+        assert_eq!(store.dead_mails(None, 1).await.unwrap()[0].at, at(11));
+    }
+}
