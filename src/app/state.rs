@@ -142,6 +142,11 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 }
 
 impl Sealgate {
+    /// Whether mails are sent: there is a mail server, and something seals what waits.
+    pub fn sends_mail(&self) -> bool {
+        self.store.seals()
+    }
+
     /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the
     /// password threads, the lifetime of access tokens) stays as it is: the new settings say the same of it, see
     /// [`crate::config::Difference`].

@@ -1,7 +1,7 @@
 //! What a browser calls itself, in words that people know. A guess for the eye: nothing is decided by it.
 
 /// The name of the browser, if it is a well-known one.
-pub(super) fn browser(user_agent: &str) -> Option<&'static str> {
+pub(crate) fn browser(user_agent: &str) -> Option<&'static str> {
     // Each pretends to be those below it.
     const MARKS: [(&str, &str); 9] = [
         ("Edg", "Edge"),
@@ -18,7 +18,7 @@ pub(super) fn browser(user_agent: &str) -> Option<&'static str> {
 }
 
 /// The name of the system, if it is a well-known one.
-pub(super) fn system(user_agent: &str) -> Option<&'static str> {
+pub(crate) fn system(user_agent: &str) -> Option<&'static str> {
     const MARKS: [(&str, &str); 7] = [
         ("iPhone", "iPhone"),
         ("iPad", "iPad"),

@@ -8,7 +8,7 @@
 mod account;
 mod asset;
 pub(crate) mod console;
-mod device;
+pub(crate) mod device;
 mod events;
 mod factor;
 mod frame;

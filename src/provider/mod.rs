@@ -27,6 +27,8 @@ mod known_browser;
 mod login;
 mod login_page;
 mod logout;
+#[allow(dead_code, reason = "until the pages use it")]
+mod mailing;
 mod passkey;
 mod recovery_codes;
 mod register;
