@@ -39,9 +39,9 @@ pub mod clock {
 pub mod config {
     pub use crate::config::{
         Access, App, AuditConfig, AuthorizationHeader, Caching, ClientCertificates, Config, ConfigFault, Difference,
-        EnrolmentChoice, Hsm, IdentityValue, IssuerUrl, KeySource, Language, LoginConfig, Logo, Mechanism, Names,
-        PagesConfig, Picture, Presence, RegistrationMode, RulePerson, ServerConfig, StoreConfig, StoreEngine,
-        TlsConfig, Upstream, UpstreamTls, known_keys,
+        EnrolmentChoice, Hsm, IdentityValue, IssuerUrl, KeySource, Language, LoginConfig, Logo, MailConfig,
+        MailCredentials, MailTls, Mailbox, Mechanism, Names, PagesConfig, Picture, Presence, RegistrationMode,
+        RulePerson, ServerConfig, StoreConfig, StoreEngine, TlsConfig, Upstream, UpstreamTls, known_keys,
     };
 }
 pub mod domain {

@@ -13,6 +13,10 @@ pub(crate) const NO_WRAPPING_KEY: &str = "the token has no wrapping key, so noth
     recovery codes can be kept for anybody, and no form that was sent too late. To make one: sealgate key wrap-init; then \
     restart the server";
 
+/// What an operator is told who wants mails sent by a server that cannot seal.
+pub(crate) const NO_MAIL: &str = "[mail] is configured and no mail is sent: what waits to be sent opens accounts, so it is kept \
+    sealed or not at all. Make a wrapping key, or leave [mail] out";
+
 /// Why it is not known whether and how to seal: one line.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSealing {

@@ -86,6 +86,9 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
         } else {
             tracing::warn!("{}", sealing::NO_WRAPPING_KEY);
+            if sealgate.config.mail.is_some() {
+                tracing::warn!("{}", sealing::NO_MAIL);
+            }
         }
         Ok::<_, Vec<String>>(sealgate)
     })?);

@@ -6,6 +6,7 @@ mod address;
 mod apps;
 mod factors;
 mod identity;
+mod mail;
 mod spans;
 mod tls;
 mod trusted_issuers;
@@ -76,7 +77,8 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 
 /// The keys that are asked for, when every table is there.
 pub(super) fn known_keys() -> BTreeSet<String> {
-    let reading = ConfigReader::new("[server.tls]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
+    let reading =
+        ConfigReader::new("[server.tls]\n[mail]\n[[trusted_issuer]]\n[[app]]\n[app.upstream_tls]\n[[app.route]]\n");
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
     }
@@ -98,6 +100,9 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let factors = factors::factors(root.section("factors"), issuer.as_ref());
     let registration = registration(root.section("registration"));
     let pages = pages(root.section("pages"), files);
+    let mail = root.optional_section("mail", "write it as a table, [mail]");
+    let mail_is_wanted = mail.is_some();
+    let mail = mail.and_then(|section| mail::mail(section, files, issuer.as_ref()));
     let console = console(root.section("console"));
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
@@ -130,6 +135,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         factors,
         registration,
         pages,
+        mail: if mail_is_wanted { Some(mail?) } else { None },
         console,
         log,
         audit,
@@ -220,7 +226,9 @@ fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let module =
         section.required_text("module", "write the file of the token's PKCS#11 module", |text| files.module(text));
     let token_label = section.required_text("token_label", "write the token's label", address::token_label);
-    let pin_file = section.required_text("pin_file", "write the file that holds the PIN", |text| files.pin_file(text));
+    let pin_file = section.required_text("pin_file", "write the file that holds the PIN", |text| {
+        files.secret_file(text, "the token's user PIN")
+    });
     let key_label = section.text("key_label", "write the label of the signing keys", address::name);
     let attestation =
         section.text("attestation", "write the directory of the attestations", |text| files.directory(text));

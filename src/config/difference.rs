@@ -41,6 +41,8 @@ const SECTIONS: &[Keys] = &[
     ("factors", &[], &["level", "groups", "enrol_by", "enrolment", "abandon_keys_of"]),
     ("registration", &[], &["mode", "max_clients", "unused_seconds"]),
     ("pages", &[], &["operator", "default_language", "logo", "accent"]),
+    ("mail", &[], &["host", "port", "tls", "from", "reply_to", "username", "password_file", "hello"]),
+    ("mail", &[], &["timeout_seconds", "per_minute", "ca_file"]),
     ("console", &[], &["enabled", "developers", "admins", "sign_in_seconds"]),
     ("log", &["format"], &["filter"]),
     ("audit", &["keep_days", "max_records"], &[]),
@@ -159,7 +161,9 @@ mod tests {
 
     const REQUIRED: &str = "issuer = \"https://id.test\"\nhsm = { module = \"m\", token_label = \"t\", pin_file = \"p\" }\n\
         store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = { certificate = \"c\", key = \"k\" }\n\
-        client_ca = \"ca\"\nclient_certificates = \"required\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
+        client_ca = \"ca\"\nclient_certificates = \"required\"\n\
+        [mail]\nhost = \"smtp.test\"\nfrom = \"id@test\"\nusername = \"id\"\npassword_file = \"p\"\n\
+        reply_to = \"a@test\"\nca_file = \"ca\"\n[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\n\
         upstreams = [\"unix:/x\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"\n";
 
     fn names(value: &Value) -> BTreeSet<&str> {
@@ -208,6 +212,9 @@ mod tests {
         let parse = |base: &[u8]| Config::parse(REQUIRED, Path::new(OsStr::from_bytes(base))).unwrap();
         let found = parse(b"/etc/\xff").difference(&parse(b"/etc/\xfe"));
         assert_eq!(found.restart, ["admin.socket", "hsm.module", "hsm.pin_file", "store.path"].map(str::to_owned));
-        assert_eq!(found.live, ["server.tls", "server.client_ca"].map(str::to_owned));
+        assert_eq!(
+            found.live,
+            ["server.tls", "server.client_ca", "mail.password_file", "mail.ca_file"].map(str::to_owned)
+        );
     }
 }

@@ -64,8 +64,8 @@ impl Files {
         }
     }
 
-    /// The file that holds the PIN.
-    pub(super) fn pin_file(&self, text: &str) -> Result<PathBuf, String> {
+    /// A file that holds a secret. `what` it is, such as `the token's user PIN`.
+    pub(super) fn secret_file(&self, text: &str, what: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let Look::Yes { .. } = self.look else { return Ok(path) };
         let metadata = readable(&path)?;
@@ -76,7 +76,7 @@ impl Files {
             return Err(format!("{name} is open to others than its owner (mode {mode:04o}); run: chmod 600 {name}"));
         }
         if metadata.len() == 0 {
-            return Err(format!("{name} is empty; write the token's user PIN into it"));
+            return Err(format!("{name} is empty; write {what} into it"));
         }
         Ok(path)
     }
@@ -301,13 +301,13 @@ mod tests {
     #[test]
     fn credential_of_the_unit_is_found_in_its_directory() {
         let directory = directory_with_pin();
-        let found = credentials(Some(directory.path())).pin_file("$CREDENTIALS_DIRECTORY/pkcs11-pin");
+        let found = credentials(Some(directory.path())).secret_file("$CREDENTIALS_DIRECTORY/pkcs11-pin", "the PIN");
         assert_eq!(found, Ok(directory.path().join("pkcs11-pin")));
     }
 
     #[test]
     fn credential_outside_of_a_unit_is_a_fault_that_says_how_to_load_it() {
-        let problem = credentials(None).pin_file("$CREDENTIALS_DIRECTORY/pkcs11-pin").unwrap_err();
+        let problem = credentials(None).secret_file("$CREDENTIALS_DIRECTORY/pkcs11-pin", "the PIN").unwrap_err();
         assert!(problem.contains("LoadCredential=pkcs11-pin:FILE"), "{problem}");
     }
 

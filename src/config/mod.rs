@@ -11,7 +11,9 @@ mod factors;
 mod fault;
 mod file;
 mod issuer;
+mod mail;
 mod preset;
+mod secret_file;
 mod serialize;
 mod settings;
 mod tls;
@@ -33,6 +35,8 @@ pub(crate) use factors::FactorsConfig;
 pub use fault::ConfigFault;
 pub use issuer::IssuerUrl;
 pub(crate) use issuer::{authority, is_loopback_host};
+pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
+pub(crate) use secret_file::read_secret_file;
 pub(crate) use settings::{
     AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FormPost, ForwardAuth, KeysConfig, Log, LogFormat, RateLimits,
     Reach, Registration, SessionsConfig, TokensConfig, days_left,

@@ -12,6 +12,7 @@ use super::appearance::{Accent, Logo};
 use super::factors::FactorsConfig;
 use super::fault::ConfigFault;
 use super::issuer::IssuerUrl;
+use super::mail::MailConfig;
 use super::tls::{ClientCertificates, TlsConfig};
 use super::trusted_issuer::TrustedIssuer;
 use crate::domain::client::ClientId;
@@ -44,6 +45,8 @@ pub struct Config {
     pub factors: FactorsConfig,
     pub registration: Registration,
     pub pages: PagesConfig,
+    /// The server that takes our mails; none are sent when absent.
+    pub mail: Option<MailConfig>,
     pub console: Console,
     pub log: Log,
     /// What is kept of the audit trail.

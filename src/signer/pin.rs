@@ -1,63 +1,20 @@
 //! The user PIN: read once from a file that only its owner can read, kept where it is wiped and never printed.
 
-use std::fs::{File, Metadata};
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use cryptoki::types::AuthPin;
-use zeroize::Zeroizing;
 
 use super::error::SignerOpenError;
-
-/// No token takes a longer PIN; a longer file is not a PIN.
-const LONGEST_PIN: usize = 255;
-
-/// Where systemd puts a unit's credentials. It lets the unit's user in through an access control list, whose mask `stat`
-/// shows as the group's bits; the group itself has no access.
-const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
+use crate::config::read_secret_file;
 
 /// Reads the PIN: the file's content without one trailing newline.
 ///
 /// # Errors
 /// [`SignerOpenError::PinFile`] when the file is absent, readable by group or others, empty, or holds no PIN.
 pub(super) fn read(path: &Path) -> Result<AuthPin, SignerOpenError> {
-    read_checked(path).map_err(|reason| SignerOpenError::PinFile { path: path.to_owned(), reason })
-}
-
-fn read_checked(path: &Path) -> Result<AuthPin, String> {
-    // Without O_NONBLOCK, opening a pipe that nobody writes to would hang the start.
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .map_err(|error| format!("cannot be read ({error})"))?;
-    // Asked of the open file, so that what is checked is what is read.
-    let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
-    check_access(path, &metadata)?;
-
-    let mut content = Zeroizing::new(Vec::with_capacity(LONGEST_PIN + 3));
-    file.take(LONGEST_PIN as u64 + 3).read_to_end(&mut content).map_err(|error| format!("cannot be read ({error})"))?;
-    let pin = content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(&content);
-    let pin = std::str::from_utf8(pin).map_err(|_| "is not UTF-8 text; write the PIN and nothing else".to_owned())?;
-    match pin.len() {
-        0 => Err("is empty; write the token's user PIN into it".into()),
-        1..=LONGEST_PIN => Ok(AuthPin::from(Box::<str>::from(pin))),
-        _ => Err(format!("holds more than {LONGEST_PIN} bytes; write the PIN and nothing else")),
-    }
-}
-
-fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
-    if !metadata.is_file() {
-        return Err("is not a regular file".into());
-    }
-    let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
-    let mode = metadata.mode() & 0o777;
-    if mode & forbidden != 0 {
-        let path = path.display();
-        return Err(format!("is open to others than its owner (mode {mode:04o}); run: chmod 0400 {path}"));
-    }
-    Ok(())
+    let pin = read_secret_file(path, "the token's user PIN")
+        .map_err(|reason| SignerOpenError::PinFile { path: path.to_owned(), reason })?;
+    Ok(AuthPin::from(Box::<str>::from(pin.as_str())))
 }
 
 #[cfg(test)]

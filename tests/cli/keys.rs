@@ -77,6 +77,12 @@ fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
     assert!(warning.starts_with("warning: the token has no wrapping key"), "{warning}");
     let warnings = site.json(&["check"])["warnings"].clone();
     assert!(warnings[0].as_str().unwrap().contains("sealgate key wrap-init"), "{warnings}");
+    assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
+    let mut file = fs::read_to_string(site.config()).unwrap();
+    file += "\n[mail]\nhost = \"smtp.example.com\"\nfrom = \"no-reply@example.com\"\n";
+    fs::write(site.config(), file).unwrap();
+    let warnings = site.json(&["check"])["warnings"].clone();
+    assert!(warnings[1].as_str().unwrap().starts_with("[mail] is configured and no mail is sent"), "{warnings}");
 
     let id = site.json(&["key", "wrap-init"])["id"].clone();
     assert_eq!(warned(&site, &["key", "check"]), "");

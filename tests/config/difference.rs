@@ -72,6 +72,19 @@ fn each_section_says_what_takes_effect_and_what_waits_for_a_start() {
 }
 
 #[test]
+fn another_mail_server_is_taken_over() {
+    let mail = |more: &str| format!("{REQUIRED}[mail]\nhost = \"smtp.test\"\nfrom = \"a@id.test\"\n{more}\n");
+    let set =
+        ["host", "port", "tls", "from", "hello", "timeout_seconds", "per_minute"].map(|key| format!("mail.{key}"));
+    assert_eq!(live(REQUIRED, &mail("")), set);
+    assert_eq!(live(&mail(""), REQUIRED), set);
+    assert_eq!(live(&mail(""), &mail("per_minute = 7")), ["mail.per_minute"]);
+    let known = mail("username = \"id\"\npassword_file = \"p\"\nca_file = \"ca\"");
+    assert_eq!(live(&mail(""), &known), ["mail.username", "mail.password_file", "mail.ca_file"]);
+    assert_eq!(live(&known, &known.replace("\"p\"", "\"other\"")), ["mail.password_file"]);
+}
+
+#[test]
 fn other_certificate_files_are_taken_over_and_tls_itself_is_not() {
     let with = |name: &str| format!("{REQUIRED}server.tls = {{ certificate = \"{name}\", key = \"key\" }}\n");
     assert_eq!(live(&with("one"), &with("other")), ["server.tls"]);
@@ -108,7 +121,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 37] = [
+const LIVE: [&str; 48] = [
     "tokens.authorization_code_seconds",
     "tokens.refresh_token_seconds",
     "tokens.refresh_retry_seconds",
@@ -140,6 +153,17 @@ const LIVE: [&str; 37] = [
     "pages.operator",
     "pages.default_language",
     "pages.accent",
+    "mail.host",
+    "mail.port",
+    "mail.tls",
+    "mail.from",
+    "mail.reply_to",
+    "mail.username",
+    "mail.password_file",
+    "mail.hello",
+    "mail.timeout_seconds",
+    "mail.per_minute",
+    "mail.ca_file",
     "console.enabled",
     "console.developers",
     "console.admins",

@@ -11,7 +11,7 @@ const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 /// The documented file with its commented settings switched on; those marked as examples only when asked for.
 pub(super) fn switched_on(examples: bool) -> String {
     let switch = |line: &'static str| match line.strip_prefix('#') {
-        Some(setting) if !setting.starts_with(' ') && (setting.contains(" = ") || setting.starts_with("[[")) => {
+        Some(setting) if !setting.starts_with(' ') && (setting.contains(" = ") || setting.starts_with('[')) => {
             if setting.ends_with("# example") && !examples {
                 ""
             } else {

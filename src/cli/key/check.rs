@@ -50,6 +50,9 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
     let mut warnings = Vec::new();
     if check.wrapping_keys.is_empty() {
         warnings.push(sealing::NO_WRAPPING_KEY.to_owned());
+        if access.config().mail.is_some() {
+            warnings.push(sealing::NO_MAIL.to_owned());
+        }
     }
     compare(&check, &lives, &begun, &mut faults, &mut warnings);
     Ok(Findings { check, faults, warnings })

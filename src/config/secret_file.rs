@@ -1,0 +1,55 @@
+//! Reading a secret, such as a PIN or a password, from a file that only its owner can read.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+/// A longer file holds something else.
+const LONGEST: usize = 255;
+
+/// Where systemd puts a unit's credentials. It lets the unit's user in through an access control list, whose mask `stat`
+/// shows as the group's bits; the group itself has no access.
+const SYSTEMD_CREDENTIALS: &str = "/run/credentials/";
+
+/// The file's content without one trailing newline. `what` names it in errors, such as `the token's user PIN`.
+///
+/// # Errors
+/// What is wrong, without the file's name: it is absent, readable by group or others, empty, too long or no text.
+pub(crate) fn read_secret_file(path: &Path, what: &str) -> Result<Zeroizing<String>, String> {
+    // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|error| format!("cannot be read ({error})"))?;
+    // Asked of the open file, so that what is checked is what is read.
+    let metadata = file.metadata().map_err(|error| format!("cannot be read ({error})"))?;
+    check_access(path, &metadata)?;
+
+    let mut content = Zeroizing::new(Vec::with_capacity(LONGEST + 3));
+    file.take(LONGEST as u64 + 3).read_to_end(&mut content).map_err(|error| format!("cannot be read ({error})"))?;
+    let secret = content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(&content);
+    let secret =
+        std::str::from_utf8(secret).map_err(|_| format!("is not UTF-8 text; write {what} and nothing else"))?;
+    match secret.len() {
+        0 => Err(format!("is empty; write {what} into it")),
+        1..=LONGEST => Ok(Zeroizing::new(secret.to_owned())),
+        _ => Err(format!("holds more than {LONGEST} bytes; write {what} and nothing else")),
+    }
+}
+
+fn check_access(path: &Path, metadata: &Metadata) -> Result<(), String> {
+    if !metadata.is_file() {
+        return Err("is not a regular file".into());
+    }
+    let forbidden = if path.starts_with(SYSTEMD_CREDENTIALS) { 0o007 } else { 0o077 };
+    let mode = metadata.mode() & 0o777;
+    if mode & forbidden != 0 {
+        let path = path.display();
+        return Err(format!("is open to others than its owner (mode {mode:04o}); run: chmod 0400 {path}"));
+    }
+    Ok(())
+}

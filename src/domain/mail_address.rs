@@ -1,0 +1,111 @@
+//! Addresses as mail servers take them. An [`Email`] may be more than that: it is what its owner typed.
+
+use std::fmt;
+
+use url::Host;
+
+use crate::domain::user::Email;
+
+/// Longest local part (RFC 5321 §4.5.3.1.1), domain (§4.5.3.1.2) and part of a domain (RFC 1035 §2.3.4), bytes.
+const LONGEST_LOCAL: usize = 64;
+const LONGEST_DOMAIN: usize = 253;
+const LONGEST_LABEL: usize = 63;
+
+/// An address that mail can be sent to, in ASCII: words with dots between before the `@` (a dot-atom, RFC 5322 §3.2.3), and
+/// behind it a domain, its letters beyond ASCII as A-labels (RFC 5890).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailAddress {
+    local: String,
+    domain: String,
+}
+
+impl MailAddress {
+    /// None for an address that not every mail server takes: with quotes, letters beyond ASCII before the `@`, or an IP
+    /// address instead of a domain.
+    pub fn of(email: &Email) -> Option<Self> {
+        let (local, domain) = email.as_str().split_once('@')?;
+        let atom = |word: &str| {
+            !word.is_empty()
+                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
+        };
+        // The library would read %41 as A.
+        if local.len() > LONGEST_LOCAL || !local.split('.').all(atom) || domain.contains('%') {
+            return None;
+        }
+        let Ok(Host::Domain(domain)) = Host::parse(domain) else { return None };
+        let label = |label: &str| {
+            (1..=LONGEST_LABEL).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let sound = domain.len() <= LONGEST_DOMAIN && domain.split('.').all(label);
+        sound.then(|| Self { local: local.to_owned(), domain })
+    }
+
+    /// What stands before the `@`.
+    pub fn local(&self) -> &str {
+        &self.local
+    }
+
+    /// What stands behind it.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.local, self.domain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent_to(text: &str) -> Option<String> {
+        MailAddress::of(&Email::parse(text).unwrap()).map(|address| address.to_string())
+    }
+
+    #[test]
+    fn an_address_is_written_in_ascii() {
+        for (typed, sent) in [
+            ("anna@example.com", "anna@example.com"),
+            ("Anna.B+x_y@Example.COM", "Anna.B+x_y@example.com"),
+            ("o'neil@example.com", "o'neil@example.com"),
+            ("anna@çağrı.example", "anna@xn--ar-3ia9t9c.example"),
+            ("root@localhost", "root@localhost"),
+        ] {
+            assert_eq!(sent_to(typed).as_deref(), Some(sent), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_some_mail_servers_do_not_take_is_none() {
+        let long = format!("{}@example.com", "a".repeat(65));
+        let label = format!("a@{}.com", "a".repeat(64));
+        for wrong in [
+            "a..b@example.com",
+            ".a@example.com",
+            "a.@example.com",
+            "<a@example.com>",
+            "<a@example.com",
+            "a,b@example.com",
+            "a\"b@example.com",
+            "şule@example.com",
+            "a@example..com",
+            "a@-example.com",
+            "a@example.com.",
+            "a@ex_ample.com",
+            "a@ex%61mple.com",
+            "a@127.0.0.1",
+            "a@[127.0.0.1]",
+            "a@example.com>",
+            &long,
+            &label,
+        ] {
+            assert_eq!(sent_to(wrong), None, "{wrong}");
+        }
+    }
+}
