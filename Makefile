@@ -5,7 +5,7 @@ CARGO ?= cargo
 
 # The test targets that start neither servers nor browsers, beside the unit tests; and the others. tests/architecture.rs checks that
 # each stands in one of the lists.
-QUICK = architecture config engine gateway http mutants pages webauthn
+QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
 .PHONY: help run deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit advisories clean

@@ -76,6 +76,9 @@ pub mod domain {
     pub mod key_ring {
         pub use crate::domain::key_ring::{KeyRing, KeyState, KeyTimes};
     }
+    pub mod mail {
+        pub use crate::domain::mail::{CodePurpose, Mail, MailId, MailMessage, Notice, RequestOrigin};
+    }
     pub mod rate_limit {
         pub use crate::domain::rate_limit::RateLimit;
     }
@@ -109,6 +112,9 @@ pub mod edge {
         Again, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward, Front, Health,
         Occasion, Origin, Policy, Resolver, Rewrite, Verdict,
     };
+}
+pub mod mail {
+    pub use crate::mail::{ComposeError, Composed, MailHeader, Sender, compose};
 }
 pub mod metrics {
     pub use crate::metrics::{EnrolmentShare, FactorOutcome, Metrics};

@@ -31,6 +31,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("limiter", &["domain"]),
     ("password", &["config", "domain"]),
     ("page", &["config", "domain", "password"]),
+    ("mail", &["config", "domain", "page"]),
     ("store", &["config", "domain", "factors", "log", "oauth", "webauthn"]),
     ("audit", &["config", "domain", "store"]),
     ("signer", &["clock", "config", "domain", "log"]),

@@ -17,6 +17,15 @@ use crate::domain::user::{Email, Subject};
 /// Names a mail. Its `Message-ID` is made of it, so that one that was sent twice is recognised.
 pub type MailId = Id<'q'>;
 
+/// Where a reset link leads, under the issuer, with `?token=`.
+pub const RESET_PATH: &str = "/oauth/reset";
+
+/// Where the link of an invitation leads, under the issuer, with `?token=`.
+pub const INVITATION_PATH: &str = "/oauth/invitation";
+
+/// Where the link "this was not me" leads, under the issuer, with `?token=`.
+pub const UNDO_PATH: &str = "/oauth/undo";
+
 /// The wait after the first failure. It doubles with each that follows.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 

@@ -14,6 +14,7 @@ mod factor;
 mod frame;
 mod inside;
 mod language;
+mod mail;
 mod moment;
 mod problem;
 pub(crate) mod qr_code;
@@ -41,6 +42,7 @@ pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
+pub(crate) use mail::MailView;
 pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
 pub(crate) use security::default_factor_name;
 pub use security::{

@@ -801,3 +801,105 @@ detail-approval-withdrawn = Approval withdrawn
 detail-trials-on = Test sign-in turned on
 detail-trials-off = Test sign-in turned off
 detail-nothing-changed = No setting changed
+
+## Mails
+# What stands in a subject holds no tag. A mail is text and HTML, both of the same messages; in the text the tags are left out.
+
+mail-subject = { $title } – { $operator }
+mail-footer = This email was sent automatically by <bdi>{ $operator }</bdi> ({ $host }).
+mail-time = Time: { $moment }
+mail-moment = { $day } { $month } { $year }, { $time } UTC
+mail-from-address = IP address: { $address }
+mail-from-browser = Browser: { $browser }
+mail-copy-link = If the button does not work, copy this address into your browser:
+mail-keep-link = Do not pass this email on: whoever has the link can use it.
+
+mail-reset-title = Reset your password
+mail-reset-lead = Someone asked to reset the password of your <bdi>{ $operator }</bdi> account. If it was you, choose a new password here:
+mail-reset-button = Choose a new password
+mail-reset-life = The reset link works once, within { $minutes } minutes of the request. If you use a second step to sign in, it stays as it is.
+mail-reset-not-you = If it was not you, you need not do anything: your password stays as it is.
+
+mail-passkeys-title = Your account has no password
+mail-passkeys-lead = Someone asked to reset the password of your <bdi>{ $operator }</bdi> account. It has no password: you sign in with a passkey.
+mail-passkeys-how = To sign in, open the sign-in page and choose “Sign in with a passkey”. If you no longer have a device with your passkey, ask your administrator for help.
+mail-passkeys-not-you = If it was not you, you need not do anything: your account stays as it is.
+
+mail-invitation-title = Your invitation
+mail-invitation-lead = You have been invited to <bdi>{ $operator }</bdi>.
+mail-invitation-lead-inviter = <bdi>{ $inviter }</bdi> has invited you to <bdi>{ $operator }</bdi>.
+mail-invitation-app = With your account you will be able to use <bdi>{ $app }</bdi>.
+mail-invitation-do = Accept the invitation and set up your account here:
+mail-invitation-button = Accept the invitation
+mail-invitation-life = The link works once, within { $days } days. After that, ask for a new invitation.
+mail-invitation-not-you = If you were not expecting this invitation, you need not do anything: nothing happens unless you accept it.
+
+mail-code-title = Confirm your email address
+mail-code-title-new = Confirm your new email address
+mail-code-lead-address = To confirm that this is the address of your <bdi>{ $operator }</bdi> account, type this verification code:
+mail-code-lead-new = To make this the address of your <bdi>{ $operator }</bdi> account, type this verification code:
+mail-code-lead-registration = To create an account at <bdi>{ $operator }</bdi>, type this verification code:
+mail-code-how = Type it in the browser window in which you started. It is good for { $minutes } minutes.
+mail-code-never = Never tell this code to anyone, not even to someone who says they are calling from <bdi>{ $operator }</bdi>.
+mail-code-not-you = If it was not you, you need not do anything: without the code nothing happens.
+
+mail-exists-title = You already have an account
+mail-exists-lead = Someone wanted to create an account at <bdi>{ $operator }</bdi> with this address. It already has one. If it was you, sign in; if you have forgotten your password, the sign-in page lets you reset it:
+mail-exists-button = Sign in
+mail-exists-not-you = If it was not you, you need not do anything: no account was created and nothing was changed.
+
+mail-undo-title = Your email address was changed
+mail-undo-lead = The address of your <bdi>{ $operator }</bdi> account was changed from this one to <bdi>{ $address }</bdi>. If it was you, you need not do anything.
+mail-undo-do = If it was not you, take the change back here. This restores the address and signs everyone out of your account:
+mail-undo-button = This was not me
+mail-undo-life = The link works once, within { $days } days.
+
+mail-notice-count =
+    { $count ->
+        [one] It happened once.
+       *[other] It happened { $count } times since the last email about it.
+    }
+mail-notice-button = Check your account
+mail-notice-not-you = If it was you, you need not do anything. If it was not you, change your password, end all other sessions and tell your administrator:
+mail-notice-not-you-password = If it was not you, someone knows your password. Change it now and tell your administrator:
+mail-notice-administrator = If you did not expect this, ask your administrator. Here you can see what your account looks like now:
+mail-notice-locked-out = Until you set up a new second step with the link that your administrator gives you, you cannot sign in. If you did not ask for this, tell your administrator at once.
+
+notice-password-changed-title = Your password was changed
+notice-password-changed = The password of your <bdi>{ $operator }</bdi> account was changed.
+notice-password-reset-title = Your password was reset
+notice-password-reset = The password of your <bdi>{ $operator }</bdi> account was reset with a link that was sent to this address. All sessions were ended.
+notice-factor-added-title = A second step was added
+notice-factor-added = A second step for signing in was added to your <bdi>{ $operator }</bdi> account.
+notice-factor-removed-title = A second step was removed
+notice-factor-removed = A second step for signing in was removed from your <bdi>{ $operator }</bdi> account.
+notice-factor-blocked-title = A second step was blocked
+notice-factor-blocked = After too many wrong attempts, a second step of your <bdi>{ $operator }</bdi> account no longer works. Signing in with another one unblocks it.
+notice-factor-failed-title = Failed sign-in attempts
+notice-factor-failed = Someone entered the right password of your <bdi>{ $operator }</bdi> account, and then failed the second step several times.
+notice-recovery-used-title = A recovery code was used
+notice-recovery-used = Someone signed in to your <bdi>{ $operator }</bdi> account with a recovery code.
+notice-recovery-made-title = New recovery codes were made
+notice-recovery-made = New recovery codes were made for your <bdi>{ $operator }</bdi> account. The previous ones no longer work.
+notice-address-changed-title = Your email address was changed
+notice-address-changed = This is now the email address of your <bdi>{ $operator }</bdi> account.
+notice-administrator-title = An administrator changed your account
+notice-administrator = An administrator changed your <bdi>{ $operator }</bdi> account.
+notice-factors-reset-title = All second steps were removed
+notice-factors-reset = An administrator removed all second steps of your <bdi>{ $operator }</bdi> account and ended all sessions.
+
+mail-test-title = Test email
+mail-test-lead = Emails of <bdi>{ $operator }</bdi> arrive here. This one was sent by an administrator to test that.
+
+month-january = January
+month-february = February
+month-march = March
+month-april = April
+month-may = May
+month-june = June
+month-july = July
+month-august = August
+month-september = September
+month-october = October
+month-november = November
+month-december = December

@@ -754,3 +754,104 @@ detail-approval-withdrawn = Onay geri alındı
 detail-trials-on = Deneme açıldı
 detail-trials-off = Deneme kapatıldı
 detail-nothing-changed = Hiçbir ayar değişmedi
+
+## E-postalar
+
+mail-subject = { $title } – { $operator }
+mail-footer = Bu e-posta <bdi>{ $operator }</bdi> ({ $host }) tarafından otomatik olarak gönderildi.
+mail-time = Zaman: { $moment }
+mail-moment = { $day } { $month } { $year } { $time } UTC
+mail-from-address = IP adresi: { $address }
+mail-from-browser = Tarayıcı: { $browser }
+mail-copy-link = Düğme çalışmazsa bu adresi kopyalayıp tarayıcınıza yapıştırın:
+mail-keep-link = Bu e-postayı kimseye iletmeyin: bağlantıyı ele geçiren herkes kullanabilir.
+
+mail-reset-title = Parolanızı sıfırlayın
+mail-reset-lead = <bdi>{ $operator }</bdi> hesabınızın parolasını sıfırlamak için bir istek aldık. İsteği siz yaptıysanız yeni parolanızı buradan belirleyin:
+mail-reset-button = Yeni parola belirle
+mail-reset-life = Sıfırlama bağlantısı, istekten sonraki { $minutes } dakika içinde bir kez kullanılabilir. Oturum açarken ikinci adım kullanıyorsanız ikinci adımınız değişmez.
+mail-reset-not-you = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: parolanız değişmez.
+
+mail-passkeys-title = Hesabınızın parolası yok
+mail-passkeys-lead = <bdi>{ $operator }</bdi> hesabınızın parolasını sıfırlamak için bir istek aldık. Hesabınızın parolası yok: geçiş anahtarıyla oturum açıyorsunuz.
+mail-passkeys-how = Oturum açmak için oturum açma sayfasında “Geçiş anahtarıyla oturum aç” seçeneğini kullanın. Geçiş anahtarınızın bulunduğu cihaz artık sizde değilse yöneticinizden yardım isteyin.
+mail-passkeys-not-you = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesabınız değişmez.
+
+mail-invitation-title = Davetiniz
+mail-invitation-lead = <bdi>{ $operator }</bdi> sizi davet ediyor.
+mail-invitation-lead-inviter = <bdi>{ $inviter }</bdi>, <bdi>{ $operator }</bdi> adına sizi davet etti.
+mail-invitation-app = Hesabınızla şu uygulamayı kullanabileceksiniz: <bdi>{ $app }</bdi>.
+mail-invitation-do = Daveti buradan kabul edip hesabınızı hazırlayın:
+mail-invitation-button = Daveti kabul et
+mail-invitation-life = Bağlantı { $days } gün içinde bir kez kullanılabilir. Süresi geçerse yeni bir davet isteyin.
+mail-invitation-not-you = Böyle bir davet beklemiyorsanız bir şey yapmanıza gerek yok: siz kabul etmedikçe hiçbir şey olmaz.
+
+mail-code-title = E-posta adresinizi doğrulayın
+mail-code-title-new = Yeni e-posta adresinizi doğrulayın
+mail-code-lead-address = Bu adresin <bdi>{ $operator }</bdi> hesabınıza ait olduğunu doğrulamak için bu doğrulama kodunu yazın:
+mail-code-lead-new = <bdi>{ $operator }</bdi> hesabınızın adresini bu adresle değiştirmek için bu doğrulama kodunu yazın:
+mail-code-lead-registration = <bdi>{ $operator }</bdi> hesabı oluşturmak için bu doğrulama kodunu yazın:
+mail-code-how = Kodu, işleme başladığınız tarayıcı penceresine yazın. Kod { $minutes } dakika geçerlidir.
+mail-code-never = Bu kodu kimseyle paylaşmayın; <bdi>{ $operator }</bdi> adına aradığını söyleyenlerle bile.
+mail-code-not-you = İşlemi siz başlatmadıysanız bir şey yapmanıza gerek yok: kod olmadan hiçbir şey olmaz.
+
+mail-exists-title = Zaten bir hesabınız var
+mail-exists-lead = Birisi bu adresle <bdi>{ $operator }</bdi> hesabı oluşturmak istedi. Bu adresin zaten bir hesabı var. İsteği siz yaptıysanız oturum açın; parolanızı unuttuysanız oturum açma sayfasından sıfırlayabilirsiniz:
+mail-exists-button = Oturum aç
+mail-exists-not-you = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesap oluşturulmadı ve hiçbir şey değişmedi.
+
+mail-undo-title = E-posta adresiniz değiştirildi
+mail-undo-lead = <bdi>{ $operator }</bdi> hesabınızın adresi artık bu adres değil; yeni adres: <bdi>{ $address }</bdi>. Değişikliği siz yaptıysanız bir şey yapmanıza gerek yok.
+mail-undo-do = Değişikliği siz yapmadıysanız buradan geri alın. Adresiniz eski hâline döner ve hesabınızdaki bütün oturumlar kapatılır:
+mail-undo-button = Bunu ben yapmadım
+mail-undo-life = Bağlantı { $days } gün içinde bir kez kullanılabilir.
+
+mail-notice-count =
+    { $count ->
+        [one] Bu bir kez oldu.
+       *[other] Bu, son e-postadan bu yana { $count } kez oldu.
+    }
+mail-notice-button = Hesabınızı kontrol edin
+mail-notice-not-you = İşlemi siz yaptıysanız bir şey yapmanıza gerek yok. Siz yapmadıysanız parolanızı değiştirin, diğer bütün oturumları kapatın ve yöneticinize haber verin:
+mail-notice-not-you-password = Bunu siz yapmadıysanız birisi parolanızı biliyor. Parolanızı hemen değiştirin ve yöneticinize haber verin:
+mail-notice-administrator = Bunu beklemiyorsanız yöneticinize sorun. Hesabınızın şimdiki durumunu burada görebilirsiniz:
+mail-notice-locked-out = Yöneticinizin vereceği bağlantıyla yeni bir ikinci adım ayarlayana kadar oturum açamazsınız. Bunu siz istemediyseniz hemen yöneticinize haber verin.
+
+notice-password-changed-title = Parolanız değiştirildi
+notice-password-changed = <bdi>{ $operator }</bdi> hesabınızın parolası değiştirildi.
+notice-password-reset-title = Parolanız sıfırlandı
+notice-password-reset = <bdi>{ $operator }</bdi> hesabınızın parolası, bu adrese gönderilen bir bağlantıyla sıfırlandı. Bütün oturumlar kapatıldı.
+notice-factor-added-title = İkinci adım eklendi
+notice-factor-added = <bdi>{ $operator }</bdi> hesabınıza, oturum açarken kullanılacak bir ikinci adım eklendi.
+notice-factor-removed-title = İkinci adım kaldırıldı
+notice-factor-removed = <bdi>{ $operator }</bdi> hesabınızdan, oturum açarken kullanılan bir ikinci adım kaldırıldı.
+notice-factor-blocked-title = İkinci adım engellendi
+notice-factor-blocked = Çok sayıda hatalı denemeden sonra <bdi>{ $operator }</bdi> hesabınızın bir ikinci adımı engellendi. Başka bir ikinci adımla oturum açarsanız engel kalkar.
+notice-factor-failed-title = Başarısız oturum açma denemeleri
+notice-factor-failed = Birisi <bdi>{ $operator }</bdi> hesabınızın parolasını doğru girdi, ardından ikinci adımda birkaç kez başarısız oldu.
+notice-recovery-used-title = Kurtarma kodu kullanıldı
+notice-recovery-used = Birisi <bdi>{ $operator }</bdi> hesabınızda kurtarma koduyla oturum açtı.
+notice-recovery-made-title = Yeni kurtarma kodları oluşturuldu
+notice-recovery-made = <bdi>{ $operator }</bdi> hesabınız için yeni kurtarma kodları oluşturuldu. Eskileri artık kullanılamaz.
+notice-address-changed-title = E-posta adresiniz değiştirildi
+notice-address-changed = Bu adres artık <bdi>{ $operator }</bdi> hesabınızın e-posta adresi.
+notice-administrator-title = Bir yönetici hesabınızı değiştirdi
+notice-administrator = Bir yönetici <bdi>{ $operator }</bdi> hesabınızda değişiklik yaptı.
+notice-factors-reset-title = Bütün ikinci adımlar kaldırıldı
+notice-factors-reset = Bir yönetici <bdi>{ $operator }</bdi> hesabınızın bütün ikinci adımlarını kaldırdı ve bütün oturumları kapattı.
+
+mail-test-title = Deneme e-postası
+mail-test-lead = <bdi>{ $operator }</bdi> e-postaları bu adrese ulaşıyor. Bu e-posta, bunu denemek için bir yönetici tarafından gönderildi.
+
+month-january = Ocak
+month-february = Şubat
+month-march = Mart
+month-april = Nisan
+month-may = Mayıs
+month-june = Haziran
+month-july = Temmuz
+month-august = Ağustos
+month-september = Eylül
+month-october = Ekim
+month-november = Kasım
+month-december = Aralık

@@ -1,0 +1,149 @@
+//! From what a mail is about to what is sent: subject, text, HTML, and the header fields that are no address. All values come
+//! from the configuration and from the domain; what people have typed is cleaned, and stands in the body alone.
+
+use std::fmt;
+
+use crate::config::{Accent, IssuerUrl};
+use crate::domain::mail::{INVITATION_PATH, Mail, MailId, MailMessage, Notice, RESET_PATH, UNDO_PATH};
+use crate::domain::profile::is_seen;
+use crate::domain::time::UnixTime;
+use crate::page::MailView;
+
+/// The longest name of a person or an application in a mail, characters.
+const LONGEST_NAME: usize = 100;
+
+/// Who writes.
+#[derive(Debug, Clone)]
+pub struct Sender<'a> {
+    pub issuer: &'a IssuerUrl,
+    /// The operator's name, as on the pages.
+    pub operator: &'a str,
+    pub accent: Option<Accent>,
+}
+
+/// A mail that can be sent to anybody: it has no recipient yet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Composed {
+    /// The `Message-ID`, in its angle brackets. It is the same each time the mail is tried.
+    pub message_id: String,
+    /// The `Date`: when what it is about happened, and so the same each time too.
+    pub at: UnixTime,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+}
+
+/// It has links and codes.
+impl fmt::Debug for Composed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Composed({})", self.message_id)
+    }
+}
+
+/// Header fields that every mail has beside addresses, subject, date and what MIME wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailHeader {
+    /// No out-of-office answers (RFC 3834 §5).
+    AutoSubmitted,
+    /// The same for Exchange.
+    SuppressAutomaticAnswers,
+}
+
+impl MailHeader {
+    pub const ALL: [Self; 2] = [Self::AutoSubmitted, Self::SuppressAutomaticAnswers];
+
+    /// Name and value.
+    pub const fn field(self) -> (&'static str, &'static str) {
+        match self {
+            Self::AutoSubmitted => ("Auto-Submitted", "auto-generated"),
+            Self::SuppressAutomaticAnswers => ("X-Auto-Response-Suppress", "All"),
+        }
+    }
+}
+
+/// Why no mail can be made of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ComposeError {
+    #[error("this kind is looked up, and not sent")]
+    NotSent,
+    #[error("the link's token is none")]
+    Token,
+    #[error("the verification code is none")]
+    Code,
+}
+
+/// The mail of a message. The same message and id make the same mail.
+///
+/// # Errors
+/// For a kind that is not sent, and for what no flow of ours makes.
+pub fn compose(message: &MailMessage, sender: &Sender<'_>, id: MailId) -> Result<Composed, ComposeError> {
+    let mail = cleaned(&message.mail);
+    if let Mail::VerificationCode { code, .. } = &mail
+        && (code.is_empty() || !code.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return Err(ComposeError::Code);
+    }
+    let link = link(&mail, sender.issuer)?;
+    let operator = shown(sender.operator);
+    let view = MailView {
+        language: message.language,
+        operator: &operator,
+        host: sender.issuer.host(),
+        accent: sender.accent,
+        at: message.at,
+        origin: message.origin.as_ref(),
+        mail: &mail,
+        link: link.as_deref(),
+    };
+    let (Some(subject), Some(text), Some(html)) = (view.subject(), view.text(), view.html()) else {
+        return Err(ComposeError::NotSent);
+    };
+    Ok(Composed { message_id: format!("<{id}@{}>", sender.issuer.host()), at: message.at, subject, text, html })
+}
+
+/// The one address in a mail, under the issuer as it is configured.
+fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError> {
+    let with_token = |path: &str, token: &str| {
+        let sound = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if token.is_empty() || !token.bytes().all(sound) {
+            return Err(ComposeError::Token);
+        }
+        Ok(Some(format!("{}{path}?token={token}", issuer.as_str())))
+    };
+    match mail {
+        Mail::Reset { token } => with_token(RESET_PATH, token),
+        Mail::Invitation { token, .. } => with_token(INVITATION_PATH, token),
+        Mail::AddressChanged { token, .. } => with_token(UNDO_PATH, token),
+        // Who is not signed in is asked to sign in there first.
+        Mail::AccountExists => Ok(Some(format!("{}/account", issuer.as_str()))),
+        // Whose second steps are gone gets no further than the sign-in.
+        Mail::Notice { notice, .. } if *notice != Notice::FactorsReset => {
+            Ok(Some(format!("{}/account/security", issuer.as_str())))
+        }
+        Mail::Notice { .. }
+        | Mail::ResetWanted { .. }
+        | Mail::PasskeysOnly
+        | Mail::VerificationCode { .. }
+        | Mail::Test => Ok(None),
+    }
+}
+
+/// The same with names that cannot pass for anything else.
+fn cleaned(mail: &Mail) -> Mail {
+    let line = |name: &Option<String>| name.as_deref().map(shown).filter(|name| !name.is_empty());
+    match mail {
+        Mail::Invitation { token, inviter, app } => {
+            Mail::Invitation { token: token.clone(), inviter: line(inviter), app: line(app) }
+        }
+        Mail::AddressChanged { token, new_address } => {
+            Mail::AddressChanged { token: token.clone(), new_address: shown(new_address) }
+        }
+        other => other.clone(),
+    }
+}
+
+/// A text on one line, without what cannot be seen, and not long.
+fn shown(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().filter(|char| is_seen(char.encode_utf8(&mut [0; 4]))).take(LONGEST_NAME).collect()
+}
