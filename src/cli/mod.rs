@@ -13,6 +13,7 @@ mod failure;
 mod key;
 mod output;
 mod password;
+mod people;
 mod printable;
 mod reload;
 mod restored_keys;

@@ -9,6 +9,8 @@ mod authenticator;
 mod configuration;
 #[path = "../support/factors.rs"]
 mod factors;
+#[path = "../support/foreign_hashes.rs"]
+mod foreign_hashes;
 #[path = "../support/meddler.rs"]
 mod meddler;
 #[path = "../support/records.rs"]
@@ -38,6 +40,7 @@ mod discovery;
 mod flood;
 mod groups;
 mod home;
+mod imported;
 mod interaction;
 mod jwks;
 mod jwt;
