@@ -2,6 +2,7 @@
 
 mod book;
 mod factors;
+mod mail;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,11 +13,14 @@ use prometheus::{
 };
 
 use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod};
+use crate::domain::mail::MailKind;
 use crate::log;
 use book::{Book, Series};
 use factors::FactorSeries;
+use mail::MailSeries;
 
 pub use factors::{EnrolmentShare, FactorOutcome};
+pub(crate) use mail::MailOutcome;
 
 pub struct Metrics {
     registry: Registry,
@@ -56,6 +60,7 @@ pub struct Metrics {
     /// Expired records that wait to be removed, counted up to a bound.
     pub expired_pending: IntGauge,
     factors: FactorSeries,
+    mails: MailSeries,
     foreign: Foreign,
     reloads: IntCounterVec,
     certificates: IntGaugeVec,
@@ -95,6 +100,13 @@ scrape_configs:
 | name | type | labels | what it is |
 |---|---|---|---|
 ";
+
+fn certificates(book: &Book) -> Result<IntGaugeVec, prometheus::Error> {
+    let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
+    let gauges = IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
+    book.enter("gauge", &gauges)?;
+    Ok(gauges)
+}
 
 /// What a token was issued as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -248,6 +260,7 @@ impl Metrics {
                 "Expired records that the last sweep left for the next, counted up to 16384.",
             )?,
             factors: FactorSeries::new(&book)?,
+            mails: MailSeries::new(&book)?,
             foreign: Foreign::new(&book)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
@@ -258,13 +271,7 @@ impl Metrics {
                 "sealgate_config_last_reload_success_timestamp_seconds",
                 "When the configuration that runs was taken over, by the start or a reload.",
             )?,
-            certificates: {
-                let name = "sealgate_tls_certificate_not_after_timestamp_seconds";
-                let gauges =
-                    IntGaugeVec::new(Opts::new(name, "Until when a certificate that is shown is good."), &["file"])?;
-                book.enter("gauge", &gauges)?;
-                gauges
-            },
+            certificates: certificates(&book)?,
             series: book.series.into_inner(),
             registry: book.registry,
         };
@@ -278,6 +285,7 @@ impl Metrics {
             self.sign_ins.with_label_values(&[outcome.as_str()]);
         }
         self.factors.begin();
+        self.mails.begin();
         for kind in TokenKind::ALL {
             self.tokens.with_label_values(&[kind.as_str()]);
         }
@@ -375,6 +383,21 @@ impl Metrics {
     /// People were counted.
     pub fn enrolled(&self, enrolment: &EnrolmentShare) {
         self.factors.enrolled(enrolment);
+    }
+
+    /// Somebody tried to send a mail, or to make one.
+    pub fn mail(&self, kind: MailKind, outcome: MailOutcome) {
+        self.mails.count(kind, outcome);
+    }
+
+    /// Whether the mail server could be used.
+    pub fn mail_relay(&self, usable: bool) {
+        self.mails.usable(usable);
+    }
+
+    /// The outbox was counted. `oldest`: how long the oldest has waited, in seconds.
+    pub fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
+        self.mails.outbox(waiting, dead, oldest);
     }
 
     /// A used code or a rotated refresh token came again.

@@ -1,7 +1,7 @@
 //! What a command yields. Names are those that stand on the wire of OAuth and OpenID Connect; no hash of a password, secret
 //! or cookie is ever among them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -20,6 +20,7 @@ use crate::domain::consent::Consent;
 use crate::domain::factor_failures::{FactorFailures, TryVerdict};
 use crate::domain::grant::{Grant, GrantId};
 use crate::domain::key_ring::{KeyLife, KeyState};
+use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, WaitingMail};
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
 use crate::domain::scope::Scope;
@@ -29,7 +30,6 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Role, Subject, User, UserState};
 use crate::domain::username::Username;
 use crate::factors::{FactorKind, Factors};
-use crate::password::foreign_scheme;
 use crate::store::AuditRecord;
 
 /// The answer to a command. A secret in it is wiped when it is dropped and never printed by `Debug`.
@@ -41,7 +41,6 @@ pub enum Answer {
     Backup(BackupMade),
     /// A person, and what was done to them.
     User(Box<UserAnswer>),
-    Imported(ImportAnswer),
     /// A client, and what was done to it.
     Client(Box<ClientAnswer>),
     InitialToken(InitialToken),
@@ -171,23 +170,7 @@ shown! {
         enrolment_link: ShownSecret = None;
         link_expires_at: UnixTime = None;
         unblocked: bool = None;
-        /// The scheme of a hash that an import brought and no sign-in has replaced yet.
-        imported_hash: String = user.password.as_ref().and_then(foreign_scheme).map(ToOwned::to_owned);
     }
-}
-
-/// Who was imported, or would be.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ImportAnswer {
-    pub(super) dry_run: bool,
-    pub(super) people: usize,
-    pub(super) without_password: usize,
-    /// Entries that are no people.
-    pub(super) skipped: usize,
-    /// How many have a hash of each scheme.
-    pub(super) hashes: BTreeMap<String, usize>,
-    /// How many are in each group.
-    pub(super) groups: BTreeMap<String, usize>,
 }
 
 /// Something that a person signs in with, and when it was used.
@@ -291,6 +274,7 @@ shown! {
         app: String = None;
         name: String = None;
         deleted: bool = None;
+        retried: bool = None;
         revoked: bool = None;
         withdrawn: bool = None;
         sessions_ended: usize = None;
@@ -371,6 +355,7 @@ pub enum Rows {
     Consents(Vec<ConsentAnswer>),
     AppPasswords(Vec<AppPasswordAnswer>),
     Factors(Vec<FactorAnswer>),
+    Mails(Vec<MailAnswer>),
     Events(Vec<EventAnswer>),
 }
 
@@ -426,6 +411,64 @@ shown! {
         created_at: UnixTime = password.created_at;
         last_used_at: Option<UnixTime> = password.last_used_at;
     } optional {}
+}
+
+/// A mail, without what it says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MailAnswer {
+    pub(crate) id: MailId,
+    pub(crate) kind: MailKind,
+    /// `waiting`, `given_up` or `sent`.
+    pub(crate) state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sub: Option<Subject>,
+    pub(crate) created_at: UnixTime,
+    /// When it is tried next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) due_at: Option<UnixTime>,
+    /// Why it was given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<DeadReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) attempts: Option<u32>,
+    /// What the mail server said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<String>,
+}
+
+impl MailAnswer {
+    pub(super) fn waiting(mail: WaitingMail) -> Self {
+        Self {
+            id: mail.id,
+            kind: mail.kind,
+            state: "waiting".to_owned(),
+            sub: mail.subject,
+            created_at: mail.created_at,
+            due_at: Some(mail.due_at),
+            reason: None,
+            attempts: Some(mail.attempts),
+            answer: mail.last_answer,
+        }
+    }
+
+    pub(super) fn given_up(dead: DeadMail) -> Self {
+        let mail = Self::waiting(dead.mail);
+        Self { state: "given_up".to_owned(), due_at: None, reason: Some(dead.reason), ..mail }
+    }
+
+    pub(super) fn sent(sent: SentMail) -> Self {
+        Self {
+            id: sent.id,
+            kind: sent.kind,
+            state: "sent".to_owned(),
+            sub: sent.subject,
+            created_at: sent.at,
+            due_at: None,
+            reason: None,
+            attempts: None,
+            answer: Some(sent.answer),
+        }
+    }
 }
 
 shown! {

@@ -4,11 +4,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use super::client_settings::{ClientSettings, NewClient};
-use super::import_settings::{self, Import};
 use super::person::Person;
 use super::user_settings::{NewPassword, NewUser, UserChanges};
 use super::{arguments, reload};
@@ -46,6 +45,9 @@ pub enum Command {
     /// Application passwords: what people made on their account page for programs that can only do HTTP Basic
     #[command(subcommand)]
     AppPassword(AppPasswordCommand),
+    /// Mails: what waits, what was given up, what was sent
+    #[command(skip)]
+    Mail(MailCommand),
     /// A page of the audit trail
     #[command(skip)]
     Audit(Box<AuditCommand>),
@@ -64,7 +66,7 @@ impl Command {
     /// After which row the page begins, of a command that lists page by page: what the page before called `next`.
     pub fn after(&mut self) -> Option<&mut Option<String>> {
         match self {
-            Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
+            Self::User(UserCommand::List { after })
             | Self::Client(ClientCommand::List { after })
             | Self::Session(SessionCommand::List { after, .. })
             | Self::Grant(GrantCommand::List { after, .. })
@@ -98,23 +100,6 @@ pub enum UserCommand {
         /// What becomes of it
         #[command(flatten)]
         changes: Box<UserChanges>,
-    },
-    /// Add the people of another system, with the hashes of their passwords: all of them, or nobody and a report by line
-    #[command(long_about = import_settings::ABOUT)]
-    Import(Box<Import>),
-    /// Write all people as CSV, without the hashes of their passwords
-    Export {
-        /// How they are written
-        #[arg(long, value_enum, default_value_t)]
-        #[serde(skip)]
-        format: ExportFormat,
-        /// A new file, or - for standard output
-        #[arg(long, value_name = "FILE|-", default_value = "-")]
-        #[serde(skip)]
-        to: PathBuf,
-        /// The last one of the page before
-        #[arg(skip)]
-        after: Option<String>,
     },
     /// List all people
     List {
@@ -150,14 +135,6 @@ pub enum UserCommand {
         #[command(subcommand)]
         command: FactorCommand,
     },
-}
-
-/// How people are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// Comma-separated values with a header (RFC 4180); before a cell that a spreadsheet would run stands an apostrophe
-    #[default]
-    Csv,
 }
 
 /// A command about a person's factors.
@@ -388,6 +365,30 @@ pub enum AppPasswordCommand {
         person: Person,
         /// Its id, which `sealgate app-password list` shows
         #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+        id: String,
+    },
+}
+
+/// A command about mails.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum MailCommand {
+    /// List the mails that were given up and those that wait, without what they say
+    List {
+        /// List those that were sent in the last 30 days instead, the newest first
+        #[arg(long)]
+        sent: bool,
+    },
+    /// Have a mail be tried now that waits or was given up
+    Retry {
+        /// Its id, which `sealgate mail list` shows
+        #[arg(allow_hyphen_values = true)]
+        id: String,
+    },
+    /// Remove a mail that waits or was given up; it is never sent
+    Drop {
+        /// Its id, which `sealgate mail list` shows
+        #[arg(allow_hyphen_values = true)]
         id: String,
     },
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::answer::{Answer, BackupMade, ServerStatus};
 use super::command::Command;
 use super::directory::{CommandError, Directory};
-use super::{app_passwords, audit, clients, consents, grants, keys, sessions, users};
+use super::{app_passwords, audit, clients, consents, grants, keys, mails, sessions, users};
 
 /// Carries out a command.
 ///
@@ -25,6 +25,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Grant(command) => grants::execute(directory, command).await,
         Command::Consent(command) => consents::execute(directory, command).await,
         Command::AppPassword(command) => app_passwords::execute(directory, command).await,
+        Command::Mail(command) => mails::execute(directory, command).await,
         Command::Audit(command) => audit::execute(directory, *command).await,
     }
 }

@@ -3,14 +3,14 @@
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use super::command::UserCommand;
 use super::directory::{CommandError, Directory, PAGE};
+use super::factors;
 use super::people::{absent, find};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
-use super::{factors, import};
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
-use crate::domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_picture, is_seen};
+use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject, User, UserState};
@@ -18,13 +18,13 @@ use crate::domain::username::Username;
 use crate::password::{Owner, check_password};
 use crate::store::{AddOutcome, Ended, RenameOutcome};
 
+/// Groups that a person may be in: they travel in one header to applications.
+const MOST_GROUPS: usize = 100;
+
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
         UserCommand::Add(new) => add(directory, *new).await,
-        UserCommand::Import(import) => import::execute(directory, *import).await,
-        UserCommand::List { after } | UserCommand::Export { after, .. } => {
-            list(directory, after.as_deref().and_then(Subject::parse)).await
-        }
+        UserCommand::List { after } => list(directory, after.as_deref().and_then(Subject::parse)).await,
         UserCommand::Show(person) => Ok(UserAnswer::from(find(directory, &person).await?).into()),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,

@@ -81,6 +81,8 @@ impl Reloader {
     fn apply(&self, before: &Site, prepared: Prepared) -> (Arc<Site>, Vec<String>) {
         let Prepared { site, change, changed } = prepared;
         self.changer.apply(change);
+        let next = site.sealgate();
+        next.in_effect.store(Arc::clone(&next.config));
         let (old, new) = (&before.sealgate().config.log.filter, &site.sealgate().config.log.filter);
         if old != new
             && let Err(error) = (self.set_filter)(new)

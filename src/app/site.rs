@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Response, request};
 
 use crate::app::expiry::Expiry;
 use crate::app::lateness;
+use crate::app::notices;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::config::{Config, host_name};
@@ -147,6 +148,7 @@ impl Site {
         if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
             tracing::warn!(%error, "records of the audit trail wait for the store");
         }
+        notices::write(&self.sealgate).await;
     }
 
     /// Writes all of the audit trail that waits or was counted, before the store is closed.

@@ -4,6 +4,8 @@
 use std::io;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use crate::app::lateness::Lateness;
 use crate::app::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::attestation::Attestations;
@@ -53,6 +55,8 @@ pub struct Sealgate {
     pub metrics: Arc<Metrics>,
     pub audit: Arc<AuditLog>,
     pub lateness: Arc<Lateness>,
+    /// The configuration that is in effect, for what works beside requests: a reload sets another one.
+    pub in_effect: Arc<ArcSwap<Config>>,
 }
 
 /// What the capabilities are made of.
@@ -75,6 +79,7 @@ impl Parts {
         let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
         settled.map_err(|error| line("store", &error))?;
         settle_keys(&store, signer.as_ref(), &clock).await?;
+        let config = Arc::new(config);
         Ok(Sealgate {
             attestations: Arc::new(read_attestations(&config, signer.as_ref())),
             rotation: Arc::new(RotationStatus::new(entropy.as_ref())),
@@ -93,7 +98,8 @@ impl Parts {
             store: Arc::new(store),
             clock,
             entropy,
-            config: Arc::new(config),
+            in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
+            config,
         })
     }
 }
@@ -144,7 +150,7 @@ fn published(signer: &dyn Signer) -> Vec<String> {
 impl Sealgate {
     /// Whether mails are sent: there is a mail server, and something seals what waits.
     pub fn sends_mail(&self) -> bool {
-        self.store.seals()
+        self.config.mail.is_some() && self.store.seals()
     }
 
     /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the

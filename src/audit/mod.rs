@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use self::routine::Routine;
 use crate::config;
-use crate::domain::audit::{AuditEvent, AuditKind};
+use crate::domain::audit::{AuditEvent, AuditKind, Telling};
 use crate::domain::time::UnixTime;
 use crate::store::{Store, StoreError};
 
@@ -23,11 +23,16 @@ const MOST_WAITING: usize = 8192;
 /// Of them, those that anybody can cause and that differ.
 const MOST_ANYBODYS: usize = 256;
 
+/// Events that may wait for the mail about them; beyond, people are not told.
+const MOST_TOLD: usize = 1024;
+
 #[derive(Debug)]
 pub struct AuditLog {
     keeps: bool,
     waiting: Mutex<Waiting>,
     routine: Mutex<Routine>,
+    /// Events of which people are told by mail, until somebody takes them.
+    told: Mutex<Vec<AuditEvent>>,
 }
 
 #[derive(Debug, Default)]
@@ -42,18 +47,52 @@ struct Waiting {
 impl AuditLog {
     /// A trail that keeps records as the configuration says.
     pub fn new(settings: &config::AuditConfig) -> Self {
-        Self { keeps: !settings.keep.is_zero(), waiting: Mutex::default(), routine: Mutex::default() }
+        Self {
+            keeps: !settings.keep.is_zero(),
+            waiting: Mutex::default(),
+            routine: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
     /// Writes the event's line to the log; its record follows with [`AuditLog::write`].
-    pub fn note(&self, event: AuditEvent) {
+    pub fn note(&self, mut event: AuditEvent) {
         log(&event);
+        self.tell(&event);
+        event.telling = None;
         if !self.keeps {
             return;
         }
         if !self.routine.lock().unwrap_or_else(PoisonError::into_inner).count(&event) {
             self.wait([event]);
         }
+    }
+
+    /// Has an event wait for the mail about it, where there is to be one.
+    fn tell(&self, event: &AuditEvent) {
+        let telling = event.telling.clone().or_else(|| {
+            let notice = event.notice()?;
+            Some(Telling { notice, language: None, browser: None, system: None })
+        });
+        if telling.is_none() || event.subject.is_none() {
+            return;
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST_TOLD {
+            told.push(AuditEvent { telling, ..event.clone() });
+        }
+    }
+
+    /// Takes the events of which people are to be told by mail; each has its telling.
+    pub fn take_told(&self) -> Vec<AuditEvent> {
+        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has them wait again, because the store failed.
+    pub fn tell_later(&self, events: Vec<AuditEvent>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MOST_TOLD.saturating_sub(told.len());
+        told.extend(events.into_iter().take(room));
     }
 
     /// Has the records wait of what was counted for an hour.

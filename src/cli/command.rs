@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use super::{password, people};
+use super::password;
 use crate::admin::Answer;
 use crate::admin::answer::ListPage;
 use crate::admin::command::{
-    AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, SessionCommand,
-    UserCommand,
+    AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, MailCommand,
+    SessionCommand, UserCommand,
 };
 use crate::config::RegistrationMode;
 
@@ -28,11 +28,6 @@ enum Form {
 pub(super) fn run(mut command: Command, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     if let Some(password) = command.password() {
         password.secret = password::read()?;
-    }
-    match &mut command {
-        Command::User(UserCommand::Import(import)) => people::read(import)?,
-        Command::User(UserCommand::Export { to, .. }) => return people::export(&to.clone(), access, output),
-        _ => {}
     }
     if let Command::Client(ClientCommand::InitialToken { .. }) = command {
         note_mode(access.config().registration.mode);
@@ -78,7 +73,7 @@ fn rows(
 
 fn form(command: &Command) -> Form {
     Form::Members(match command {
-        Command::User(UserCommand::Show(_) | UserCommand::Set { .. } | UserCommand::Import(_))
+        Command::User(UserCommand::Show(_) | UserCommand::Set { .. })
         | Command::Client(ClientCommand::Show(_) | ClientCommand::Set { .. })
         | Command::Status
         | Command::Reload
@@ -86,9 +81,7 @@ fn form(command: &Command) -> Form {
         | Command::Key(_) => return Form::Whole,
         Command::Backup { .. } => &["directory", "records"],
         Command::User(UserCommand::Add(_)) => &["sub"],
-        Command::User(UserCommand::List { .. } | UserCommand::Export { .. }) => {
-            &["sub", "email", "username", "name", "state", "roles"]
-        }
+        Command::User(UserCommand::List { .. }) => &["sub", "email", "username", "name", "state", "roles"],
         Command::User(UserCommand::Delete(_)) => &["sub", "email", "deleted"],
         Command::User(UserCommand::Factors { command: FactorCommand::List, .. }) => {
             &["kind", "name", "added", "last_used", "left", "blocked"]
@@ -118,6 +111,11 @@ fn form(command: &Command) -> Form {
         Command::Grant(GrantCommand::Revoke(_)) => &["grant", "grants_ended"],
         Command::Consent(ConsentCommand::List { .. }) => &["client_id", "scope", "given_at"],
         Command::Consent(ConsentCommand::Withdraw { .. }) => &["sub", "client_id", "withdrawn", "grants_ended"],
+        Command::Mail(MailCommand::List { .. }) => {
+            &["id", "kind", "state", "created_at", "due_at", "attempts", "reason", "answer"]
+        }
+        Command::Mail(MailCommand::Retry { .. }) => &["id", "retried"],
+        Command::Mail(MailCommand::Drop { .. }) => &["id", "deleted"],
         Command::AppPassword(AppPasswordCommand::List(_)) => &["id", "app", "name", "created_at", "last_used_at"],
         Command::AppPassword(AppPasswordCommand::Revoke { .. }) => &["sub", "id", "app", "name", "revoked"],
     })

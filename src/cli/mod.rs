@@ -11,9 +11,9 @@ mod documents;
 mod explain;
 mod failure;
 mod key;
+mod mail;
 mod output;
 mod password;
-mod people;
 mod printable;
 mod reload;
 mod restored_keys;
@@ -59,7 +59,7 @@ The first steps, with a configuration file of your own:
       --redirect-uri https://wiki.example.com/callback
   sealgate serve  --config sealgate.toml
 
-The commands about users, clients, sessions, grants, consents, application passwords, the audit trail and keys' times go
+The commands about users, clients, sessions, grants, consents, application passwords, mails, the audit trail and keys' times go
 through the admin socket while a server runs, and work on the store itself while none does. Exit status: 0 done, 1 failed, 2 wrong usage, 3 not proven. Errors go to standard error.";
 
 #[derive(Debug, Subcommand)]
@@ -83,6 +83,9 @@ enum Noun {
     Export(transfer::ExportArguments),
     /// Lay down an export as the store of a server that has none yet
     Import(transfer::ImportArguments),
+    /// Mails: what waits to be sent, what was given up, what was sent
+    #[command(subcommand)]
+    Mail(mail::MailVerb),
     /// Signing keys: those in the PKCS#11 token, and when each of them signs
     #[command(subcommand)]
     Key(key::Verb),
@@ -136,6 +139,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
             }
             command::run(command, &mut access, &output)
         }
+        Noun::Mail(verb) => mail::run(verb, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),

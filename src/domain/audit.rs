@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::domain::client::ClientId;
 use crate::domain::grant::GrantId;
 use crate::domain::id::Id;
+use crate::domain::language::Language;
+use crate::domain::mail::Notice;
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
@@ -207,6 +209,20 @@ pub struct AuditEvent {
     pub detail: Option<String>,
     /// How many events alike this one stands for.
     pub count: u64,
+    /// What its person is told by mail. It is not kept with the event.
+    #[serde(skip)]
+    pub telling: Option<Telling>,
+}
+
+/// What a person is told of an event, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Telling {
+    pub notice: Notice,
+    /// The language that they were using; the operator's where it was not they.
+    pub language: Option<Language>,
+    /// Browser and system, in words of our own.
+    pub browser: Option<String>,
+    pub system: Option<String>,
 }
 
 impl AuditEvent {
@@ -225,6 +241,7 @@ impl AuditEvent {
             request_id: None,
             detail: None,
             count: 1,
+            telling: None,
         }
     }
 
@@ -234,6 +251,37 @@ impl AuditEvent {
         let of_client =
             matches!(self.kind, AuditKind::ClientRegistered | AuditKind::ClientChanged | AuditKind::ClientDeleted);
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
+    }
+
+    /// What its person is told of by mail, whoever did it.
+    pub fn notice(&self) -> Option<Notice> {
+        let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Operator);
+        match self.kind {
+            AuditKind::PasswordChanged
+            | AuditKind::UserChanged
+            | AuditKind::UserEnabled
+            | AuditKind::UserDisabled
+            | AuditKind::PersonRevoked
+            | AuditKind::AppPasswordRevoked
+                if by_another =>
+            {
+                Some(Notice::AdministratorActed)
+            }
+            AuditKind::PasswordChanged => Some(Notice::PasswordChanged),
+            AuditKind::FactorAdded => Some(Notice::FactorAdded),
+            AuditKind::FactorRemoved => Some(Notice::FactorRemoved),
+            AuditKind::FactorBlocked => Some(Notice::FactorBlocked),
+            AuditKind::RecoveryCodesMade => Some(Notice::RecoveryCodesMade),
+            AuditKind::RecoveryCodeUsed => Some(Notice::RecoveryCodeUsed),
+            AuditKind::FactorsReset => Some(Notice::FactorsReset),
+            _ => None,
+        }
+    }
+
+    /// The same, of which its person is told by mail.
+    #[must_use]
+    pub fn telling(self, telling: Telling) -> Self {
+        Self { telling: Some(telling), ..self }
     }
 
     /// The same, about this person.

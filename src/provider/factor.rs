@@ -10,8 +10,9 @@ use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationSteps};
-use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::audit::{Actor, AuditEvent, AuditKind};
 use crate::domain::factor_failures::FailureNotice;
+use crate::domain::mail::Notice;
 use crate::domain::recovery_code::RecoveryCodes;
 use crate::domain::user::User;
 use crate::factors::{FactorTrial, Factors};
@@ -301,6 +302,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
     let event = |event: AuditKind, actor| {
         ctx.event(event, actor).of(candidate.user.sub).with_client(&waiting.client.id).with_detail(kind)
     };
+    let mut told = FailureNotice::None;
     let outcome = match trial {
         FactorTrial::Proven(step) => {
             if step.method == AuthenticationMethod::RecoveryCode {
@@ -313,6 +315,7 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
         FactorTrial::Wait(_) => FactorOutcome::Throttled,
         FactorTrial::Blocked => FactorOutcome::Blocked,
         FactorTrial::Wrong(notice) | FactorTrial::ClockIsOff(notice) => {
+            told = *notice;
             if *notice == FailureNotice::Blocked {
                 ctx.sealgate.audit.note(event(AuditKind::FactorBlocked, Actor::Stranger));
             }
@@ -327,7 +330,9 @@ fn note(ctx: &RequestContext<'_>, waiting: &Waiting, candidate: &Candidate, chos
         }
     };
     if outcome == FactorOutcome::Failed {
-        ctx.sealgate.audit.note(event(AuditKind::FactorFailed, Actor::Stranger));
+        let failed = event(AuditKind::FactorFailed, Actor::Stranger);
+        let telling = (told == FailureNotice::TellOwner).then(|| ctx.telling(Notice::FactorFailed, Actor::Stranger));
+        ctx.sealgate.audit.note(AuditEvent { telling, ..failed });
     }
     ctx.sealgate.metrics.factor_tried(method, outcome);
 }

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use crate::domain::account_links::CODE_DIGITS;
-use crate::domain::mail::{Mail, MailId, MailMessage, RequestOrigin, WaitingMail};
+use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use crate::domain::secret::SecretHash;
 use crate::domain::user::{Email, Subject};
 use crate::limiter::{LimitKey, Rule};
-use crate::page::device;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 
@@ -35,22 +34,13 @@ pub(super) fn new_mail(
     mail: Mail,
 ) -> Result<WaitingMail, Failure> {
     let (id, kind) = (MailId::from_bytes(ctx.random()), mail.kind());
-    let origin = Some(request_origin(ctx));
+    let origin = Some(ctx.request_origin());
     let message = MailMessage { to: to.cloned(), language: ctx.language(), at: ctx.now, origin, mail };
     let sealed = ctx.sealgate.store.seal_mail(id, ctx.random(), &message).map_err(|error| {
         tracing::error!(%error, "a mail cannot be sealed and is not sent");
         Failure::Unavailable
     })?;
     Ok(WaitingMail::new(id, kind, subject, sealed, ctx.now))
-}
-
-fn request_origin(ctx: &RequestContext<'_>) -> RequestOrigin {
-    let user_agent = ctx.user_agent();
-    RequestOrigin {
-        address: ctx.origin.address,
-        browser: device::browser(&user_agent).map(str::to_owned),
-        system: device::system(&user_agent).map(str::to_owned),
-    }
 }
 
 /// Whether a stranger may cause one more mail to the address with this lookup key. Asked before anybody looks whose address it

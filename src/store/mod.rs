@@ -22,6 +22,7 @@ mod intake;
 mod interactions;
 mod keys;
 pub(crate) mod memory;
+mod notices;
 mod outbox;
 mod record;
 mod registrations;
@@ -56,8 +57,6 @@ pub(crate) use grants::Ended;
 pub use grants::GrantFilter;
 pub use intake::ExportRecord;
 pub(crate) use interactions::SignInAttempt;
-#[expect(unused_imports, reason = "until metrics show them")]
-pub(crate) use outbox::OutboxCounts;
 pub(crate) use record::Loaded;
 pub(crate) use registrations::Registered;
 pub(crate) use registry::UsersFound;

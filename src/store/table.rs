@@ -313,6 +313,11 @@ pub(super) fn account_links(subject: Subject) -> Key {
     key(Table::AccountLinks, &[subject.as_bytes()])
 }
 
+/// How often a person was told of something.
+pub(super) fn notice_count(subject: Subject, notice: &str) -> Key {
+    key(Table::NoticeCount, &[subject.as_bytes(), notice.as_bytes()])
+}
+
 /// A mail in the outbox. It sorts by when it is due.
 pub(super) fn waiting_mail(due_at: UnixTime, id: MailId) -> Key {
     key(Table::Outbox, &[&due_at.seconds().to_be_bytes(), id.as_bytes()])

@@ -11,13 +11,14 @@ use http::{HeaderValue, Method};
 use crate::app::state::Sealgate;
 use crate::clock;
 use crate::config::{Config, Language};
-use crate::domain::audit::{Actor, AuditEvent, AuditKind};
+use crate::domain::audit::{Actor, AuditEvent, AuditKind, Telling};
 use crate::domain::error::Refusal;
+use crate::domain::mail::{Notice, RequestOrigin};
 use crate::domain::session::SessionCookie;
 use crate::domain::time::UnixTime;
 use crate::limiter::Reading;
 use crate::oauth::params::Params;
-use crate::page::{Problem, WayTo};
+use crate::page::{Problem, WayTo, device};
 use crate::web::cookie;
 use crate::web::navigation;
 use crate::web::origin::{Again, Origin};
@@ -204,7 +205,28 @@ impl<'a> RequestContext<'a> {
 
     /// An event of the audit trail in this request, to be told more of.
     pub(crate) fn event(&self, kind: AuditKind, actor: Actor) -> AuditEvent {
-        AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id)
+        let event = AuditEvent::new(self.now, kind, actor).from_request(self.origin.address, &self.origin.request_id);
+        match event.notice() {
+            Some(notice) => event.telling(self.telling(notice, actor)),
+            None => event,
+        }
+    }
+
+    /// How somebody is told of what was done in this request. The language of the request is theirs only if they made it.
+    pub(crate) fn telling(&self, notice: Notice, actor: Actor) -> Telling {
+        let RequestOrigin { browser, system, .. } = self.request_origin();
+        let language = (actor == Actor::Person).then(|| self.language());
+        Telling { notice, language, browser, system }
+    }
+
+    /// From where the request came, for mails.
+    pub(crate) fn request_origin(&self) -> RequestOrigin {
+        let user_agent = self.user_agent();
+        RequestOrigin {
+            address: self.origin.address,
+            browser: device::browser(&user_agent).map(str::to_owned),
+            system: device::system(&user_agent).map(str::to_owned),
+        }
     }
 
     /// Fresh random bytes.

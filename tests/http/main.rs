@@ -9,8 +9,6 @@ mod authenticator;
 mod configuration;
 #[path = "../support/factors.rs"]
 mod factors;
-#[path = "../support/foreign_hashes.rs"]
-mod foreign_hashes;
 #[path = "../support/meddler.rs"]
 mod meddler;
 #[path = "../support/records.rs"]
@@ -40,7 +38,6 @@ mod discovery;
 mod flood;
 mod groups;
 mod home;
-mod imported;
 mod interaction;
 mod jwks;
 mod jwt;

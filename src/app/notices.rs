@@ -1,0 +1,50 @@
+//! Tells people by mail of what a thief would do to their account. Read off the audit trail, so that no place that does such a
+//! thing can forget it. The mail is in the outbox with the next pulse of the server, two seconds later at most.
+
+use crate::app::state::Sealgate;
+use crate::clock::random;
+use crate::domain::audit::{AuditEvent, Telling};
+use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail};
+use crate::domain::user::Subject;
+use crate::store::StoreError;
+
+/// Has mails wait about what has happened since the last call.
+pub(crate) async fn write(sealgate: &Sealgate) {
+    let mut events = sealgate.audit.take_told().into_iter();
+    if !sealgate.sends_mail() {
+        return;
+    }
+    while let Some(event) = events.next() {
+        let (Some(subject), Some(telling)) = (event.subject, event.telling.clone()) else { continue };
+        if let Err(error) = tell(sealgate, subject, &event, &telling).await {
+            tracing::warn!(%error, "people are told later by mail of what happened to their accounts");
+            sealgate.audit.tell_later(std::iter::once(event).chain(events).collect());
+            return;
+        }
+    }
+}
+
+async fn tell(sealgate: &Sealgate, subject: Subject, event: &AuditEvent, telling: &Telling) -> Result<(), StoreError> {
+    let store = &sealgate.store;
+    let Some(user) = store.user(subject).await? else { return Ok(()) };
+    let now = sealgate.clock.now();
+    let entropy = sealgate.entropy.as_ref();
+    let language = telling.language.unwrap_or(sealgate.config.pages.default_language);
+    let origin = event.address.map(|address| RequestOrigin {
+        address,
+        browser: telling.browser.clone(),
+        system: telling.system.clone(),
+    });
+    // Of an administrator nobody is told where they were.
+    let origin = origin.filter(|_| telling.notice != Notice::AdministratorActed);
+    store
+        .add_notice((subject, telling.notice), now, |id, due_at, count| {
+            let id = id.unwrap_or_else(|| MailId::from_bytes(random(entropy)));
+            let mail = Mail::Notice { notice: telling.notice, count };
+            let (to, origin) = (Some(user.email.clone()), origin.clone());
+            let message = MailMessage { to, language, at: event.at, origin, mail };
+            let sealed = store.seal_mail(id, random(entropy), &message)?;
+            Ok(WaitingMail { due_at, ..WaitingMail::new(id, MailKind::Notice, Some(subject), sealed, now) })
+        })
+        .await
+}
