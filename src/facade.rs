@@ -2,7 +2,7 @@
 //! something else here adds it, and the compiler finds what nothing uses in all that does not stand here.
 
 pub mod admin {
-    pub use crate::admin::{Directory, NobodySigns, OnThisThread, Person, ask, execute, export, hex, import};
+    pub use crate::admin::{Directory, Mailing, NobodySigns, OnThisThread, Person, ask, execute, export, hex, import};
     pub mod client_settings {
         pub use crate::admin::client_settings::NewClient;
     }
@@ -56,6 +56,11 @@ pub mod domain {
     pub mod audit {
         pub use crate::domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
     }
+    pub mod account_links {
+        pub use crate::domain::account_links::{
+            AccountLinks, AccountMark, INVITATION_LIFE, Invitation, InvitationState, LINK_BYTES, LinkToken, RESET_LIFE,
+        };
+    }
     pub mod client {
         pub use crate::domain::client::{
             AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState,
@@ -77,7 +82,9 @@ pub mod domain {
         pub use crate::domain::key_ring::{KeyRing, KeyState, KeyTimes};
     }
     pub mod mail {
-        pub use crate::domain::mail::{CodePurpose, Mail, MailId, MailMessage, Notice, RequestOrigin};
+        pub use crate::domain::mail::{
+            CodePurpose, Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail,
+        };
     }
     pub mod rate_limit {
         pub use crate::domain::rate_limit::RateLimit;

@@ -16,6 +16,8 @@ mod factor_commands;
 mod factors;
 #[path = "cli/grants.rs"]
 mod grants;
+#[path = "cli/invitations.rs"]
+mod invitations;
 #[path = "cli/keys.rs"]
 mod keys;
 #[path = "support/records.rs"]

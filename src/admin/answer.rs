@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use zeroize::Zeroize;
 
+use crate::domain::account_links::InvitationState;
 use crate::domain::app_password::AppPassword;
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::{AuditId, AuditKind};
@@ -170,6 +171,13 @@ shown! {
         enrolment_link: ShownSecret = None;
         link_expires_at: UnixTime = None;
         unblocked: bool = None;
+        invitation: InvitationState = None;
+        invitation_sent_at: UnixTime = None;
+        invitation_expires_at: UnixTime = None;
+        invitation_accepted_at: UnixTime = None;
+        /// The application to which the invitation leads, by its name in the configuration.
+        invitation_app: String = None;
+        invitation_withdrawn: bool = None;
     }
 }
 

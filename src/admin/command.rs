@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client_settings::{ClientSettings, NewClient};
 use super::person::Person;
-use super::user_settings::{NewPassword, NewUser, UserChanges};
+use super::user_settings::{InviteArguments, Invitee, NewPassword, NewUser, UserChanges};
 use super::{arguments, reload};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::ClientId;
@@ -90,8 +90,23 @@ impl Command {
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum UserCommand {
-    /// Add a person; prints their sub, a UUID that stays theirs
+    /// Add a person; prints their sub, a UUID that stays theirs. Without a password they are invited, where the server sends mail
     Add(Box<NewUser>),
+    /// Invite a person: they get a link by mail, good for 7 days, by which they choose a password or a passkey themselves
+    #[serde(skip)]
+    Invite(Box<InviteArguments>),
+    /// The same as it goes to the server
+    #[command(skip)]
+    InvitePerson(Box<Invitee>),
+    /// A person's invitation
+    Invitation {
+        /// The person's sub, e-mail address or username
+        #[arg(value_name = "SUB|EMAIL|USERNAME", value_parser = arguments::person)]
+        person: Person,
+        /// What becomes of it
+        #[command(subcommand)]
+        command: InvitationCommand,
+    },
     /// Change what is known of a person; what is not named stays
     Set {
         /// The person's sub, e-mail address or username
@@ -135,6 +150,16 @@ pub enum UserCommand {
         #[command(subcommand)]
         command: FactorCommand,
     },
+}
+
+/// A command about a person's invitation.
+#[derive(Debug, Clone, Copy, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvitationCommand {
+    /// Mail a new link, to somebody who has neither a password nor a passkey; a link that was mailed before is dead
+    Resend,
+    /// Make the link dead. The account stays, and nobody can sign in as it
+    Withdraw,
 }
 
 /// A command about a person's factors.

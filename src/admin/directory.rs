@@ -31,12 +31,23 @@ pub struct Directory<'a> {
     pub trail: &'a AuditLog,
     /// The issuer: links to people begin with it.
     pub issuer: &'a str,
+    pub mailing: Mailing<'a>,
     /// For how long a key signs before the server replaces it by itself.
     pub rotate: Option<Duration>,
     pub actor: Actor,
     pub authority: Authority,
     /// The request that it came with, if it did: address and id.
     pub request: Option<(IpAddr, &'a str)>,
+}
+
+/// Whether a command may have something mailed.
+#[derive(Clone, Copy)]
+pub enum Mailing<'a> {
+    /// On a store that nobody serves: nothing seals there, and nobody would send it.
+    NoServer,
+    /// The server sends no mail.
+    Off,
+    On(&'a Sealgate),
 }
 
 impl<'a> Directory<'a> {
@@ -50,6 +61,7 @@ impl<'a> Directory<'a> {
             key_times: sealgate.config.keys.times,
             trail: &sealgate.audit,
             issuer: sealgate.config.issuer.as_str(),
+            mailing: if sealgate.sends_mail() { Mailing::On(sealgate) } else { Mailing::Off },
             rotate: sealgate.config.keys.rotate,
             actor: Actor::Operator,
             authority: Authority::Operator,

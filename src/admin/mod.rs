@@ -18,6 +18,7 @@ mod export;
 mod factors;
 mod grants;
 mod hashing;
+mod invitations;
 mod key_holder;
 mod keys;
 mod mails;
@@ -34,7 +35,7 @@ mod wire;
 
 pub(crate) use answer::Answer;
 pub(crate) use directory::CommandError;
-pub use directory::Directory;
+pub use directory::{Directory, Mailing};
 pub use execute::execute;
 pub(crate) use export::ExportError;
 pub use export::{export, hex, import};

@@ -1,8 +1,13 @@
-//! The person that an operator means.
+//! The person that an operator means, and what is asked of one who is added.
 
 use super::directory::{CommandError, Directory};
 use super::person::Person;
-use crate::domain::user::User;
+use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
+use crate::domain::user::{Email, User};
+use crate::domain::username::Username;
+
+/// Groups that a person may be in: they travel in one header to applications.
+const MOST_GROUPS: usize = 100;
 
 /// The person that is meant.
 pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {
@@ -20,4 +25,53 @@ pub(super) fn absent(person: &Person) -> CommandError {
         Person::Email(email) => format!("nobody has the address {}", email.as_str()),
         Person::Username(username) => format!("nobody has the username {username}"),
     })
+}
+
+/// Why somebody cannot be added beside those who are there.
+pub(super) async fn taken(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
+    if directory.store.user_by_email(&new.email).await?.is_some() {
+        return Ok(Some(email_taken(&new.email)));
+    }
+    match &new.username {
+        Some(username) if directory.store.user_by_username(username).await?.is_some() => {
+            Ok(Some(username_taken(username)))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn email_taken(email: &Email) -> CommandError {
+    CommandError::Exists(format!("a person with the address {} exists already", email.as_str()))
+}
+
+pub(super) fn username_taken(username: &Username) -> CommandError {
+    CommandError::Exists(format!("a person with the username {username} exists already"))
+}
+
+/// What of a person cannot be taken, one line each.
+pub(super) fn faults(user: &User) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !is_line(&user.name, LONGEST_NAME) {
+        faults.push(format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"));
+    }
+    if !is_seen(user.email.as_str()) {
+        faults.push("the address has characters that cannot be seen".to_owned());
+    }
+    if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
+        faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());
+    }
+    if user.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
+        faults.push("a picture is the https URL of an image".to_owned());
+    }
+    if user.groups.len() > MOST_GROUPS {
+        faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
+    }
+    for group in &user.groups {
+        if !is_group(group) {
+            faults.push(format!(
+                "the group {group:?} is refused: a group has 1 to 100 characters, no commas, and no spaces around it"
+            ));
+        }
+    }
+    faults
 }

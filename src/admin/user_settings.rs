@@ -42,6 +42,64 @@ pub struct NewUser {
     pub password: NewPassword,
 }
 
+/// Who is to be invited, as the command line says it: one person.
+#[derive(Debug, Clone, Args)]
+pub struct InviteArguments {
+    /// E-mail address, to which the invitation goes and with which they sign in
+    #[arg(long, value_parser = arguments::email)]
+    pub(super) email: Email,
+    /// What they can sign in with as well, and what applications may call them
+    #[arg(long, value_parser = arguments::username)]
+    pub(super) username: Option<Username>,
+    /// Full name
+    #[arg(long)]
+    pub(super) name: String,
+    /// Phone number, such as +905551112233
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) phone: Option<String>,
+    /// The https URL of an image
+    #[arg(long, value_name = "URL")]
+    pub(super) picture: Option<String>,
+    /// What the person may do in Sealgate itself; can be repeated
+    #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role())]
+    pub(super) roles: Vec<Role>,
+    /// A group that applications see; can be repeated
+    #[arg(long = "group", value_name = "GROUP")]
+    pub(super) groups: Vec<String>,
+    /// The application to which they go after they have accepted, by its name in the configuration
+    #[arg(long, value_name = "NAME")]
+    pub(super) app: Option<String>,
+}
+
+/// Somebody who is to be invited.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invitee {
+    pub email: Email,
+    pub username: Option<Username>,
+    pub name: String,
+    pub phone: Option<String>,
+    pub picture: Option<String>,
+    pub roles: Vec<Role>,
+    pub groups: Vec<String>,
+    /// By its name in the configuration.
+    pub app: Option<String>,
+}
+
+impl From<InviteArguments> for Invitee {
+    fn from(arguments: InviteArguments) -> Self {
+        let InviteArguments { email, username, name, phone, picture, roles, groups, app } = arguments;
+        Self { email, username, name, phone, picture, roles, groups, app }
+    }
+}
+
+impl From<NewUser> for Invitee {
+    fn from(new: NewUser) -> Self {
+        let NewUser { email, username, name, phone, picture, roles, groups, .. } = new;
+        Self { email, username, name, phone, picture, roles, groups, app: None }
+    }
+}
+
 /// What is to change of a person. What is absent stays.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[group(id = "changes", required = true, multiple = true)]

@@ -3,29 +3,31 @@
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use super::command::UserCommand;
 use super::directory::{CommandError, Directory, PAGE};
-use super::factors;
-use super::people::{absent, find};
+use super::people::{absent, email_taken, faults, find, taken, username_taken};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
+use super::{factors, invitations};
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
-use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
-use crate::domain::user::{Email, Subject, User, UserState};
-use crate::domain::username::Username;
+use crate::domain::user::{Subject, User, UserState};
 use crate::password::{Owner, check_password};
 use crate::store::{AddOutcome, Ended, RenameOutcome};
-
-/// Groups that a person may be in: they travel in one header to applications.
-const MOST_GROUPS: usize = 100;
 
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
         UserCommand::Add(new) => add(directory, *new).await,
         UserCommand::List { after } => list(directory, after.as_deref().and_then(Subject::parse)).await,
-        UserCommand::Show(person) => Ok(UserAnswer::from(find(directory, &person).await?).into()),
+        UserCommand::Show(person) => {
+            let user = find(directory, &person).await?;
+            Ok(invitations::told(directory, user).await?.into())
+        }
+        UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
+        UserCommand::Invitation { person, command } => invitations::execute(directory, &person, command).await,
+        // The command line sends it as the one above.
+        UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
         UserCommand::Disable(person) => disable(directory, &person).await,
@@ -77,59 +79,14 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
     Ok(UserAnswer::from(user).into())
 }
 
-/// Why somebody cannot be added beside those who are there.
-async fn taken(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
-    if directory.store.user_by_email(&new.email).await?.is_some() {
-        return Ok(Some(email_taken(&new.email)));
-    }
-    match &new.username {
-        Some(username) if directory.store.user_by_username(username).await?.is_some() => {
-            Ok(Some(username_taken(username)))
-        }
-        _ => Ok(None),
-    }
-}
-
-fn email_taken(email: &Email) -> CommandError {
-    CommandError::Exists(format!("a person with the address {} exists already", email.as_str()))
-}
-
-fn username_taken(username: &Username) -> CommandError {
-    CommandError::Exists(format!("a person with the username {username} exists already"))
-}
-
-/// What of a person cannot be taken, one line each.
-fn faults(user: &User) -> Vec<String> {
-    let mut faults = Vec::new();
-    if !is_line(&user.name, LONGEST_NAME) {
-        faults.push(format!("a name has 1 to {LONGEST_NAME} characters, all of them visible, and no line breaks"));
-    }
-    if !is_seen(user.email.as_str()) {
-        faults.push("the address has characters that cannot be seen".to_owned());
-    }
-    if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
-        faults.push("a phone number is written as +90 555 111 22 33: a plus sign and 6 to 15 digits".to_owned());
-    }
-    if user.picture.as_deref().is_some_and(|picture| !is_picture(picture)) {
-        faults.push("a picture is the https URL of an image".to_owned());
-    }
-    if user.groups.len() > MOST_GROUPS {
-        faults.push(format!("a person is in at most {MOST_GROUPS} groups"));
-    }
-    for group in &user.groups {
-        if !is_group(group) {
-            faults.push(format!(
-                "the group {group:?} is refused: a group has 1 to 100 characters, no commas, and no spaces around it"
-            ));
-        }
-    }
-    faults
-}
-
 async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
     let users = directory.store.users(after, PAGE).await?;
     let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub);
-    Ok(ListPage::answer(Rows::Users(users.into_iter().map(UserAnswer::from).collect()), next))
+    let mut rows = Vec::with_capacity(users.len());
+    for user in users {
+        rows.push(invitations::told(directory, user).await?);
+    }
+    Ok(ListPage::answer(Rows::Users(rows), next))
 }
 
 async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) -> Result<Answer, CommandError> {

@@ -39,7 +39,8 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     }
 }
 
-/// Enabled people by the strongest factor that they have. People and factors are read side by side, both by `sub`.
+/// People who can sign in by the strongest factor that they have: not those who are disabled or have not accepted their
+/// invitation. People and factors are read side by side, both by `sub`.
 async fn count(store: &Store) -> Result<EnrolmentShare, StoreError> {
     let mut enrolment = EnrolmentShare::default();
     let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
@@ -50,7 +51,8 @@ async fn count(store: &Store) -> Result<EnrolmentShare, StoreError> {
         after = Some(last.sub);
         for user in &users {
             let factors = factors.of(user.sub).await?;
-            if user.is_enabled() {
+            let has_key = factors.as_ref().is_some_and(|factors| !factors.keys.is_empty());
+            if user.is_enabled() && (user.password.is_some() || has_key) {
                 add(&mut enrolment, factors.as_ref());
             }
         }

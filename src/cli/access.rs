@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::failure::CommandFailure;
 use crate::admin::answer::{KeysAnswer, ListPage};
 use crate::admin::command::{Command, KeyCommand};
-use crate::admin::{self, Answer, AskError, Directory, NobodySigns, OnThisThread};
+use crate::admin::{self, Answer, AskError, Directory, Mailing, NobodySigns, OnThisThread};
 use crate::audit::AuditLog;
 use crate::clock::{OsEntropy, SystemClock};
 use crate::config::{Config, StoreConfig, StoreEngine};
@@ -134,6 +134,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         key_times: config.keys.times,
         trail: &AuditLog::new(&config.audit),
         issuer: config.issuer.as_str(),
+        mailing: Mailing::NoServer,
         rotate: config.keys.rotate,
         actor: Actor::Operator,
         authority: Authority::Operator,

@@ -13,9 +13,10 @@ use super::password;
 use crate::admin::Answer;
 use crate::admin::answer::ListPage;
 use crate::admin::command::{
-    AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, MailCommand,
-    SessionCommand, UserCommand,
+    AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, InvitationCommand,
+    MailCommand, SessionCommand, UserCommand,
 };
+use crate::admin::user_settings::Invitee;
 use crate::config::RegistrationMode;
 
 /// How an answer is shown to people.
@@ -25,7 +26,33 @@ enum Form {
     Members(&'static [&'static str]),
 }
 
-pub(super) fn run(mut command: Command, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+/// The command as it is sent. Whoever is added without a password is invited.
+fn as_sent(command: Command) -> Result<Command, CommandFailure> {
+    let invitee: Invitee = match command {
+        Command::User(UserCommand::Invite(arguments)) => (*arguments).into(),
+        Command::User(UserCommand::Add(new)) if !new.password.password_stdin => {
+            if new.email_verified {
+                return Err(CommandFailure::line(
+                    "without --password-stdin the person is invited, which shows that the address is theirs: leave \
+                     --email-verified out, or give the password",
+                ));
+            }
+            (*new).into()
+        }
+        command => return Ok(command),
+    };
+    Ok(Command::User(UserCommand::InvitePerson(Box::new(invitee))))
+}
+
+/// An account that nobody can sign in to surprises less when that is said.
+fn note_withdrawal() {
+    let note = "the account stays, without a password: nobody can sign in as it; remove it with user delete, or mail another link \
+                with user invitation resend";
+    let _ = writeln!(io::stderr(), "note: {note}");
+}
+
+pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    let mut command = as_sent(command)?;
     if let Some(password) = command.password() {
         password.secret = password::read()?;
     }
@@ -33,6 +60,9 @@ pub(super) fn run(mut command: Command, access: &mut StoreAccess, output: &Outpu
         note_mode(access.config().registration.mode);
     }
     let answer = if let Command::Status = command { access.ask_server(&command)? } else { access.ask(&command)? };
+    if let Command::User(UserCommand::Invitation { command: InvitationCommand::Withdraw, .. }) = command {
+        note_withdrawal();
+    }
     match (answer, form(&command)) {
         (Answer::Page(first), Form::Members(columns)) => {
             let (name, rows) = rows(first, &mut command, access)?;
@@ -81,7 +111,15 @@ fn form(command: &Command) -> Form {
         | Command::Key(_) => return Form::Whole,
         Command::Backup { .. } => &["directory", "records"],
         Command::User(UserCommand::Add(_)) => &["sub"],
-        Command::User(UserCommand::List { .. }) => &["sub", "email", "username", "name", "state", "roles"],
+        Command::User(UserCommand::List { .. }) => {
+            &["sub", "email", "username", "name", "state", "roles", "invitation"]
+        }
+        Command::User(
+            UserCommand::InvitePerson(_) | UserCommand::Invitation { command: InvitationCommand::Resend, .. },
+        ) => &["sub", "email", "invitation", "invitation_expires_at"],
+        Command::User(UserCommand::Invitation { command: InvitationCommand::Withdraw, .. }) => {
+            &["sub", "email", "invitation_withdrawn"]
+        }
         Command::User(UserCommand::Delete(_)) => &["sub", "email", "deleted"],
         Command::User(UserCommand::Factors { command: FactorCommand::List, .. }) => {
             &["kind", "name", "added", "last_used", "left", "blocked"]

@@ -28,7 +28,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use self::access::StoreAccess;
 use self::output::Output;
-use crate::admin::command::Command;
+use crate::admin::command::{Command, UserCommand};
 use crate::app::memory;
 use crate::config::Config;
 use crate::log;
@@ -133,7 +133,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Kept(Command::Reload) => reload::run(&file, &output),
         Noun::Kept(mut command) => {
             let mut access = StoreAccess::open(read(&file)?)?;
-            if command.password().is_some_and(|password| !password.password_stdin) {
+            let is_new = matches!(command, Command::User(UserCommand::Add(_)));
+            if !is_new && command.password().is_some_and(|password| !password.password_stdin) {
                 let message = "give the password on standard input, with --password-stdin; never as an argument";
                 return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
             }

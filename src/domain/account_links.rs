@@ -98,6 +98,32 @@ pub struct Invitation {
     pub accepted_at: Option<UnixTime>,
 }
 
+impl Invitation {
+    /// One that is sent now.
+    pub fn new(user: &User, hash: SecretHash, app: Option<String>, inviter: Option<Subject>, now: UnixTime) -> Self {
+        let expires_at = now.plus(INVITATION_LIFE);
+        Self { hash, account: AccountMark::of(user), sent_at: now, expires_at, app, inviter, accepted_at: None }
+    }
+
+    pub fn state(&self, now: UnixTime) -> InvitationState {
+        match self.accepted_at {
+            Some(_) => InvitationState::Accepted,
+            None if now < self.expires_at => InvitationState::Invited,
+            None => InvitationState::Expired,
+        }
+    }
+}
+
+/// What has become of an invitation. One that was withdrawn leaves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvitationState {
+    /// The link was sent and is good.
+    Invited,
+    Accepted,
+    Expired,
+}
+
 /// An address that is being proven by a code, in the browser that began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingVerification {
@@ -273,6 +299,34 @@ mod tests {
         let mut taken_back = links;
         taken_back.take_back();
         assert!(taken_back.is_empty());
+    }
+
+    #[test]
+    fn an_invitation_is_open_until_it_is_accepted_expires_or_the_account_is_another() {
+        let invited = User { password: None, email_verified: false, ..anna() };
+        let with = |invitation| AccountLinks { invitation: Some(invitation), ..AccountLinks::none(invited.sub) };
+        let invitation = Invitation::new(&invited, hash(1), None, None, at(10));
+        let last = at(10).plus(INVITATION_LIFE).seconds() - 1;
+        assert_eq!(invitation.state(at(last)), InvitationState::Invited);
+        assert_eq!(invitation.state(at(last + 1)), InvitationState::Expired);
+        let links = with(invitation.clone());
+        assert!(links.open_invitation(hash(1), &invited, at(last)).is_some());
+        assert!(links.open_invitation(hash(1), &invited, at(last + 1)).is_none());
+        assert!(links.open_invitation(hash(2), &invited, at(11)).is_none());
+        let moved = User { email: Email::parse("a@example.test").unwrap(), ..invited.clone() };
+        let disabled = User { state: UserState::Disabled, ..invited.clone() };
+        for user in [anna(), moved, disabled] {
+            assert!(links.open_invitation(hash(1), &user, at(11)).is_none());
+        }
+        let accepted = Invitation { accepted_at: Some(at(12)), ..invitation };
+        assert_eq!(accepted.state(at(last + 1)), InvitationState::Accepted);
+        let mut accepted = with(accepted);
+        assert!(accepted.open_invitation(hash(1), &invited, at(13)).is_none());
+        accepted.take_back();
+        assert!(!accepted.is_empty(), "it says when somebody came");
+        let mut open = links;
+        open.take_back();
+        assert!(open.is_empty());
     }
 
     #[test]

@@ -66,6 +66,10 @@ pub enum AuditKind {
     KeyMayBeCopied,
     /// An administrator removed all of a person's factors.
     FactorsReset,
+    /// A link was mailed by which somebody takes the account that was made for them.
+    InvitationSent,
+    InvitationAccepted,
+    InvitationWithdrawn,
     /// The times of the signing keys changed.
     KeysChanged,
     /// A running server took over another configuration.
@@ -73,7 +77,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -107,6 +111,9 @@ impl AuditKind {
         Self::FactorBlocked,
         Self::KeyMayBeCopied,
         Self::FactorsReset,
+        Self::InvitationSent,
+        Self::InvitationAccepted,
+        Self::InvitationWithdrawn,
         Self::KeysChanged,
         Self::ConfigurationReloaded,
     ];
@@ -146,6 +153,9 @@ impl AuditKind {
             Self::FactorBlocked => "factor_blocked",
             Self::KeyMayBeCopied => "key_may_be_copied",
             Self::FactorsReset => "factors_reset",
+            Self::InvitationSent => "invitation_sent",
+            Self::InvitationAccepted => "invitation_accepted",
+            Self::InvitationWithdrawn => "invitation_withdrawn",
             Self::KeysChanged => "keys_changed",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }

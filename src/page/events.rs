@@ -181,6 +181,9 @@ impl Words {
             AuditKind::FactorBlocked => self.event_factor_blocked(),
             AuditKind::KeyMayBeCopied => self.event_key_may_be_copied(),
             AuditKind::FactorsReset => self.event_factors_reset(),
+            AuditKind::InvitationSent => self.event_invitation_sent(),
+            AuditKind::InvitationAccepted => self.event_invitation_accepted(),
+            AuditKind::InvitationWithdrawn => self.event_invitation_withdrawn(),
             AuditKind::KeysChanged => self.event_keys_changed(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
         }

@@ -6,8 +6,9 @@ use crate::domain::user::{Subject, User};
 use crate::store::engine::{Changes, Key};
 use crate::store::outbox::add_mails;
 use crate::store::record::{self, Loaded};
+use crate::store::registry::user_creation;
 use crate::store::table;
-use crate::store::{Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, Store, StoreError};
 
 impl Store {
     pub async fn account_links(&self, subject: Subject) -> Result<Option<Loaded<AccountLinks>>, StoreError> {
@@ -43,12 +44,27 @@ impl Store {
         mails: &[WaitingMail],
     ) -> Result<Committed, StoreError> {
         let mut changes = record::replace(user, next_user)?;
-        let of_links = links_changes(links, next_links)?;
-        changes.expect.extend(of_links.expect);
-        changes.put.extend(of_links.put);
-        changes.delete.extend(of_links.delete);
+        merge(&mut changes, links_changes(links, next_links)?);
         add_mails(&mut changes, mails)?;
         self.commit_with_mails(changes, mails).await
+    }
+
+    /// Adds people who are invited, each with what was mailed to them: all of them, or nobody.
+    pub async fn add_invited(
+        &self,
+        invited: &[(User, AccountLinks)],
+        mails: &[WaitingMail],
+    ) -> Result<AddOutcome, StoreError> {
+        let mut changes = Changes::default();
+        for (user, links) in invited {
+            merge(&mut changes, user_creation(user)?);
+            merge(&mut changes, record::create(table::account_links(user.sub), links)?);
+        }
+        add_mails(&mut changes, mails)?;
+        Ok(match self.commit_with_mails(changes, mails).await? {
+            Committed::Yes => AddOutcome::Added,
+            Committed::Conflict => AddOutcome::Exists,
+        })
     }
 
     /// The person with the bytes of their record.
@@ -67,6 +83,12 @@ impl Store {
     pub(super) async fn remove_account_links(&self, subject: Subject) -> Result<(), StoreError> {
         self.write(Changes { delete: vec![table::account_links(subject)], ..Changes::default() }).await
     }
+}
+
+fn merge(changes: &mut Changes, more: Changes) {
+    changes.expect.extend(more.expect);
+    changes.put.extend(more.put);
+    changes.delete.extend(more.delete);
 }
 
 /// What makes one record of the other; nothing is kept of one that says nothing.

@@ -5,10 +5,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::domain::mail::{DeadMail, MailId, MailMessage, SentMail, WaitingMail};
+use crate::domain::mail::{DeadMail, MailId, MailKind, MailMessage, SentMail, WaitingMail};
 use crate::domain::sealed::Sealed;
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::record::{self, Loaded};
 use crate::store::sealer::{NONCE_BYTES, SealError};
@@ -243,6 +244,22 @@ impl Store {
         Ok(self.commit(removal(&dead)).await? == Committed::Yes)
     }
 
+    /// Removes what waits of this kind for somebody: what it carries is worth nothing any more. Reads the outbox: not for a
+    /// stranger's request.
+    pub async fn drop_mails_of(&self, subject: Subject, kind: MailKind) -> Result<(), StoreError> {
+        let mut after = None::<WaitingMail>;
+        loop {
+            let page = self.waiting_mails(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.value.clone());
+            for mail in page.iter().filter(|mail| mail.value.subject == Some(subject) && mail.value.kind == kind) {
+                if self.commit(removal(mail)).await? == Committed::Yes {
+                    self.mail_gone();
+                }
+            }
+        }
+    }
+
     async fn find_waiting(&self, id: MailId) -> Result<Option<Loaded<WaitingMail>>, StoreError> {
         let mut after = None::<WaitingMail>;
         loop {
@@ -302,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::domain::language::Language;
-    use crate::domain::mail::{DeadReason, Mail, MailKind};
+    use crate::domain::mail::{DeadReason, Mail};
     use crate::store::memory::MemoryEngine;
     use crate::store::sealer::Sealer;
 

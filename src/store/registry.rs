@@ -137,12 +137,7 @@ impl Store {
     }
 
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
-        let mut changes = record::create(table::user(user.sub), user)?;
-        for name in names(user) {
-            changes.expect.push(Expect::Absent(name.clone()));
-            changes.put.push((name, record::encode(&user.sub)?));
-        }
-        Ok(match self.commit(changes).await? {
+        Ok(match self.commit(user_creation(user)?).await? {
             Committed::Yes => AddOutcome::Added,
             Committed::Conflict => AddOutcome::Exists,
         })
@@ -268,6 +263,16 @@ impl Store {
         }
         Ok(UsersFound { users, next: last })
     }
+}
+
+/// What adds a person with the entries that lead to them.
+pub(super) fn user_creation(user: &User) -> Result<Changes, StoreError> {
+    let mut changes = record::create(table::user(user.sub), user)?;
+    for name in names(user) {
+        changes.expect.push(Expect::Absent(name.clone()));
+        changes.put.push((name, record::encode(&user.sub)?));
+    }
+    Ok(changes)
 }
 
 /// The entries of the indexes that lead to a person.

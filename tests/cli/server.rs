@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealgate::facade::admin::{self, Directory, NobodySigns, OnThisThread, socket};
+use sealgate::facade::admin::{self, Directory, Mailing, NobodySigns, OnThisThread, socket};
 use sealgate::facade::audit::AuditLog;
 use sealgate::facade::clock::{Clock, OsEntropy, SystemClock};
 use sealgate::facade::config::AuditConfig;
@@ -54,6 +54,7 @@ impl Served {
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
                     issuer: "http://localhost:8080",
+                    mailing: Mailing::Off,
                     rotate: None,
                     actor: Actor::Operator,
                     authority: Authority::Operator,

@@ -106,7 +106,7 @@ fn a_list_is_a_table_for_people() {
     };
     let lines: Vec<_> = table.lines().map(cells).collect();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0], ["SUB", "EMAIL", "USERNAME", "NAME", "STATE", "ROLES"]);
+    assert_eq!(lines[0], ["SUB", "EMAIL", "USERNAME", "NAME", "STATE", "ROLES", "INVITATION"]);
     assert_eq!(lines[1], [&sub, "anna@example.test", "Anna Example", "enabled"]);
 }
 
@@ -213,7 +213,14 @@ async fn a_new_password_takes_the_place_of_the_old_one() {
 fn a_password_comes_from_standard_input_only() {
     let site = Site::new();
     let arguments = ["user", "add", "--email", "anna@example.test", "--name", "Anna"];
-    let output = site.run(&arguments, PASSWORD);
+    // Without one they would be invited.
+    let errors = site.errors(&arguments, PASSWORD);
+    assert!(
+        errors.len() == 1 && errors[0].contains("none runs") && errors[0].contains("--password-stdin"),
+        "{errors:?}"
+    );
+    assert_eq!(site.json(&["user", "list"])["users"].as_array().unwrap().len(), 0);
+    let output = site.run(&["user", "set-password", "anna@example.test"], PASSWORD);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--password-stdin"), "{}", stderr(&output));
     let output = site.run(&[&arguments[..], &["--password", PASSWORD]].concat(), "");

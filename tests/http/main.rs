@@ -9,6 +9,8 @@ mod authenticator;
 mod configuration;
 #[path = "../support/factors.rs"]
 mod factors;
+#[path = "../support/mails.rs"]
+mod mails;
 #[path = "../support/meddler.rs"]
 mod meddler;
 #[path = "../support/records.rs"]
@@ -39,6 +41,7 @@ mod flood;
 mod groups;
 mod home;
 mod interaction;
+mod invitations;
 mod jwks;
 mod jwt;
 mod key_removal;

@@ -764,6 +764,9 @@ event-factor-failed = Second step failed, after the right password
 event-factor-blocked = Second step blocked after too many wrong attempts
 event-key-may-be-copied = A key was refused, because somebody may have copied it
 event-factors-reset = All second steps were removed
+event-invitation-sent = Invitation sent
+event-invitation-accepted = Invitation accepted
+event-invitation-withdrawn = Invitation withdrawn
 event-keys-changed = Signing key schedule changed
 event-configuration-reloaded = Configuration reloaded
 

@@ -717,6 +717,9 @@ event-factor-failed = Doğru paroladan sonra ikinci adım başarısız oldu
 event-factor-blocked = Çok fazla hatalı deneme nedeniyle ikinci adım engellendi
 event-key-may-be-copied = Kopyalanmış olabileceği için bir anahtar reddedildi
 event-factors-reset = Bütün ikinci adımlar kaldırıldı
+event-invitation-sent = Davet gönderildi
+event-invitation-accepted = Davet kabul edildi
+event-invitation-withdrawn = Davet geri alındı
 event-keys-changed = İmza anahtarı takvimi değiştirildi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 

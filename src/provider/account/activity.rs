@@ -15,7 +15,7 @@ const PAGE: &str = "/account/activity";
 const MOST: usize = 30;
 
 /// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
-const KINDS: [AuditKind; 24] = [
+const KINDS: [AuditKind; 27] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -40,6 +40,9 @@ const KINDS: [AuditKind; 24] = [
     AuditKind::FactorBlocked,
     AuditKind::KeyMayBeCopied,
     AuditKind::FactorsReset,
+    AuditKind::InvitationSent,
+    AuditKind::InvitationAccepted,
+    AuditKind::InvitationWithdrawn,
 ];
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {

@@ -1,0 +1,247 @@
+//! Invitations: an account without a password, and the link by mail with which its owner takes it. Nobody makes a password for
+//! somebody else.
+
+use super::answer::{Answer, UserAnswer};
+use super::command::InvitationCommand;
+use super::directory::{CommandError, Directory, Mailing};
+use super::people::{self, email_taken, faults, taken};
+use super::person::Person;
+use super::user_settings::Invitee;
+use crate::app::state::Sealgate;
+use crate::clock::random;
+use crate::domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
+use crate::domain::mail_address::MailAddress;
+use crate::domain::secret::Secret;
+use crate::domain::user::{Email, Subject, User, UserState};
+use crate::factors::Factors;
+use crate::store::{AddOutcome, Committed};
+
+pub(super) async fn execute(
+    directory: &Directory<'_>,
+    person: &Person,
+    command: InvitationCommand,
+) -> Result<Answer, CommandError> {
+    match command {
+        InvitationCommand::Resend => resend(directory, person).await,
+        InvitationCommand::Withdraw => withdraw(directory, person).await,
+    }
+}
+
+pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
+    let sender = Sender::find(directory, 1).await?;
+    let (user, app) = sender.person(invitee);
+    let faults = sender.faults(&user, app.as_deref());
+    if !faults.is_empty() {
+        return Err(CommandError::Invalid(faults));
+    }
+    if let Some(taken) = taken(directory, &user).await? {
+        return Err(taken);
+    }
+    let (invitation, mail) = sender.invitation(&user, app)?;
+    let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
+    match directory.store.add_invited(&[(user.clone(), links)], &[mail]).await? {
+        AddOutcome::Added => {}
+        // Somebody was quicker.
+        AddOutcome::Exists => return Err(taken(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email))),
+    }
+    directory.record(directory.event(AuditKind::UserCreated).of(user.sub)).await;
+    directory.record(directory.event(AuditKind::InvitationSent).of(user.sub)).await;
+    Ok(with(directory, user, Some(&invitation)).into())
+}
+
+/// A new link for somebody who cannot sign in yet, whatever became of the one before.
+async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let sender = Sender::find(directory, 1).await?;
+    let found = people::find(directory, person).await?;
+    let store = directory.store;
+    let (Some(user), links) = (store.user_record(found.sub).await?, store.account_links(found.sub).await?) else {
+        return Err(people::absent(person));
+    };
+    let email = user.value.email.as_str();
+    if !user.value.is_enabled() {
+        return Err(CommandError::invalid(format!("{email} is disabled; enable the account first")));
+    }
+    let factors = store.factors(found.sub).await?.map(|factors| factors.value);
+    if is_used(&user.value, factors.as_ref()) {
+        let told = format!("{email} has a password or a passkey already, so there is nothing to be invited to");
+        return Err(CommandError::Exists(told));
+    }
+    let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
+    let app = before.invitation.as_ref().and_then(|invitation| invitation.app.clone());
+    // An application may have gone from the configuration since.
+    let app = app.filter(|app| sender.title(app).is_some());
+    let (invitation, mail) = sender.invitation(&user.value, app)?;
+    let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
+    // What waits to be sent leads nowhere any more.
+    store.drop_mails_of(found.sub, MailKind::Invitation).await?;
+    let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
+    if store.put_user_and_links(user_pair, links_pair, &[mail]).await? == Committed::Conflict {
+        return Err(CommandError::invalid(format!("{email} was changed at this very moment; look, and try again")));
+    }
+    directory.record(directory.event(AuditKind::InvitationSent).of(found.sub)).await;
+    Ok(with(directory, user.value, Some(&invitation)).into())
+}
+
+async fn withdraw(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
+    let user = people::find(directory, person).await?;
+    let withdrawn = directory.store.change_account_links(user.sub, &[], |links| {
+        let open = links.invitation.as_ref().is_some_and(|invitation| invitation.accepted_at.is_none());
+        if open {
+            links.invitation = None;
+        }
+        open
+    });
+    if !withdrawn.await? {
+        let told = format!("{} has no invitation that could be withdrawn", user.email.as_str());
+        return Err(CommandError::Absent(told));
+    }
+    directory.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
+    directory.record(directory.event(AuditKind::InvitationWithdrawn).of(user.sub)).await;
+    Ok(UserAnswer { invitation_withdrawn: Some(true), ..UserAnswer::from(user) }.into())
+}
+
+/// Whether anybody can sign in as this person.
+fn is_used(user: &User, factors: Option<&Factors>) -> bool {
+    user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty())
+}
+
+/// A person, and what has become of their invitation.
+pub(super) async fn told(directory: &Directory<'_>, user: User) -> Result<UserAnswer, CommandError> {
+    let links = directory.store.account_links(user.sub).await?;
+    let invitation = links.and_then(|links| links.value.invitation);
+    Ok(with(directory, user, invitation.as_ref()))
+}
+
+fn with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) -> UserAnswer {
+    let state = invitation.map(|invitation| invitation.state(directory.clock.now()));
+    let is_open = state.is_some_and(|state| state != InvitationState::Accepted);
+    UserAnswer {
+        invitation: state,
+        invitation_sent_at: invitation.map(|invitation| invitation.sent_at),
+        invitation_expires_at: invitation.filter(|_| is_open).map(|invitation| invitation.expires_at),
+        invitation_accepted_at: invitation.and_then(|invitation| invitation.accepted_at),
+        invitation_app: invitation.and_then(|invitation| invitation.app.clone()),
+        ..UserAnswer::from(user)
+    }
+}
+
+/// Who invites, and by what server.
+struct Sender<'a> {
+    directory: &'a Directory<'a>,
+    sealgate: &'a Sealgate,
+    /// An administrator, and what they are called. Nobody on the command line.
+    inviter: Option<(Subject, String)>,
+}
+
+impl<'a> Sender<'a> {
+    /// # Errors
+    /// Where no mail is sent, and where there is no room for so many.
+    async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
+        let sealgate = match directory.mailing {
+            Mailing::On(sealgate) => sealgate,
+            Mailing::NoServer => {
+                return Err(CommandError::invalid(
+                    "a running server sends invitations, and none runs: start it, or give the password with \
+                     `user add --password-stdin`",
+                ));
+            }
+            Mailing::Off => {
+                return Err(CommandError::invalid(
+                    "this server sends no mail, so nobody can be invited: configure [mail], and make a wrapping key with \
+                     `sealgate key wrap-init` where the token has none; or give the password with `user add --password-stdin`",
+                ));
+            }
+        };
+        if !sealgate.store.has_room_for_mail(mails) {
+            return Err(CommandError::invalid(
+                "too many mails wait to be sent; `sealgate mail list` shows them and why",
+            ));
+        }
+        let inviter = match directory.actor {
+            Actor::Administrator(subject) => directory.store.user(subject).await?.map(|user| (subject, user.name)),
+            _ => None,
+        };
+        Ok(Self { directory, sealgate, inviter })
+    }
+
+    /// The account that is made for somebody: nobody has shown that the address is theirs, and there is nothing to sign in with.
+    fn person(&self, invitee: Invitee) -> (User, Option<String>) {
+        let Invitee { email, username, name, phone, picture, roles, groups, app } = invitee;
+        let now = self.directory.clock.now();
+        let user = User {
+            sub: Subject::from_random(random(self.directory.entropy)),
+            email,
+            email_verified: false,
+            username,
+            name,
+            phone_number: phone,
+            picture,
+            roles: roles.into_iter().collect(),
+            groups: groups.into_iter().collect(),
+            password: None,
+            state: UserState::Enabled,
+            created_at: now,
+            updated_at: now,
+        };
+        (user, app)
+    }
+
+    /// What keeps somebody from being invited, one line each.
+    fn faults(&self, user: &User, app: Option<&str>) -> Vec<String> {
+        let mut faults = faults(user);
+        if let Some(fault) = no_mail_goes_to(&user.email) {
+            faults.push(fault.to_owned());
+        }
+        if let Some(app) = app.filter(|app| self.title(app).is_none()) {
+            let known: Vec<&str> = self.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
+            faults.push(match known.as_slice() {
+                [] => format!("no application is called {app:?}; the configuration has none"),
+                known => format!("no application is called {app:?}; the configuration has {}", known.join(", ")),
+            });
+        }
+        faults
+    }
+
+    /// What people call an application, if there is one of this name.
+    fn title(&self, app: &str) -> Option<&'a str> {
+        let known = self.sealgate.config.apps.iter().find(|known| known.name == app)?;
+        Some(known.called())
+    }
+
+    /// An invitation that is sent now, and the mail that carries its link.
+    fn invitation(&self, user: &User, app: Option<String>) -> Result<(Invitation, WaitingMail), CommandError> {
+        let (link, token) = LinkToken::new(user.sub, random(self.directory.entropy));
+        let (inviter, inviter_name) = self.inviter.clone().unzip();
+        let mail = self.mail(user, &token, inviter_name, app.as_deref())?;
+        Ok((Invitation::new(user, link.hash, app, inviter, self.directory.clock.now()), mail))
+    }
+
+    fn mail(
+        &self,
+        user: &User,
+        token: &Secret,
+        inviter: Option<String>,
+        app: Option<&str>,
+    ) -> Result<WaitingMail, CommandError> {
+        let (entropy, now) = (self.directory.entropy, self.directory.clock.now());
+        let app = app.and_then(|app| self.title(app)).map(str::to_owned);
+        let mail = Mail::Invitation { token: token.expose().to_owned(), inviter, app };
+        let (id, kind) = (MailId::from_bytes(random(entropy)), mail.kind());
+        let language = self.sealgate.config.pages.default_language;
+        let message = MailMessage { to: Some(user.email.clone()), language, at: now, origin: None, mail };
+        let sealed = self.directory.store.seal_mail(id, random(entropy), &message).map_err(|error| {
+            tracing::error!(%error, "an invitation cannot be sealed and is not sent");
+            CommandError::invalid("the invitation cannot be sealed; the log says why")
+        })?;
+        Ok(WaitingMail::new(id, kind, Some(user.sub), sealed, now))
+    }
+}
+
+/// Why no mail reaches an address.
+fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
+    let reachable = MailAddress::of(email).is_some();
+    (!reachable)
+        .then_some("mail servers do not take this address; write it as name@example.com, in plain letters before the @")
+}

@@ -1,0 +1,169 @@
+//! Invitations: what an administrator's command makes, and the page by which somebody takes their account.
+
+use std::time::Duration;
+
+use sealgate::facade::admin::command::Command;
+use sealgate::facade::admin::{Directory, execute};
+use sealgate::facade::clock::Clock;
+use sealgate::facade::domain::account_links::{AccountLinks, INVITATION_LIFE};
+use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
+use sealgate::facade::domain::mail::{Mail, MailMessage};
+use sealgate::facade::domain::user::{Email, User};
+use serde_json::{Value, json};
+
+use crate::mails::{MAIL, due, token};
+use crate::support::*;
+
+const ANNA: &str = "anna@example.test";
+const NEW: &str = "ceren@example.test";
+
+const APP: &str = "[[app]]\nname = \"wiki\"\ntitle = \"Ortak Wiki\"\nhost = \"wiki.example.test\"\n\
+    upstreams = [\"http://127.0.0.1:9\"]\n[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n";
+
+async fn provider() -> Provider {
+    Provider::with(&format!("{MAIL}{APP}")).await
+}
+
+/// What waits to be sent.
+async fn mails(provider: &Provider) -> Vec<MailMessage> {
+    let store = &provider.sealgate.store;
+    due(store, provider.clock.now()).await.into_iter().map(|(_, message)| message).collect()
+}
+
+/// The token of the only mail that waits: an invitation to this address.
+async fn token_for(provider: &Provider, email: &str) -> String {
+    let mails = mails(provider).await;
+    let [mail] = &mails[..] else { panic!("{mails:?}") };
+    assert_eq!(mail.to.as_ref().map(Email::as_str), Some(email));
+    token(mail).to_owned()
+}
+
+async fn command(provider: &Provider, command: Value) -> Result<Value, Vec<String>> {
+    let command: Command = serde_json::from_value(json!({ "user": command })).unwrap();
+    let answer = execute(&Directory::of(&provider.sealgate), command).await;
+    answer.map(|answer| json!(answer.members())).map_err(|error| error.into_lines())
+}
+
+async fn invite(provider: &Provider, email: &str) -> Result<Value, Vec<String>> {
+    invite_to(provider, email, None).await
+}
+
+async fn invite_to(provider: &Provider, email: &str, app: Option<&str>) -> Result<Value, Vec<String>> {
+    let invitee = json!({ "email": email, "username": null, "name": "Ceren Kaya", "phone": null, "picture": null,
+        "roles": [], "groups": ["staff"], "app": app });
+    command(provider, json!({ "invite_person": invitee })).await
+}
+
+async fn change(provider: &Provider, email: &str, change: &str) -> Result<Value, Vec<String>> {
+    command(provider, json!({ "invitation": { "person": { "email": email }, "command": change } })).await
+}
+
+async fn shown(provider: &Provider, email: &str) -> Value {
+    command(provider, json!({ "show": { "email": email } })).await.unwrap()
+}
+
+async fn user(provider: &Provider, email: &str) -> Option<User> {
+    provider.sealgate.store.user_by_email(&Email::parse(email).unwrap()).await.unwrap()
+}
+
+async fn links(provider: &Provider, email: &str) -> Option<AccountLinks> {
+    let sub = user(provider, email).await.unwrap().sub;
+    provider.sealgate.store.account_links(sub).await.unwrap().map(|links| links.value)
+}
+
+async fn count(provider: &Provider, kind: AuditKind) -> usize {
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let filter = AuditFilter { kinds: vec![kind], ..AuditFilter::default() };
+    provider.sealgate.store.audit_page(&filter, None, 100).await.unwrap().records.len()
+}
+
+#[tokio::test]
+async fn an_invitation_makes_an_account_that_nobody_can_sign_in_to_and_one_mail() {
+    let provider = provider().await;
+    let answer = invite_to(&provider, NEW, Some("wiki")).await.unwrap();
+    assert_eq!(answer["invitation"], "invited");
+    let now = provider.clock.now();
+    assert_eq!(answer["invitation_expires_at"], now.plus(INVITATION_LIFE).seconds());
+    let made = user(&provider, NEW).await.unwrap();
+    assert!(made.password.is_none() && !made.email_verified && made.groups.contains("staff"), "{made:?}");
+    let [MailMessage { to, mail: Mail::Invitation { token, inviter, app }, origin, .. }] = &mails(&provider).await[..]
+    else {
+        panic!("one mail")
+    };
+    assert_eq!(to.as_ref().map(Email::as_str), Some(NEW));
+    assert_eq!((inviter.as_deref(), app.as_deref(), origin), (None, Some("Ortak Wiki"), &None));
+    assert!(!answer.to_string().contains(token.as_str()), "whoever invites does not learn the link");
+    let kept = serde_json::to_string(&links(&provider, NEW).await).unwrap();
+    assert!(!kept.contains(token.as_str()) && kept.contains("wiki"), "{kept}");
+    assert_eq!(count(&provider, AuditKind::InvitationSent).await, 1);
+    assert_eq!(count(&provider, AuditKind::UserCreated).await, 1);
+    assert_eq!(shown(&provider, NEW).await["invitation_app"], "wiki");
+    let listed = command(&provider, json!({ "list": {} })).await.unwrap();
+    let row = listed["rows"]["users"].as_array().unwrap().iter().find(|row| row["email"] == NEW).unwrap().clone();
+    assert_eq!(row["invitation"], "invited");
+    provider.clock.set(now.plus(INVITATION_LIFE));
+    assert_eq!(shown(&provider, NEW).await["invitation"], "expired");
+}
+
+#[tokio::test]
+async fn whoever_invites_is_told_what_is_wrong_and_nothing_is_made() {
+    let provider = provider().await;
+    for (email, app, told) in [
+        (ANNA, None, "a person with the address anna@example.test exists already"),
+        ("a..b@example.test", None, "mail servers do not take this address"),
+        (NEW, Some("wikki"), "no application is called \"wikki\"; the configuration has wiki"),
+    ] {
+        let faults = invite_to(&provider, email, app).await.unwrap_err();
+        assert!(faults.len() == 1 && faults[0].contains(told), "{faults:?}");
+    }
+    assert!(user(&provider, NEW).await.is_none() && mails(&provider).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_new_link_takes_the_place_of_the_old_one_in_the_outbox_too() {
+    let provider = provider().await;
+    invite_to(&provider, NEW, Some("wiki")).await.unwrap();
+    let (first, before) = (token_for(&provider, NEW).await, links(&provider, NEW).await.unwrap());
+    // Renewable after its end.
+    provider.clock.set(provider.clock.now().plus(INVITATION_LIFE).plus(Duration::from_hours(1)));
+    let answer = change(&provider, NEW, "resend").await.unwrap();
+    assert_eq!((answer["invitation"].as_str(), answer["invitation_app"].as_str()), (Some("invited"), Some("wiki")));
+    let after = links(&provider, NEW).await.unwrap();
+    assert_ne!(before.invitation.unwrap().hash, after.invitation.unwrap().hash);
+    assert_ne!(token_for(&provider, NEW).await, first);
+    assert_eq!(count(&provider, AuditKind::InvitationSent).await, 2);
+}
+
+#[tokio::test]
+async fn what_is_withdrawn_is_dead_and_the_account_can_be_invited_again() {
+    let provider = provider().await;
+    invite(&provider, NEW).await.unwrap();
+    assert_eq!(change(&provider, NEW, "withdraw").await.unwrap()["invitation_withdrawn"], true);
+    assert!(mails(&provider).await.is_empty() && links(&provider, NEW).await.is_none());
+    assert!(shown(&provider, NEW).await["invitation"].is_null());
+    let again = change(&provider, NEW, "withdraw").await.unwrap_err();
+    assert_eq!(again, ["ceren@example.test has no invitation that could be withdrawn"]);
+    assert_eq!(count(&provider, AuditKind::InvitationWithdrawn).await, 1);
+    change(&provider, NEW, "resend").await.unwrap();
+    assert_eq!(shown(&provider, NEW).await["invitation"], "invited");
+}
+
+#[tokio::test]
+async fn nobody_is_invited_to_an_account_that_is_used_or_disabled() {
+    let provider = provider().await;
+    let used = change(&provider, ANNA, "resend").await.unwrap_err();
+    assert!(used[0].contains("has a password or a passkey already"), "{used:?}");
+    invite(&provider, NEW).await.unwrap();
+    command(&provider, json!({ "disable": { "email": NEW } })).await.unwrap();
+    assert!(links(&provider, NEW).await.is_none(), "disabling withdraws");
+    let disabled = change(&provider, NEW, "resend").await.unwrap_err();
+    assert!(disabled[0].contains("is disabled"), "{disabled:?}");
+}
+
+#[tokio::test]
+async fn of_two_who_invite_one_address_at_once_one_does() {
+    let provider = provider().await;
+    let (one, other) = tokio::join!(invite(&provider, NEW), invite(&provider, NEW));
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    assert_eq!(mails(&provider).await.len(), 1);
+}
