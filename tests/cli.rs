@@ -14,12 +14,16 @@ mod explain;
 mod factor_commands;
 #[path = "support/factors.rs"]
 mod factors;
+#[path = "support/foreign_hashes.rs"]
+mod foreign_hashes;
 #[path = "cli/grants.rs"]
 mod grants;
 #[path = "cli/invitations.rs"]
 mod invitations;
 #[path = "cli/keys.rs"]
 mod keys;
+#[path = "cli/people.rs"]
+mod people;
 #[path = "support/records.rs"]
 mod records;
 #[path = "cli/serve.rs"]

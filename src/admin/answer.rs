@@ -1,7 +1,7 @@
 //! What a command yields. Names are those that stand on the wire of OAuth and OpenID Connect; no hash of a password, secret
 //! or cookie is ever among them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -31,6 +31,7 @@ use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Role, Subject, User, UserState};
 use crate::domain::username::Username;
 use crate::factors::{FactorKind, Factors};
+use crate::password::foreign_scheme;
 use crate::store::AuditRecord;
 
 /// The answer to a command. A secret in it is wiped when it is dropped and never printed by `Debug`.
@@ -42,6 +43,7 @@ pub enum Answer {
     Backup(BackupMade),
     /// A person, and what was done to them.
     User(Box<UserAnswer>),
+    Imported(ImportAnswer),
     /// A client, and what was done to it.
     Client(Box<ClientAnswer>),
     InitialToken(InitialToken),
@@ -178,7 +180,23 @@ shown! {
         /// The application to which the invitation leads, by its name in the configuration.
         invitation_app: String = None;
         invitation_withdrawn: bool = None;
+        /// The scheme of a hash that an import brought and no sign-in has replaced yet.
+        imported_hash: String = user.password.as_ref().and_then(foreign_scheme).map(ToOwned::to_owned);
     }
+}
+
+/// Who was imported, or would be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ImportAnswer {
+    pub(super) dry_run: bool,
+    pub(super) people: usize,
+    pub(super) without_password: usize,
+    /// Entries that are no people.
+    pub(super) skipped: usize,
+    /// How many have a hash of each scheme.
+    pub(super) hashes: BTreeMap<String, usize>,
+    /// How many are in each group.
+    pub(super) groups: BTreeMap<String, usize>,
 }
 
 /// Something that a person signs in with, and when it was used.

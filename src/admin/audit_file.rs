@@ -55,7 +55,7 @@ fn cell<'e>(column: &str, event: &'e Value) -> Cow<'e, str> {
 
 /// A row of quoted fields. A field that a spreadsheet would take for a formula gets an apostrophe before it: clients choose
 /// their ids themselves (OWASP, "CSV Injection").
-fn write_fields<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
+pub(super) fn write_fields<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
     for (number, field) in fields.enumerate() {
         let comma = if number > 0 { "," } else { "" };
         let guard = if field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };

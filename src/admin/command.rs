@@ -4,10 +4,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::client_settings::{ClientSettings, NewClient};
+use super::import_settings::{self, Import};
 use super::person::Person;
 use super::user_settings::{InviteArguments, Invitee, NewPassword, NewUser, UserChanges};
 use super::{arguments, reload};
@@ -66,7 +67,7 @@ impl Command {
     /// After which row the page begins, of a command that lists page by page: what the page before called `next`.
     pub fn after(&mut self) -> Option<&mut Option<String>> {
         match self {
-            Self::User(UserCommand::List { after })
+            Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
             | Self::Client(ClientCommand::List { after })
             | Self::Session(SessionCommand::List { after, .. })
             | Self::Grant(GrantCommand::List { after, .. })
@@ -116,6 +117,23 @@ pub enum UserCommand {
         #[command(flatten)]
         changes: Box<UserChanges>,
     },
+    /// Add the people of another system, with the hashes of their passwords: all of them, or nobody and a report by line
+    #[command(long_about = import_settings::ABOUT)]
+    Import(Box<Import>),
+    /// Write all people as CSV, without the hashes of their passwords
+    Export {
+        /// How they are written
+        #[arg(long, value_enum, default_value_t)]
+        #[serde(skip)]
+        format: ExportFormat,
+        /// A new file, or - for standard output
+        #[arg(long, value_name = "FILE|-", default_value = "-")]
+        #[serde(skip)]
+        to: PathBuf,
+        /// The last one of the page before
+        #[arg(skip)]
+        after: Option<String>,
+    },
     /// List all people
     List {
         /// The last one of the page before
@@ -160,6 +178,14 @@ pub enum InvitationCommand {
     Resend,
     /// Make the link dead. The account stays, and nobody can sign in as it
     Withdraw,
+}
+
+/// How people are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Comma-separated values with a header (RFC 4180); before a cell that a spreadsheet would run stands an apostrophe
+    #[default]
+    Csv,
 }
 
 /// A command about a person's factors.

@@ -2,12 +2,9 @@
 
 use super::directory::{CommandError, Directory};
 use super::person::Person;
-use crate::domain::profile::{LONGEST_NAME, is_group, is_line, is_phone_number, is_picture, is_seen};
+use crate::domain::profile::{LONGEST_NAME, MOST_GROUPS, is_group, is_line, is_phone_number, is_picture, is_seen};
 use crate::domain::user::{Email, User};
 use crate::domain::username::Username;
-
-/// Groups that a person may be in: they travel in one header to applications.
-const MOST_GROUPS: usize = 100;
 
 /// The person that is meant.
 pub(super) async fn find(directory: &Directory<'_>, person: &Person) -> Result<User, CommandError> {

@@ -44,7 +44,10 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     }
     let line = wire::line(command).map_err(|error| AskError::Failed(error.to_string()))?;
     if line.len() > wire::LONGEST_COMMAND {
-        return Err(AskError::Failed(format!("the command is longer than {} bytes", wire::LONGEST_COMMAND)));
+        return Err(AskError::Failed(format!(
+            "the command is longer than {} bytes; give it in parts",
+            wire::LONGEST_COMMAND
+        )));
     }
     let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; look at its log"));
     // A server that refuses this user answers and hangs up without reading: its word is worth more than the broken pipe.

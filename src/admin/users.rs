@@ -6,7 +6,7 @@ use super::directory::{CommandError, Directory, PAGE};
 use super::people::{absent, email_taken, faults, find, taken, username_taken};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
-use super::{factors, invitations};
+use super::{factors, import, invitations};
 use crate::clock::random;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
@@ -19,7 +19,10 @@ use crate::store::{AddOutcome, Ended, RenameOutcome};
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
         UserCommand::Add(new) => add(directory, *new).await,
-        UserCommand::List { after } => list(directory, after.as_deref().and_then(Subject::parse)).await,
+        UserCommand::Import(import) => import::execute(directory, *import).await,
+        UserCommand::List { after } | UserCommand::Export { after, .. } => {
+            list(directory, after.as_deref().and_then(Subject::parse)).await
+        }
         UserCommand::Show(person) => {
             let user = find(directory, &person).await?;
             Ok(invitations::told(directory, user).await?.into())

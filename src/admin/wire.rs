@@ -9,8 +9,10 @@ use zeroize::Zeroizing;
 
 use super::answer::Answer;
 
-/// The longest command, bytes; more is not read.
-pub(super) const LONGEST_COMMAND: usize = 64 * 1024;
+/// The longest command, bytes; more is not read. An import of many people is that long.
+pub(super) const LONGEST_COMMAND: usize = 16 << 20;
+/// Room that is made at once: nearly every command fits.
+const FIRST_ROOM: usize = 64 * 1024;
 
 /// The longest that either side waits for the other's bytes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,15 +30,52 @@ pub(super) enum Reply {
     Errors(Vec<String>),
 }
 
-/// A value as a line. A password may be in it: see [`read_line`] for the room that is made.
+/// A value as a line. A password may be in it.
 ///
 /// # Errors
 /// When the value cannot be written as JSON, which no value here meets.
 pub(super) fn line(value: &impl Serialize) -> serde_json::Result<Zeroizing<Vec<u8>>> {
-    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST_COMMAND));
-    serde_json::to_writer(&mut *line, value)?;
-    line.push(b'\n');
-    Ok(line)
+    let mut line = SecretLine::new();
+    serde_json::to_writer(&mut line, value)?;
+    line.push(b"\n");
+    Ok(line.bytes)
+}
+
+/// Bytes among which a password may be. A buffer that grows by itself leaves copies behind; of this one the former is wiped.
+struct SecretLine {
+    bytes: Zeroizing<Vec<u8>>,
+}
+
+impl SecretLine {
+    fn new() -> Self {
+        Self { bytes: Zeroizing::new(Vec::with_capacity(FIRST_ROOM)) }
+    }
+
+    /// Makes room for this many more.
+    fn reserve(&mut self, more: usize) {
+        let needed = self.bytes.len() + more;
+        if needed > self.bytes.capacity() {
+            let mut larger = Zeroizing::new(Vec::with_capacity(needed.max(4 * self.bytes.capacity())));
+            larger.extend_from_slice(&self.bytes);
+            self.bytes = larger;
+        }
+    }
+
+    fn push(&mut self, more: &[u8]) {
+        self.reserve(more.len());
+        self.bytes.extend_from_slice(more);
+    }
+}
+
+impl io::Write for SecretLine {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        self.push(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads up to the end of the line; `None` when there is no line within `limit` bytes or before the end.
@@ -44,17 +83,17 @@ pub(super) async fn read_line(
     stream: &mut (impl AsyncRead + Unpin),
     limit: usize,
 ) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
-    // A password may be in it. A buffer that grows leaves copies behind, so room for a whole command is made at once.
-    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST_COMMAND));
+    let mut line = SecretLine::new();
     let mut stream = stream.take(u64::try_from(limit).unwrap_or(u64::MAX));
     loop {
-        let start = line.len();
-        if stream.read_buf(&mut *line).await? == 0 {
+        let start = line.bytes.len();
+        line.reserve(1);
+        if stream.read_buf(&mut *line.bytes).await? == 0 {
             return Ok(None);
         }
-        if let Some(end) = line.iter().skip(start).position(|&byte| byte == b'\n') {
-            line.truncate(start + end);
-            return Ok(Some(line));
+        if let Some(end) = line.bytes.iter().skip(start).position(|&byte| byte == b'\n') {
+            line.bytes.truncate(start + end);
+            return Ok(Some(line.bytes));
         }
     }
 }
@@ -69,6 +108,10 @@ mod tests {
         assert_eq!(read_line(&mut sent, 100).await.unwrap().unwrap().as_slice(), b"{}");
         let mut unended = &b"{}"[..];
         assert!(read_line(&mut unended, 100).await.unwrap().is_none());
+        let mut long = vec![b'x'; 3 * FIRST_ROOM];
+        long.push(b'\n');
+        assert_eq!(read_line(&mut long.as_slice(), usize::MAX).await.unwrap().unwrap().len(), 3 * FIRST_ROOM);
+        assert_eq!(line(&"x".repeat(3 * FIRST_ROOM)).unwrap().len(), 3 * FIRST_ROOM + 3);
         let long = vec![b'x'; 5000];
         assert!(read_line(&mut long.as_slice(), 4999).await.unwrap().is_none());
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::Output;
-use super::password;
+use super::{password, people};
 use crate::admin::Answer;
 use crate::admin::answer::ListPage;
 use crate::admin::command::{
@@ -55,6 +55,11 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     let mut command = as_sent(command)?;
     if let Some(password) = command.password() {
         password.secret = password::read()?;
+    }
+    match &mut command {
+        Command::User(UserCommand::Import(import)) => people::read(import)?,
+        Command::User(UserCommand::Export { to, .. }) => return people::export(&to.clone(), access, output),
+        _ => {}
     }
     if let Command::Client(ClientCommand::InitialToken { .. }) = command {
         note_mode(access.config().registration.mode);
@@ -103,7 +108,7 @@ fn rows(
 
 fn form(command: &Command) -> Form {
     Form::Members(match command {
-        Command::User(UserCommand::Show(_) | UserCommand::Set { .. })
+        Command::User(UserCommand::Show(_) | UserCommand::Set { .. } | UserCommand::Import(_))
         | Command::Client(ClientCommand::Show(_) | ClientCommand::Set { .. })
         | Command::Status
         | Command::Reload
@@ -111,7 +116,7 @@ fn form(command: &Command) -> Form {
         | Command::Key(_) => return Form::Whole,
         Command::Backup { .. } => &["directory", "records"],
         Command::User(UserCommand::Add(_)) => &["sub"],
-        Command::User(UserCommand::List { .. }) => {
+        Command::User(UserCommand::List { .. } | UserCommand::Export { .. }) => {
             &["sub", "email", "username", "name", "state", "roles", "invitation"]
         }
         Command::User(

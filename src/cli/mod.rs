@@ -14,6 +14,7 @@ mod key;
 mod mail;
 mod output;
 mod password;
+mod people;
 mod printable;
 mod reload;
 mod restored_keys;

@@ -10,6 +10,8 @@ pub const LONGEST_NAME: usize = 200;
 const LONGEST_PHONE_NUMBER: usize = 32;
 const LONGEST_PICTURE: usize = 2000;
 const LONGEST_GROUP: usize = 100;
+/// Groups that a person may be in: they travel in one header to applications.
+pub const MOST_GROUPS: usize = 100;
 
 /// Characters that cannot be seen, or that change how others are shown: formats with the bidirectional controls (Cf), line
 /// and paragraph separators (Zl, Zp), what may be ignored in display (`Default_Ignorable_Code_Point`), the empty Braille

@@ -93,7 +93,7 @@ pub enum Role {
     Admin,
 }
 
-/// A password's argon2id hash in the PHC string format.
+/// A password's hash: argon2id in the PHC string format, or what an import brought, in its own form, until the first sign-in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(String);

@@ -1,9 +1,11 @@
 //! Passwords: argon2id (RFC 9106) on a few threads of its own. A check costs 13 ms of a core and 19 MiB, so a flood of
 //! sign-ins must neither take all cores nor all memory: the threads are few and give way to others, each keeps its memory
-//! for the next check, and the queue before them is bounded and fair. Who may try how often is decided elsewhere.
+//! for the next check, and the queue before them is bounded and fair. Who may try how often is decided elsewhere. Hashes that
+//! an import brought ([`foreign`]) are checked too, within bounds, until their owners' first sign-in.
 //!
 //! A password is taken as the bytes that were typed; no Unicode normalisation.
 
+mod foreign;
 mod queue;
 mod rules;
 
@@ -14,6 +16,7 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use foreign::ForeignHash;
 use queue::{PasswordJob, PasswordQueue};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
@@ -24,6 +27,7 @@ use crate::config;
 use crate::domain::profile::LONGEST_PASSWORD;
 use crate::domain::user::PasswordHash;
 
+pub(crate) use foreign::HashFault;
 pub use queue::Line;
 pub(crate) use queue::PasswordError;
 pub use rules::PasswordFault;
@@ -52,38 +56,84 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// Whether a password should be hashed anew, with today's parameters, when it is next seen.
 pub(crate) fn needs_rehash(hash: &PasswordHash) -> bool {
-    Parsed::new(hash).is_ok_and(|Parsed { params, output, .. }| {
-        (params.m_cost(), params.t_cost(), params.p_cost()) != (MEMORY_KIB, PASSES, LANES)
-            || output.len() != OUTPUT_BYTES
-    })
+    match StoredHash::parse(hash.as_str()) {
+        Ok(StoredHash::Argon2(hash)) => !hash.is_todays(),
+        Ok(StoredHash::Foreign(_)) => true,
+        Err(_) => false,
+    }
+}
+
+/// A hash that another program made, checked, and the name of its scheme. It is kept as it is until its owner's first sign-in.
+///
+/// # Errors
+/// [`HashFault`]. It repeats nothing of the hash.
+pub(crate) fn import_hash(text: &str) -> Result<(PasswordHash, &'static str), HashFault> {
+    let text = foreign::unwrapped(text);
+    let scheme = StoredHash::parse(text)?.scheme();
+    Ok((PasswordHash::new(text.to_owned()), scheme))
+}
+
+/// The scheme of a hash that is not argon2id: one that an import brought and no sign-in has replaced yet.
+pub(crate) fn foreign_scheme(hash: &PasswordHash) -> Option<&'static str> {
+    StoredHash::parse(hash.as_str()).ok().map(|hash| hash.scheme()).filter(|scheme| *scheme != "argon2id")
 }
 
 /// A stored hash, taken apart.
-struct Parsed {
+enum StoredHash<'h> {
+    Argon2(Argon2Hash),
+    Foreign(ForeignHash<'h>),
+}
+
+impl<'h> StoredHash<'h> {
+    /// # Errors
+    /// [`HashFault`], one that asks for more work than is sensible among them.
+    fn parse(text: &'h str) -> Result<Self, HashFault> {
+        if text.starts_with("$argon2") {
+            return Argon2Hash::parse(text).map(Self::Argon2);
+        }
+        ForeignHash::parse(text).map(Self::Foreign)
+    }
+
+    fn scheme(&self) -> &'static str {
+        match self {
+            Self::Argon2(hash) => hash.algorithm.as_str(),
+            Self::Foreign(hash) => hash.scheme,
+        }
+    }
+}
+
+struct Argon2Hash {
+    algorithm: Algorithm,
     params: Params,
     salt: Salt,
     output: Output,
 }
 
-impl Parsed {
+impl Argon2Hash {
     /// Reads a PHC string.
     ///
     /// # Errors
-    /// A sentence, when it is not an argon2id hash of version 19 or asks for more work than is sensible.
-    fn new(hash: &PasswordHash) -> Result<Self, &'static str> {
-        let phc = phc::PasswordHash::new(hash.as_str()).map_err(|_| "not a PHC string")?;
-        if phc.algorithm != argon2::ARGON2ID_IDENT || phc.version != Some(Version::V0x13.into()) {
-            return Err("not an argon2id hash of version 19");
+    /// When it is not a hash of version 19, or asks for more work than is sensible.
+    fn parse(text: &str) -> Result<Self, HashFault> {
+        let malformed = HashFault::Malformed("argon2");
+        let phc = phc::PasswordHash::new(text).map_err(|_| malformed)?;
+        let algorithm = Algorithm::try_from(phc.algorithm.as_str()).map_err(|_| malformed)?;
+        let (Some(salt), Some(output)) = (phc.salt, phc.hash) else { return Err(malformed) };
+        let params = Params::try_from(&phc).map_err(|_| malformed)?;
+        if phc.version != Some(Version::V0x13.into()) || salt.as_ref().len() < argon2::MIN_SALT_LEN {
+            return Err(malformed);
         }
-        let (Some(salt), Some(output)) = (phc.salt, phc.hash) else { return Err("salt or hash is missing") };
-        let params = Params::try_from(&phc).map_err(|_| "not parameters of argon2id")?;
         if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES || params.p_cost() > MAX_LANES {
-            return Err("it asks for more work than is sensible");
+            return Err(HashFault::TooMuchWork("argon2 with 128 MiB, 16 passes and 16 lanes"));
         }
-        if salt.as_ref().len() < argon2::MIN_SALT_LEN {
-            return Err("the salt is too short");
-        }
-        Ok(Self { params, salt, output })
+        Ok(Self { algorithm, params, salt, output })
+    }
+
+    /// Whether it is what a new hash would be.
+    fn is_todays(&self) -> bool {
+        self.algorithm == Algorithm::Argon2id
+            && (self.params.m_cost(), self.params.t_cost(), self.params.p_cost()) == (MEMORY_KIB, PASSES, LANES)
+            && self.output.len() == OUTPUT_BYTES
     }
 }
 
@@ -215,7 +265,7 @@ impl Hasher {
         }
         let params = new_params()?;
         let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
-        self.derive(&params, password, &salt, &mut *output)?;
+        self.derive(Algorithm::Argon2id, &params, password, &salt, &mut *output)?;
         let output = Output::new(&*output).map_err(|_| PasswordError::Broken)?;
         let salt = Salt::new(&salt).map_err(|_| PasswordError::Broken)?;
         let phc = phc::PasswordHash {
@@ -230,22 +280,45 @@ impl Hasher {
 
     fn verify(&mut self, hash: Option<&PasswordHash>, password: &SecretString) -> Result<bool, PasswordError> {
         let Some(hash) = hash else {
-            let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
-            self.derive(&new_params()?, password, &[0; 16], &mut *output)?;
+            self.spend(password)?;
             return Ok(false);
         };
-        let hash = Parsed::new(hash).map_err(|why| {
-            tracing::error!(why, "a stored password hash cannot be checked");
+        let hash = StoredHash::parse(hash.as_str()).map_err(|why| {
+            tracing::error!(%why, "a stored password hash cannot be checked");
             PasswordError::Broken
         })?;
-        let expected = hash.output.as_bytes();
-        let mut output = Zeroizing::new(vec![0; expected.len()]);
-        self.derive(&hash.params, password, hash.salt.as_ref(), &mut output)?;
-        Ok(output.ct_eq(expected).into())
+        let (right, is_todays) = match hash {
+            StoredHash::Argon2(hash) => {
+                let expected = hash.output.as_bytes();
+                let mut output = Zeroizing::new(vec![0; expected.len()]);
+                self.derive(hash.algorithm, &hash.params, password, hash.salt.as_ref(), &mut output)?;
+                (output.ct_eq(expected).into(), hash.is_todays())
+            }
+            StoredHash::Foreign(hash) => {
+                let right = hash.verify(password.expose_secret().as_bytes()).map_err(|()| {
+                    tracing::error!(scheme = hash.scheme, "a stored password hash cannot be checked");
+                    PasswordError::Broken
+                })?;
+                (right, false)
+            }
+        };
+        // A wrong password must not be refused sooner than for nobody: that would tell who was imported with a quick hash. The
+        // right one is hashed anew, which is the same work.
+        if !right && !is_todays {
+            self.spend(password)?;
+        }
+        Ok(right)
+    }
+
+    /// The work of a check, for nothing.
+    fn spend(&mut self, password: &SecretString) -> Result<(), PasswordError> {
+        let mut output = Zeroizing::new([0; OUTPUT_BYTES]);
+        self.derive(Algorithm::Argon2id, &new_params()?, password, &[0; 16], &mut *output)
     }
 
     fn derive(
         &mut self,
+        algorithm: Algorithm,
         params: &Params,
         password: &SecretString,
         salt: &[u8],
@@ -257,7 +330,7 @@ impl Hasher {
             self.blocks.resize(needed, Block::new());
         }
         // What the blocks hold afterwards is no short cut to the password: the second pass has overwritten the first.
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+        let argon2 = Argon2::new(algorithm, Version::V0x13, params.clone());
         let password = password.expose_secret().as_bytes();
         let derived = argon2.hash_password_into_with_memory(password, salt, output, &mut self.blocks);
         if self.blocks.len() > usual {
@@ -341,6 +414,31 @@ mod tests {
         assert!((0.2..5.0).contains(&(known / unknown)), "{known} {unknown}");
     }
 
+    #[tokio::test]
+    async fn a_quick_hash_of_another_program_costs_no_less() {
+        let passwords = Passwords::new(&login(1, 8)).unwrap();
+        // By slappasswd; and by argon2 with a hundredth of our work.
+        let ssha = PasswordHash::new("{SSHA}3sziG0LBD8aJKms7qUVUc6jvnDlaSwlF".to_owned());
+        let quick = PasswordHash::new(
+            "$argon2id$v=19$m=1024,t=1,p=1$PidEqFUKISSkNAYgRGhNiQ$+7XIXXb49Vzfvbqkb/fNVWRPuiEJxt42QAmk1bbjDHQ"
+                .to_owned(),
+        );
+        let mut times = [Duration::MAX; 3];
+        for _ in 0..5 {
+            for (hash, best) in [None, Some(&ssha), Some(&quick)].into_iter().zip(&mut times) {
+                let started = std::time::Instant::now();
+                assert!(!passwords.verify(Line::Trusted, hash, secret("wrong")).await.unwrap());
+                *best = started.elapsed().min(*best);
+            }
+        }
+        let [nobody, ssha, quick] = times.map(|time| time.as_secs_f64());
+        // Best of five; without the work it would be a hundredth.
+        assert!(
+            (0.5..5.0).contains(&(ssha / nobody)) && (0.5..5.0).contains(&(quick / nobody)),
+            "{nobody} {ssha} {quick}"
+        );
+    }
+
     #[test]
     fn a_new_hash_is_argon2id_with_todays_parameters() {
         let hash = stored("correct horse");
@@ -355,7 +453,7 @@ mod tests {
         for bad in [
             String::new(),
             "correct horse".to_owned(),
-            good.replace("argon2id", "argon2i"),
+            good.replace("argon2id", "argon2ix"),
             good.replace("v=19", "v=16"),
             good.replace("m=19456", "m=4194304"),
             good.replace("t=2", "t=1000"),
@@ -363,7 +461,7 @@ mod tests {
             good.rsplit_once('$').unwrap().0.to_owned(),
             "$2b$12$abcdefghijklmnopqrstuuu".to_owned(),
         ] {
-            assert!(Parsed::new(&PasswordHash::new(bad.clone())).is_err(), "{bad}");
+            assert!(StoredHash::parse(&bad).is_err(), "{bad}");
         }
     }
 

@@ -3,6 +3,8 @@
 //!
 //! A record that comes into being takes nothing away, but for a revocation. What cannot be told apart moves more, never less.
 
+use std::collections::HashSet;
+
 use serde::de::DeserializeOwned;
 
 use crate::domain::app_password::AppPasswords;
@@ -22,8 +24,17 @@ pub(super) fn of_person(subject: Subject) -> u8 {
 /// The counters that move with these changes.
 pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
     let mut moves = Vec::new();
+    // An import brings tens of thousands: to look through the expectations for each would take seconds.
+    let absent: HashSet<&Key> = changes
+        .expect
+        .iter()
+        .filter_map(|expect| match expect {
+            Expect::Absent(key) => Some(key),
+            Expect::Value(..) => None,
+        })
+        .collect();
     for (key, value) in &changes.put {
-        if !is_new(changes, key) {
+        if !is_new(&absent, key) {
             of_put(key, before(changes, key), value, &mut moves);
         }
     }
@@ -36,9 +47,8 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
 }
 
 /// Whether the commit happens only if the record was not there. A revocation takes away by being there.
-fn is_new(changes: &Changes, key: &Key) -> bool {
-    let absent = |expect: &Expect| matches!(expect, Expect::Absent(known) if known == key);
-    table_of(key) != Some(Table::RevokedToken) && changes.expect.iter().any(absent)
+fn is_new(absent: &HashSet<&Key>, key: &Key) -> bool {
+    table_of(key) != Some(Table::RevokedToken) && absent.contains(key)
 }
 
 /// What the record is when the commit happens, as far as that is known.

@@ -1,5 +1,7 @@
 //! Clients and people.
 
+use std::collections::HashSet;
+
 use crate::domain::client::{Client, ClientId};
 use crate::domain::grant::EndReason;
 use crate::domain::time::UnixTime;
@@ -137,7 +139,28 @@ impl Store {
     }
 
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
-        Ok(match self.commit(user_creation(user)?).await? {
+        self.add_users(std::slice::from_ref(user)).await
+    }
+
+    /// Adds people, all of them or nobody. One commit holds them: see `admin::people_file` for how many there are at most.
+    pub async fn add_users(&self, users: &[User]) -> Result<AddOutcome, StoreError> {
+        let mut changes = Changes::default();
+        for (number, user) in users.iter().enumerate() {
+            // Each takes some microseconds, and others wait for this thread.
+            if number % PAGE == PAGE - 1 {
+                tokio::task::yield_now().await;
+            }
+            changes.put.push((table::user(user.sub), record::encode(user)?));
+            for name in names(user) {
+                changes.put.push((name, record::encode(&user.sub)?));
+            }
+        }
+        let mut known = HashSet::new();
+        if !changes.put.iter().all(|(key, _)| known.insert(key)) {
+            return Ok(AddOutcome::Exists);
+        }
+        changes.expect = changes.put.iter().map(|(key, _)| Expect::Absent(key.clone())).collect();
+        Ok(match self.commit(changes).await? {
             Committed::Yes => AddOutcome::Added,
             Committed::Conflict => AddOutcome::Exists,
         })

@@ -76,3 +76,28 @@ async fn of_many_who_want_a_name_at_once_one_gets_it() {
     assert_eq!(renamed.len(), 1);
     assert_eq!(store.user_by_sign_in_name("BOSS").await.unwrap().unwrap().sub, renamed[0]);
 }
+
+#[tokio::test]
+async fn of_several_people_all_are_added_or_nobody() {
+    let store = empty().await;
+    let anna = person(1, "anna@example.test", Some("anna"));
+    assert_eq!(store.add_user(&anna).await.unwrap(), AddOutcome::Added);
+    let (ben, carol) = (person(2, "ben@example.test", None), person(3, "carol@example.test", Some("carol")));
+    for third in [
+        person(4, "Anna@example.test", None),
+        person(4, "dan@example.test", Some("anna")),
+        // Twice among themselves.
+        person(4, "BEN@example.test", None),
+        person(4, "dan@example.test", Some("carol")),
+        person(2, "dan@example.test", None),
+    ] {
+        let users = [ben.clone(), carol.clone(), third];
+        assert_eq!(store.add_users(&users).await.unwrap(), AddOutcome::Exists);
+        assert_eq!(store.users(None, 10).await.unwrap(), std::slice::from_ref(&anna));
+        assert_eq!(store.user_by_sign_in_name("ben@example.test").await.unwrap(), None);
+    }
+    let many: Vec<User> = (2..250).map(|number| person(number, &format!("p{number}@example.test"), None)).collect();
+    assert_eq!(store.add_users(&many).await.unwrap(), AddOutcome::Added);
+    assert_eq!(store.users(None, 500).await.unwrap().len(), 249);
+    assert_eq!(store.user_by_sign_in_name("p7@example.test").await.unwrap().unwrap().sub, many[5].sub);
+}

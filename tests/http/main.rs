@@ -9,6 +9,8 @@ mod authenticator;
 mod configuration;
 #[path = "../support/factors.rs"]
 mod factors;
+#[path = "../support/foreign_hashes.rs"]
+mod foreign_hashes;
 #[path = "../support/mails.rs"]
 mod mails;
 #[path = "../support/meddler.rs"]
@@ -40,6 +42,7 @@ mod discovery;
 mod flood;
 mod groups;
 mod home;
+mod imported;
 mod interaction;
 mod invitations;
 mod jwks;

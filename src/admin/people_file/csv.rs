@@ -1,0 +1,215 @@
+//! People as CSV (RFC 4180), with commas, or with semicolons as spreadsheets write it where the comma is in numbers.
+
+use ::csv::{ReaderBuilder, StringRecord, Trim};
+use memchr::memchr_iter;
+
+use super::row::{LineFault, PeopleFile, PersonRow};
+use crate::domain::secret::Secret;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Email,
+    Name,
+    Username,
+    Groups,
+    PasswordHash,
+    EmailVerified,
+    PhoneNumber,
+}
+
+const COLUMNS: [(&str, Column); 7] = [
+    ("email", Column::Email),
+    ("name", Column::Name),
+    ("username", Column::Username),
+    ("groups", Column::Groups),
+    ("password_hash", Column::PasswordHash),
+    ("email_verified", Column::EmailVerified),
+    ("phone_number", Column::PhoneNumber),
+];
+
+pub(super) fn read(text: &str, file: &mut PeopleFile) {
+    let header = text.lines().next().unwrap_or_default();
+    let delimiter = if header.contains(';') && !header.contains(',') { b';' } else { b',' };
+    // Rows of another length are told apart below, with their line.
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .trim(Trim::All)
+        .from_reader(text.as_bytes());
+    let mut lines = Lines { text: text.as_bytes(), at: 0, number: 1 };
+    let mut columns = None::<Vec<Column>>;
+    let mut record = StringRecord::new();
+    while let Ok(true) = reader.read_record(&mut record) {
+        let at = record.position().and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or_default();
+        let line = lines.number_at(at);
+        let Some(columns) = &columns else {
+            match self::columns(&record, line) {
+                Ok(found) => columns = Some(found),
+                Err(faults) => return file.faults.extend(faults),
+            }
+            continue;
+        };
+        if !file.has_room(line) {
+            return;
+        }
+        match row(&record, columns, line) {
+            Ok(row) => file.rows.push(row),
+            Err(fault) => file.faults.push(fault),
+        }
+    }
+    if columns.is_none() {
+        file.fault(1, "the file is empty; the first line names the columns");
+    }
+}
+
+fn columns(header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
+    let (mut columns, mut faults) = (Vec::new(), Vec::new());
+    for (number, cell) in (1..).zip(header) {
+        let found = COLUMNS.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
+        match found {
+            Some(column) if !columns.contains(&column) => columns.push(column),
+            Some(_) => faults.push(LineFault::new(line, format_args!("column {number} is there twice; remove one"))),
+            None => faults.push(LineFault::new(
+                line,
+                format_args!(
+                    "column {number} has a name that is not known; remove it, or call it one of {}",
+                    COLUMNS.map(|(name, _)| name).join(", ")
+                ),
+            )),
+        }
+    }
+    for (name, column) in COLUMNS.iter().take(2) {
+        if faults.is_empty() && !columns.contains(column) {
+            faults.push(LineFault::new(
+                line,
+                format_args!("there is no column {name}; the first line names the columns"),
+            ));
+        }
+    }
+    if faults.is_empty() { Ok(columns) } else { Err(faults) }
+}
+
+fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonRow, LineFault> {
+    if record.len() != columns.len() {
+        let fault = format!(
+            "it has {} fields, the header has {}; put fields with a delimiter in them, and groups, between double quotes",
+            record.len(),
+            columns.len()
+        );
+        return Err(LineFault::new(line, fault));
+    }
+    let mut row = PersonRow::at(line);
+    for (column, cell) in columns.iter().zip(record) {
+        let cell = unguarded(cell);
+        match column {
+            Column::Email => cell.clone_into(&mut row.email),
+            Column::Name => cell.clone_into(&mut row.name),
+            Column::Username => cell.clone_into(&mut row.username),
+            Column::Groups => {
+                row.groups =
+                    cell.split(',').map(|group| group.trim().to_owned()).filter(|group| !group.is_empty()).collect();
+            }
+            Column::PasswordHash => row.password_hash = Secret::new(cell),
+            Column::EmailVerified => {
+                row.email_verified = match cell.to_ascii_lowercase().as_str() {
+                    "" | "false" => false,
+                    "true" => true,
+                    _ => return Err(LineFault::of(line, "email_verified", "write true or false")),
+                };
+            }
+            Column::PhoneNumber => cell.clone_into(&mut row.phone_number),
+        }
+    }
+    Ok(row)
+}
+
+/// Without the apostrophe that keeps a spreadsheet from taking the cell for a formula, as `user export` writes it.
+fn unguarded(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|rest| rest.starts_with(['=', '+', '-', '@'])).unwrap_or(cell)
+}
+
+/// Counts lines on the way through a text. The reader's own count leaves some line breaks to the record that follows.
+struct Lines<'t> {
+    text: &'t [u8],
+    at: usize,
+    number: usize,
+}
+
+impl Lines<'_> {
+    /// The line of the record that begins at this byte, or behind line breaks there.
+    fn number_at(&mut self, at: usize) -> usize {
+        let rest = self.text.get(at..).unwrap_or_default();
+        let breaks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let passed = self.text.get(self.at..at + breaks).unwrap_or_default();
+        self.number += memchr_iter(b'\n', passed).count();
+        self.at = at + breaks;
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::PeopleFormat;
+    use super::super::reading::tests::{faults, read};
+
+    fn csv(text: &str) -> super::PeopleFile {
+        read(PeopleFormat::Csv, text)
+    }
+
+    #[test]
+    fn a_row_is_read_by_the_names_of_its_columns() {
+        for text in [
+            "name,Email,groups,phone_number,email_verified,username,password_hash\r\n\r\n\
+             \"Öz, Anna\", anna@example.test ,\"staff, night shift\",'+90 555 111 22 33,TRUE,anna,$6$a$b\r\n",
+            "\u{feff}name;email;groups;phone_number;email_verified;username;password_hash\n\n\
+             \"Öz, Anna\";anna@example.test;staff,night shift;+90 555 111 22 33;true;anna;$6$a$b",
+        ] {
+            let file = csv(text);
+            assert_eq!(faults(&file), [""; 0]);
+            let row = &file.rows[0];
+            assert_eq!((row.line, row.name.as_str(), row.email.as_str()), (3, "Öz, Anna", "anna@example.test"));
+            assert_eq!((row.groups.join("|").as_str(), row.username.as_str()), ("staff|night shift", "anna"));
+            assert_eq!((row.phone_number.as_str(), row.email_verified), ("+90 555 111 22 33", true));
+            assert_eq!(row.password_hash.expose(), "$6$a$b");
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        for end in ["\n", "\r\n"] {
+            let text = ["email,name", "a@b.test,\"A\nB\"", "", "c@d.test", "e@f.test,E,x", "g@h.test,G"].join(end);
+            let file = csv(&text);
+            let lines: Vec<_> = file.rows.iter().map(|row| row.line).collect();
+            assert_eq!(lines, [2, 7], "{end:?}");
+            let told = faults(&file);
+            assert!(told.len() == 2 && told[0].starts_with("5: it has 1 fields, the header has 2"), "{told:?}");
+            assert!(told[1].starts_with("6: it has 3 fields"), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_not_understood_is_refused() {
+        for (text, told) in [
+            ("", "1: the file is empty"),
+            ("email,name,password\na@b.test,A,x\n", "1: column 3 has a name that is not known"),
+            ("email,name,email\n", "1: column 3 is there twice"),
+            ("name,groups\n", "1: there is no column email"),
+            ("a@b.test,Anna\n", "1: column 1 has a name"),
+        ] {
+            let told_by = faults(&csv(text));
+            assert!(told_by[0].starts_with(told), "{told_by:?}");
+            assert!(!told_by.join("").contains("b.test"));
+        }
+    }
+
+    #[test]
+    fn a_quote_that_does_not_end_is_a_fault() {
+        assert_eq!(csv("email,name\na@b.test,\"Anna\nc@d.test,Ben\n").rows[0].name, "Anna\nc@d.test,Ben");
+        assert_eq!(faults(&csv("email,name\n\"a@b.test,Anna\nc@d.test,Ben\n")).len(), 1);
+        assert_eq!(
+            faults(&csv("email,name,email_verified\na@b.test,Anna,yes\n")),
+            ["2: email_verified: write true or false"]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! People as Apache's `htpasswd` keeps them: a name and a hash a line.
+
+use super::row::{PeopleFile, PersonRow};
+use crate::domain::secret::Secret;
+
+pub(super) fn read(text: &str, domain: Option<&str>, file: &mut PeopleFile) {
+    for (line, text) in (1..).zip(text.lines()) {
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        if !file.has_room(line) {
+            return;
+        }
+        let Some((name, hash)) = text.split_once(':') else {
+            file.fault(line, "it is not NAME:HASH; remove the line, or write it so");
+            continue;
+        };
+        // What htdigest writes has three.
+        if hash.contains(':') {
+            file.fault(line, "it has more than two fields; a file of htdigest cannot be imported");
+            continue;
+        }
+        let mut row = PersonRow { name: name.to_owned(), password_hash: Secret::new(hash), ..PersonRow::at(line) };
+        if name.contains('@') {
+            name.clone_into(&mut row.email);
+        } else {
+            name.clone_into(&mut row.username);
+            if let Some(domain) = domain {
+                row.email = format!("{name}@{domain}");
+            }
+        }
+        file.rows.push(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::PeopleFormat;
+    use super::super::reading::tests::{faults, read};
+
+    #[test]
+    fn a_name_becomes_username_and_address() {
+        let file = read(
+            PeopleFormat::Htpasswd,
+            "# people\r\nanna:$2y$05$x\r\n\r\nben@other.test:{SHA}x\nno colon\nc:realm:0cc\n",
+        );
+        let row = |at: usize| (file.rows[at].line, file.rows[at].username.as_str(), file.rows[at].email.as_str());
+        assert_eq!((row(0), row(1)), ((2, "anna", "anna@example.test"), (4, "", "ben@other.test")));
+        assert_eq!(file.rows[0].password_hash.expose(), "$2y$05$x");
+        let told = faults(&file);
+        assert!(told.len() == 2 && told[0].starts_with("5: it is not NAME:HASH"), "{told:?}");
+        assert!(told[1].starts_with("6: it has more than two fields"), "{told:?}");
+    }
+}

@@ -1,0 +1,287 @@
+//! People as entries of a directory: LDIF (RFC 2849), as `slapcat` and `ldapsearch` write it. Of each entry a few attributes are
+//! read; a value that is the URL of something else is never fetched.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::row::{LineFault, PeopleFile, PersonRow};
+use crate::domain::secret::Secret;
+
+/// What entries of people are, in small letters.
+const PEOPLE: [&str; 9] = [
+    "person",
+    "organizationalperson",
+    "inetorgperson",
+    "residentialperson",
+    "posixaccount",
+    "shadowaccount",
+    "account",
+    "user",
+    "inetuser",
+];
+
+pub(super) fn read(text: &str, file: &mut PeopleFile) {
+    let mut entry = None::<Entry>;
+    for (line, text) in Unfolded::new(text) {
+        if text.is_empty() {
+            if entry.take().is_some_and(|entry| !entry.end(file)) {
+                return;
+            }
+            continue;
+        }
+        match &mut entry {
+            Some(entry) => entry.read(line, &text),
+            None if text.get(..8).is_some_and(|name| name.eq_ignore_ascii_case("version:")) => {}
+            None if text.get(..3).is_some_and(|name| name.eq_ignore_ascii_case("dn:")) => entry = Some(Entry::at(line)),
+            None => {
+                file.fault(line, "an entry begins with dn:, and ends with an empty line; is this LDIF?");
+                return;
+            }
+        }
+    }
+    if let Some(entry) = entry {
+        entry.end(file);
+    }
+}
+
+/// The lines of a text, those that were folded put together again, without comments; with the number of their first.
+struct Unfolded<'t> {
+    lines: std::iter::Peekable<std::iter::Zip<std::ops::RangeFrom<usize>, std::str::Lines<'t>>>,
+}
+
+impl<'t> Unfolded<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { lines: (1..).zip(text.lines()).peekable() }
+    }
+}
+
+impl<'t> Iterator for Unfolded<'t> {
+    type Item = (usize, Cow<'t, str>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (number, first) = self.lines.next()?;
+            let mut line = Cow::Borrowed(first);
+            if !first.is_empty() {
+                while let Some((_, more)) = self.lines.next_if(|(_, next)| next.starts_with(' ')) {
+                    line.to_mut().push_str(more.get(1..).unwrap_or_default());
+                }
+            }
+            if !first.starts_with('#') {
+                return Some((number, line));
+            }
+        }
+    }
+}
+
+/// An entry in the making.
+struct Entry {
+    row: PersonRow,
+    display_name: String,
+    common_name: String,
+    given_name: String,
+    surname: String,
+    /// Whether its classes are those of a person; unknown where it names none.
+    is_person: Option<bool>,
+    is_computer: bool,
+    faults: Vec<LineFault>,
+}
+
+impl Entry {
+    fn at(line: usize) -> Self {
+        Self {
+            row: PersonRow::at(line),
+            display_name: String::new(),
+            common_name: String::new(),
+            given_name: String::new(),
+            surname: String::new(),
+            is_person: None,
+            is_computer: false,
+            faults: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, line: usize, text: &str) {
+        let Some((attribute, value)) = text.split_once(':') else {
+            self.faults.push(LineFault::new(line, "it is not ATTRIBUTE: VALUE"));
+            return;
+        };
+        // An attribute with an option (cn;lang-tr) is another form of one without.
+        let attribute = attribute.to_ascii_lowercase();
+        let attribute = attribute.as_str();
+        let known = [
+            "objectclass",
+            "changetype",
+            "mail",
+            "displayname",
+            "cn",
+            "givenname",
+            "sn",
+            "uid",
+            "userpassword",
+            "memberof",
+        ];
+        if !known.contains(&attribute) {
+            return;
+        }
+        match self::value(value) {
+            Ok(value) => self.take(line, attribute, &value),
+            Err(fault) => self.faults.push(LineFault::of(line, attribute, fault)),
+        }
+    }
+
+    fn take(&mut self, line: usize, attribute: &str, value: &str) {
+        // Of several values the first one counts.
+        let first = |kept: &mut String| {
+            if kept.is_empty() {
+                value.clone_into(kept);
+            }
+        };
+        match attribute {
+            "mail" => first(&mut self.row.email),
+            "displayname" => first(&mut self.display_name),
+            "cn" => first(&mut self.common_name),
+            "givenname" => first(&mut self.given_name),
+            "sn" => first(&mut self.surname),
+            "uid" => first(&mut self.row.username),
+            "userpassword" if self.row.password_hash.expose().is_empty() => self.row.password_hash = Secret::new(value),
+            "userpassword" => self.faults.push(LineFault::of(line, attribute, "there are several; leave one")),
+            "memberof" => match common_name(value) {
+                Some(group) => self.row.groups.push(group),
+                None => self.faults.push(LineFault::of(
+                    line,
+                    attribute,
+                    "the group's name is its cn, which does not come first here; write it so, or remove the line",
+                )),
+            },
+            "objectclass" => {
+                let class = value.to_ascii_lowercase();
+                self.is_computer |= class == "computer";
+                *self.is_person.get_or_insert_default() |= PEOPLE.contains(&class.as_str());
+            }
+            // The one that is left.
+            _ if value.eq_ignore_ascii_case("add") => {}
+            _ => self.faults.push(LineFault::of(line, attribute, "only entries can be imported, no changes")),
+        }
+    }
+
+    /// Hands the entry over. False when no more are taken.
+    fn end(self, file: &mut PeopleFile) -> bool {
+        if self.is_person == Some(false) || self.is_computer {
+            file.skipped += 1;
+            return true;
+        }
+        let mut row = self.row;
+        if !file.has_room(row.line) {
+            return false;
+        }
+        let whole = format!("{} {}", self.given_name, self.surname);
+        let names = [self.display_name.as_str(), &self.common_name, whole.trim()];
+        names.into_iter().find(|name| !name.is_empty()).unwrap_or_default().clone_into(&mut row.name);
+        if self.faults.is_empty() {
+            file.rows.push(row);
+        } else {
+            file.faults.extend(self.faults);
+        }
+        true
+    }
+}
+
+/// A value, decoded.
+fn value(text: &str) -> Result<Cow<'_, str>, &'static str> {
+    if text.starts_with('<') {
+        return Err("a value that lies elsewhere (:<) is not fetched; write it into the file");
+    }
+    let Some(encoded) = text.strip_prefix(':') else { return Ok(Cow::Borrowed(text.trim())) };
+    let bytes = STANDARD.decode(encoded.trim()).map_err(|_| "it is not base64, which :: says")?;
+    String::from_utf8(bytes).map(|text| Cow::Owned(text.trim().to_owned())).map_err(|_| "it is not UTF-8")
+}
+
+/// The `cn` with which a distinguished name begins (RFC 4514).
+fn common_name(name: &str) -> Option<String> {
+    let (attribute, rest) = name.split_once('=')?;
+    if !attribute.trim().eq_ignore_ascii_case("cn") {
+        return None;
+    }
+    let (mut found, mut bytes) = (Vec::new(), rest.trim_start().bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' | b'+' | b';' => break,
+            b'\\' => {
+                let next = bytes.next()?;
+                match char::from(next).to_digit(16) {
+                    Some(high) => {
+                        let low = char::from(bytes.next()?).to_digit(16)?;
+                        found.push(u8::try_from(high * 16 + low).ok()?);
+                    }
+                    None => found.push(next),
+                }
+            }
+            other => found.push(other),
+        }
+    }
+    String::from_utf8(found).ok().map(|found| found.trim().to_owned()).filter(|found| !found.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::reading::PeopleFormat;
+    use super::super::reading::tests::{faults, read};
+    use super::*;
+
+    fn ldif(text: &str) -> PeopleFile {
+        read(PeopleFormat::Ldif, text)
+    }
+
+    /// As `slapcat` writes them: folded, base64 where there are other letters.
+    const DIRECTORY: &str = "version: 1\n\n# the tree\n# folded\n  comment\ndn: dc=example,dc=test\nobjectClass: dcObject\ndc: example\n\n\
+        dn: uid=anna,ou=people,dc=exam\n ple,dc=test\nobjectClass: top\nobjectClass: inetOrgPerson\nuid: Anna\ncn;lang-tr: x\n\
+        cn:: QW5uYSDDlno=\nsn:: w5Z6\nmail: anna@exam\n ple.test\nmail: second@example.test\njpegPhoto:< file:///etc/shadow\n\
+        userPassword:: e1NTSEF9M3N6aUcwTEJEOGFKS21zN3FVVlVjNmp2bkRsYVN3bEY=\n\
+        memberOf: cn=night shift,ou=groups,dc=example,dc=test\nmemberOf: CN=A\\2cB\\, C+x=y,ou=groups\nentryCSN: 2026\n\n\n\
+        dn: uid=ben\r\nobjectClass: person\r\ngivenName: Ben\r\nsn: Kaya\r\nmail: ben@example.test\r\n";
+
+    #[test]
+    fn people_are_found_among_the_entries() {
+        let file = ldif(DIRECTORY);
+        assert_eq!(faults(&file), [""; 0]);
+        assert_eq!((file.rows.len(), file.skipped), (2, 1));
+        let (anna, ben) = (&file.rows[0], &file.rows[1]);
+        assert_eq!((anna.line, anna.name.as_str(), anna.email.as_str()), (10, "Anna Öz", "anna@example.test"));
+        assert_eq!((anna.username.as_str(), anna.groups.join("|").as_str()), ("Anna", "night shift|A,B, C"));
+        assert_eq!(anna.password_hash.expose(), "{SSHA}3sziG0LBD8aJKms7qUVUc6jvnDlaSwlF");
+        assert_eq!((ben.name.as_str(), ben.username.as_str(), ben.password_hash.expose()), ("Ben Kaya", "", ""));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_line() {
+        for (text, told) in [
+            ("dn: x\nuserPassword:< file:///etc/shadow\n", "2: userpassword: a value that lies elsewhere"),
+            ("dn: x\nmail:: ????\n", "2: mail: it is not base64"),
+            ("dn: x\ncn:: /w==\n", "2: cn: it is not UTF-8"),
+            ("dn: x\nchangetype: delete\n", "2: changetype: only entries"),
+            ("dn: x\nno colon\n", "2: it is not ATTRIBUTE: VALUE"),
+            ("dn: x\nuserPassword: a\n\n", ""),
+            ("dn: x\nuserPassword: a\nuserPassword: b\n", "3: userpassword: there are several"),
+            ("dn: x\nmemberOf: ou=x,cn=y\n", "2: memberof: the group's name"),
+            ("email,name\na@b.test,A\n", "1: an entry begins with dn:"),
+        ] {
+            let found = faults(&ldif(text));
+            assert!(found.first().map_or("", String::as_str).starts_with(told), "{text:?}: {found:?}");
+            assert_eq!(found.is_empty(), told.is_empty());
+            assert!(!found.join("").contains("shadow"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_stops_the_program(text in "(dn: x\n)?([ a-c:<#\\\\=,\n]|mail:|userPassword::|memberOf:cn=|\\PC){0,60}") {
+            let file = ldif(&text);
+            prop_assert!(file.rows.len() + file.skipped <= text.lines().count());
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! One way to read a list of people, whatever its form.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use memchr::memchr_iter;
+
+use super::row::{LineFault, PeopleFile};
+use super::{csv, htpasswd, ldif};
+use crate::domain::user::Email;
+
+/// The largest file, bytes.
+pub(crate) const MOST_BYTES: usize = 32 << 20;
+
+/// The file, and what it does not say itself. The command line reads it; it does not travel.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PeopleSource {
+    /// The file, of at most 10,000 people and 32 MiB, or - for standard input
+    #[arg(value_name = "FILE|-")]
+    pub(crate) file: PathBuf,
+    /// How it is written
+    #[arg(long, value_enum)]
+    pub(crate) format: PeopleFormat,
+    /// htpasswd: what stands behind the @ of people's addresses; NAME becomes NAME@DOMAIN, with the username NAME
+    #[arg(long, value_name = "DOMAIN", value_parser = domain)]
+    pub(crate) email_domain: Option<String>,
+    /// Every address in the file was verified; otherwise those only of which a CSV file says so (`email_verified`)
+    #[arg(long)]
+    pub(crate) email_verified: bool,
+}
+
+/// How a list of people is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PeopleFormat {
+    /// A header with some of email, name, username, groups (commas between them), `password_hash`, `email_verified` and
+    /// `phone_number`, in UTF-8
+    #[default]
+    Csv,
+    /// Entries of a directory (RFC 2849): mail, displayName, cn, givenName, sn, uid, userPassword, memberOf
+    Ldif,
+    /// NAME:HASH a line, as Apache's htpasswd writes it; needs --email-domain
+    Htpasswd,
+}
+
+/// Reads a file. Faults are part of what was read, so that one report has all.
+pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
+    let mut file = PeopleFile::default();
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Err(error) => {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = 1 + memchr_iter(b'\n', before).count();
+            file.faults.push(LineFault::new(line, "the file is not UTF-8 from here on; save it as UTF-8"));
+        }
+        Ok(text) => match source.format {
+            PeopleFormat::Csv => csv::read(text, &mut file),
+            PeopleFormat::Ldif => ldif::read(text, &mut file),
+            PeopleFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), &mut file),
+        },
+    }
+    for row in &mut file.rows {
+        row.email_verified |= source.email_verified;
+    }
+    file
+}
+
+fn domain(text: &str) -> Result<String, &'static str> {
+    let sound = Email::parse(&format!("x@{text}")).is_some() && !text.starts_with('.');
+    if sound { Ok(text.to_owned()) } else { Err("a domain is written as example.org") }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::row::MOST_PEOPLE;
+    use super::*;
+
+    pub(in crate::admin::people_file) fn read(format: PeopleFormat, text: &str) -> PeopleFile {
+        let source = PeopleSource { format, email_domain: Some("example.test".to_owned()), ..PeopleSource::default() };
+        super::read(text.as_bytes(), &source)
+    }
+
+    pub(in crate::admin::people_file) fn faults(file: &PeopleFile) -> Vec<String> {
+        file.faults.iter().map(|LineFault { line, fault }| format!("{line}: {fault}")).collect()
+    }
+
+    #[test]
+    fn a_file_of_other_letters_is_named_with_its_line() {
+        let file = super::read(b"email,name\na@b.test,Ay\xfee\n", &PeopleSource::default());
+        assert_eq!(faults(&file), ["2: the file is not UTF-8 from here on; save it as UTF-8"]);
+        let file = super::read(b"\xff\xfee\0m\0", &PeopleSource::default());
+        assert_eq!(file.faults.len(), 1, "UTF-16, as a spreadsheet may write it");
+    }
+
+    #[test]
+    fn a_row_does_not_show_its_hash() {
+        let file = read(PeopleFormat::Htpasswd, "anna:{SHA}mN7MYuzjmaIu0w1JDvMzvn/ec4U=\n");
+        assert_eq!(file.rows.len(), 1);
+        assert!(!format!("{file:?}").contains("mN7M"));
+    }
+
+    #[test]
+    fn there_is_an_end_to_people() {
+        for format in [PeopleFormat::Csv, PeopleFormat::Ldif, PeopleFormat::Htpasswd] {
+            let row = |number| match format {
+                PeopleFormat::Csv => format!("p{number}@example.test,P\n"),
+                PeopleFormat::Ldif => format!("dn: uid=p{number}\nmail: p{number}@example.test\ncn: P\n\n"),
+                PeopleFormat::Htpasswd => format!("p{number}:x\n"),
+            };
+            let header = if format == PeopleFormat::Csv { "email,name\n" } else { "" };
+            let text = |people| header.to_owned() + &(0..people).map(row).collect::<String>();
+            let whole = read(format, &text(MOST_PEOPLE));
+            assert_eq!((whole.rows.len(), whole.faults.len()), (MOST_PEOPLE, 0), "{format:?}");
+            let more = read(format, &text(MOST_PEOPLE + 5));
+            assert_eq!((more.rows.len(), more.faults.len()), (MOST_PEOPLE, 1), "{format:?}");
+            assert!(more.faults[0].fault.contains("split the file"));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a list of people is read into.
+
+use std::fmt::{self, Display};
+
+use serde::{Deserialize, Serialize};
+
+use crate::admin::answer::in_clear;
+use crate::domain::secret::Secret;
+
+/// People in one file: all of them are one commit of the store.
+pub(crate) const MOST_PEOPLE: usize = 10_000;
+
+/// Somebody as the file says. An empty text is nothing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PersonRow {
+    /// Where it begins in the file.
+    pub(in crate::admin) line: usize,
+    pub(in crate::admin) email: String,
+    pub(in crate::admin) email_verified: bool,
+    pub(in crate::admin) name: String,
+    pub(in crate::admin) username: String,
+    pub(in crate::admin) phone_number: String,
+    pub(in crate::admin) groups: Vec<String>,
+    /// No hash is ever printed.
+    #[serde(serialize_with = "in_clear")]
+    pub(in crate::admin) password_hash: Secret,
+}
+
+impl PersonRow {
+    pub(super) fn at(line: usize) -> Self {
+        Self {
+            line,
+            email: String::new(),
+            email_verified: false,
+            name: String::new(),
+            username: String::new(),
+            phone_number: String::new(),
+            groups: Vec::new(),
+            password_hash: Secret::new(""),
+        }
+    }
+}
+
+/// What is wrong with a line. It names the field, and repeats nothing of it: it may be a hash in the wrong column.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LineFault {
+    pub(in crate::admin) line: usize,
+    pub(in crate::admin) fault: String,
+}
+
+impl LineFault {
+    pub(in crate::admin) fn new(line: usize, fault: impl Display) -> Self {
+        Self { line, fault: fault.to_string() }
+    }
+
+    pub(in crate::admin) fn of(line: usize, field: &str, fault: impl Display) -> Self {
+        Self { line, fault: format!("{field}: {fault}") }
+    }
+}
+
+impl Display for LineFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            // Of the file as a whole.
+            0 => f.write_str(&self.fault),
+            line => write!(f, "line {line}: {}", self.fault),
+        }
+    }
+}
+
+/// A file, read.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PeopleFile {
+    pub(in crate::admin) rows: Vec<PersonRow>,
+    pub(in crate::admin) faults: Vec<LineFault>,
+    /// Entries that are no people.
+    pub(in crate::admin) skipped: usize,
+}
+
+impl PeopleFile {
+    /// Whether there is room for somebody else; says so once where there is not.
+    pub(super) fn has_room(&mut self, line: usize) -> bool {
+        let room = self.rows.len() < MOST_PEOPLE;
+        if !room {
+            self.faults.push(LineFault::new(line, format_args!("more than {MOST_PEOPLE} people; split the file")));
+        }
+        room
+    }
+
+    pub(super) fn fault(&mut self, line: usize, fault: impl Display) {
+        self.faults.push(LineFault::new(line, fault));
+    }
+}

@@ -1,0 +1,292 @@
+//! `sealgate user import` and `user export`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::foreign_hashes::{FOREIGN_HASHES, IMPORTED_PASSWORD, REFUSED_HASHES};
+use crate::server::Served;
+use crate::site::{Site, stderr};
+
+const CSV: [&str; 5] = ["user", "import", "-", "--format", "csv"];
+const LDIF: [&str; 5] = ["user", "import", "-", "--format", "ldif"];
+const HTPASSWD: [&str; 7] = ["user", "import", "-", "--format", "htpasswd", "--email-domain", "example.test"];
+
+fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [arguments, more].concat()
+}
+
+fn addresses(site: &Site) -> Vec<String> {
+    let list = site.json(&["user", "list"]);
+    let mut addresses: Vec<_> =
+        list["users"].as_array().unwrap().iter().map(|user| user["email"].as_str().unwrap().to_owned()).collect();
+    addresses.sort();
+    addresses
+}
+
+/// A person with each hash that can be taken.
+fn all_hashes() -> String {
+    let rows = FOREIGN_HASHES.iter().enumerate();
+    let row =
+        |(number, (_, hash)): (usize, &(&str, &str))| format!("Person {number},p{number}@example.test,\"{hash}\"\n");
+    "name,email,password_hash\n".to_owned() + &rows.map(row).collect::<String>()
+}
+
+#[test]
+fn people_are_added_with_everything_that_the_file_says() {
+    let site = Site::new();
+    let hash = FOREIGN_HASHES[0].1;
+    let file = format!(
+        "email,name,username,groups,password_hash,email_verified,phone_number\n\
+         anna@example.test,Anna Öz,Anna,\"staff, night shift\",{hash},true,'+90 212 555 01 01\n\
+         ben@example.test,Ben,,staff,,,\n"
+    );
+    let imported = site.json_with(&CSV, &file);
+    let expected = json!({
+        "dry_run": false, "people": 2, "without_password": 1, "skipped": 0, "hashes": { "bcrypt": 1 },
+        "groups": { "night shift": 1, "staff": 2 },
+    });
+    assert_eq!(imported, expected);
+    let anna = site.json(&["user", "show", "anna"]);
+    let expected = json!({
+        "sub": anna["sub"], "email": "anna@example.test", "email_verified": true, "name": "Anna Öz", "username": "anna",
+        "phone_number": "+90 212 555 01 01", "roles": [], "groups": ["night shift", "staff"], "state": "enabled",
+        "created_at": anna["created_at"], "updated_at": anna["created_at"], "imported_hash": "bcrypt",
+    });
+    assert_eq!(anna, expected);
+    let ben = site.json(&["user", "show", "ben@example.test"]);
+    assert_eq!((&ben["email_verified"], &ben["imported_hash"]), (&json!(false), &Value::Null));
+    let trail = site.json(&["audit", "--user", "anna"]);
+    let told = ["kind", "actor", "sub", "detail"].map(|name| trail["events"][0][name].clone());
+    assert_eq!(told, [json!("user_created"), json!("operator"), anna["sub"].clone(), json!("import")]);
+    assert!(site.store_holds(hash), "until the first sign-in");
+}
+
+#[test]
+fn a_dry_run_says_the_same_and_writes_nothing() {
+    let site = Site::new();
+    let file = all_hashes();
+    let mut dry = site.json_with(&with(&CSV, &["--dry-run"]), &file);
+    assert_eq!((addresses(&site), site.json(&["audit"])["events"].clone()), (Vec::new(), json!([])));
+    assert!(!site.store_holds("p1@example.test"));
+    let imported = site.json_with(&CSV, &file);
+    assert_eq!(dry["dry_run"].take(), true);
+    dry["dry_run"] = json!(false);
+    assert_eq!(dry, imported);
+    assert_eq!(imported["people"], FOREIGN_HASHES.len());
+    for (scheme, _) in FOREIGN_HASHES {
+        let count = FOREIGN_HASHES.iter().filter(|(other, _)| other == scheme).count();
+        assert_eq!(imported["hashes"][scheme], count, "{scheme}");
+    }
+    // Of a file with faults as well: now each of them is there.
+    let twice = site.errors(&with(&CSV, &["--dry-run"]), &file);
+    assert_eq!(twice, site.errors(&CSV, &file));
+    assert_eq!(twice.len(), FOREIGN_HASHES.len() + 1);
+    assert_eq!(twice[0], "line 2: email: a person with this address exists already; remove the line");
+}
+
+#[test]
+fn every_fault_is_told_by_line_and_field_and_nobody_is_added() {
+    let site = Site::new();
+    site.add_user("there@example.test");
+    site.json(&["user", "set", "there@example.test", "--username", "there"]);
+    let file = [
+        "email,name,username,groups,password_hash,email_verified,phone_number",
+        "good@example.test,Good,good,staff,,,",
+        "no address,A,,,,,",
+        ",B,,,,,",
+        "There@example.test,C,,,,,",
+        "d@example.test,D,THERE,,,,",
+        "e@example.test,,,,,,",
+        "f@example.test,F,9f,,,,",
+        "g@example.test,G,,,,maybe,",
+        "h@example.test,H,,,,,0555",
+        "i@example.test,I,good,,,,",
+        "GOOD@example.test,J,,,,,",
+        "k@example.test,K,,,$2y$31$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd/V00ITmjkpbd5Ev7urG,,",
+        "l@example.test,L\u{202e},,,,,",
+        // In the wrong column.
+        "m@example.test,M,,$2y$05$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd/V00ITmjkpbd5Ev7urG$2y$05$pDxgKXJVyyzFE1ggU/xIy.ZLmy2WA7tZtd,,,",
+        "n@example.test,N",
+    ]
+    .join("\n");
+    let errors = site.errors(&CSV, &file);
+    let told: Vec<_> = errors.iter().map(|error| error.splitn(3, ": ").take(2).collect::<Vec<_>>().join(" ")).collect();
+    let expected = [
+        "line 3 email",
+        "line 4 email",
+        "line 5 email",
+        "line 6 username",
+        "line 7 name",
+        "line 8 username",
+        "line 9 email_verified",
+        "line 10 phone_number",
+        "line 11 username",
+        "line 12 email",
+        "line 13 password_hash",
+        "line 14 name",
+        "line 15 groups",
+    ];
+    assert_eq!(told[..13], expected, "{errors:#?}");
+    assert!(errors[13].starts_with("line 16: it has 2 fields") && errors[14] == "nobody was imported", "{errors:#?}");
+    assert!(!errors.concat().contains("pDxg"), "{errors:#?}");
+    assert_eq!(addresses(&site), ["there@example.test"]);
+}
+
+#[test]
+fn htpasswd_has_names_and_needs_a_domain() {
+    let site = Site::new();
+    let hashes: Vec<_> = FOREIGN_HASHES.iter().filter(|(_, hash)| !hash.contains("{CRYPT}")).take(3).collect();
+    let file = format!("# a comment\nanna:{}\nBen.K:{}\ncarol@other.test:{}\n", hashes[0].1, hashes[1].1, hashes[2].1);
+    let errors = site.errors(&HTPASSWD[..5], &file);
+    assert!(errors[0].contains("give --email-domain"), "{errors:?}");
+    assert!(site.errors(&with(&CSV, &["--email-domain", "a.test"]), &file)[0].contains("is for --format htpasswd"));
+    assert_eq!(site.run(&with(&HTPASSWD[..5], &["--email-domain", "a b"]), "").status.code(), Some(2));
+    assert_eq!(site.json_with(&HTPASSWD, &file)["people"], 3);
+    assert_eq!(addresses(&site), ["Ben.K@example.test", "anna@example.test", "carol@other.test"]);
+    let ben = site.json(&["user", "show", "ben.k"]);
+    assert_eq!((&ben["name"], &ben["email_verified"]), (&json!("Ben.K"), &json!(false)));
+    assert_eq!(site.json(&["user", "show", "carol@other.test"])["username"], Value::Null);
+    // Told by line, with what to do, and never what stands there.
+    let rows: String = (0..).zip(REFUSED_HASHES).map(|(number, hash)| format!("p{number}:{hash}\n")).collect();
+    let errors = site.errors(&with(&HTPASSWD, &["--email-verified"]), &rows);
+    assert_eq!(errors.len(), REFUSED_HASHES.len() + 1, "{errors:?}");
+    for (error, number) in errors.iter().zip(1..=REFUSED_HASHES.len()) {
+        assert!(error.starts_with(&format!("line {number}: password_hash: ")), "{error}");
+        assert!(error.contains("have a new password set"), "{error}");
+    }
+    assert!(!REFUSED_HASHES.iter().any(|hash| errors.concat().contains(hash)));
+    assert_eq!(addresses(&site).len(), 3);
+}
+
+#[test]
+fn entries_of_a_directory_are_people_unless_they_are_not() {
+    let site = Site::new();
+    let ssha = FOREIGN_HASHES.iter().find(|(scheme, _)| *scheme == "{SSHA}").unwrap().1;
+    let file = format!(
+        "version: 1\n\ndn: ou=people,dc=example,dc=test\nobjectClass: organizationalUnit\nou: people\n\n\
+         dn: uid=anna,ou=people,dc=example,dc=test\nobjectClass: inetOrgPerson\nuid: anna\ncn: Anna Kaya\ndisplayName:: QW5uYSDDlno=\n\
+         sn: Kaya\nmail: anna@exam\n ple.test\nuserPassword: {ssha}\nmemberOf: cn=staff,ou=groups,dc=example,dc=test\n\n"
+    );
+    let imported = site.json_with(&with(&LDIF, &["--email-verified"]), &file);
+    let expected = json!({
+        "dry_run": false, "people": 1, "without_password": 0, "skipped": 1, "hashes": { "{SSHA}": 1 }, "groups": { "staff": 1 },
+    });
+    assert_eq!(imported, expected);
+    let anna = site.json(&["user", "show", "anna"]);
+    assert_eq!((&anna["name"], &anna["email_verified"]), (&json!("Anna Öz"), &json!(true)));
+    let wrong = "dn: uid=ben\nobjectClass: person\ncn: Ben\n\ndn: uid=c\nmail: c@example.test\ncn: C\nuserPassword:< file:///etc/passwd\n";
+    let errors = site.errors(&LDIF, wrong);
+    assert!(errors[0].starts_with("line 1: email: it is missing"), "{errors:?}");
+    assert!(
+        errors[1].starts_with("line 8: userpassword: a value that lies elsewhere (:<) is not fetched"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn there_is_an_end_to_what_is_read() {
+    let site = Site::new();
+    let file = site.config().with_file_name("people.csv");
+    let path = file.to_str().unwrap();
+    let arguments = ["user", "import", path, "--format", "csv"];
+    fs::File::create(&file).unwrap().set_len((32 << 20) + 1).unwrap();
+    assert_eq!(site.errors(&arguments, ""), [format!("{path}: the file has more than 32 MiB; split it")]);
+    let people = |count: usize| (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<String>();
+    fs::write(&file, "email,name\n".to_owned() + &people(10_001)).unwrap();
+    let errors = site.errors(&arguments, "");
+    assert_eq!(errors, ["line 10002: more than 10000 people; split the file", "nobody was imported"]);
+    fs::write(&file, "email,name\n").unwrap();
+    assert_eq!(site.errors(&arguments, ""), ["the file holds nobody"]);
+    fs::remove_file(&file).unwrap();
+    assert!(site.errors(&arguments, "")[0].starts_with(&format!("{path}: ")));
+    // As many as there may be, in one step.
+    assert_eq!(site.json_with(&CSV, &("email,name\n".to_owned() + &people(10_000)))["people"], 10_000);
+    // A report has an end too.
+    let again = site.errors(&CSV, &("email,name\n".to_owned() + &people(2_000)));
+    assert_eq!((again.len(), again[1000].as_str()), (1002, "and 1000 more"));
+}
+
+#[tokio::test]
+async fn a_running_server_imports_a_file_that_is_longer_than_other_commands() {
+    let served = Served::start().await;
+    let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
+    let row = |number: usize| format!("person{number}@example.test,\"Person, {number}\",\"{hash}\"\n");
+    let file = "email,name,password_hash\n".to_owned() + &(0..2_000).map(row).collect::<String>();
+    let (dry, whole) = (file.clone(), file.clone());
+    let people = served.run(move |site| site.json_with(&with(&CSV, &["--dry-run"]), &dry)["people"].clone()).await;
+    assert_eq!((people, served.store.users(None, 1).await.unwrap().len()), (json!(2_000), 0));
+    let people = served.run(move |site| site.json_with(&CSV, &whole)["people"].clone()).await;
+    assert_eq!(people, 2_000);
+    assert_eq!(served.run(|site| addresses(site).len()).await, 2_000);
+    let errors = served.run(move |site| site.errors(&CSV, &file)).await;
+    assert_eq!(errors.last().unwrap(), "nobody was imported");
+    let table = served.run(|site| site.text(&["user", "export"])).await;
+    assert_eq!(table.lines().count(), 2_001);
+}
+
+#[test]
+fn an_export_is_a_table_without_hashes_that_no_spreadsheet_runs() {
+    let site = Site::new();
+    let hash = FOREIGN_HASHES[0].1;
+    let file = format!(
+        "email,name,username,groups,password_hash,phone_number\n\
+         anna@example.test,\"=HYPERLINK(\"\"https://evil.test\"\")\",anna,\"b,a\",{hash},+90 212 555 01 01\n\
+         @ben@example.test,-1+1,,@x,,\n"
+    );
+    // What stands before the @ must be something.
+    let errors = site.errors(&CSV, &file);
+    assert!(errors[0].starts_with("line 3: email"), "{errors:?}");
+    site.json_with(&CSV, &file.replace("@ben@", "+ben@"));
+    let table = site.text(&["user", "export", "--format", "csv"]);
+    let lines: Vec<&str> = table.split("\r\n").collect();
+    let columns = "\"sub\",\"email\",\"email_verified\",\"name\",\"username\",\"phone_number\",\"picture\",\"groups\",\"roles\",\
+                   \"state\",\"created_at\",\"updated_at\",\"imported_hash\"";
+    assert_eq!((lines[0], lines.len()), (columns, 4));
+    let row = |name: &str| *lines.iter().find(|line| line.contains(name)).unwrap();
+    let anna = row("anna@example.test");
+    assert!(anna.contains(
+        ",\"'=HYPERLINK(\"\"https://evil.test\"\")\",\"anna\",\"'+90 212 555 01 01\",\"\",\"a,b\",\"\",\"enabled\","
+    ));
+    assert!(anna.ends_with(",\"bcrypt\""), "{anna}");
+    let ben = row("ben@example.test");
+    assert!(ben.contains("\"'+ben@example.test\",\"false\",\"'-1+1\",\"\",\"\",\"\",\"'@x\""), "{ben}");
+    assert!(!table.contains("$2y$") && !table.contains("pDxg"));
+    // To a file of one's own, once.
+    let file = site.config().with_file_name("people.csv");
+    let path = file.to_str().unwrap();
+    assert_eq!(site.json(&["user", "export", "--to", path]), json!({ "file": path, "people": 2 }));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(&file).unwrap(), table);
+    assert_eq!(site.errors(&["user", "export", "--to", path], "").len(), 1);
+    // What it wrote, an import reads.
+    let other = Site::new();
+    let rows: Vec<_> = lines[1..3].iter().map(|line| line.split("\",\"").collect::<Vec<_>>()).collect();
+    let again: String = rows.iter().map(|row| format!("\"{}\",\"{}\",\"{}\"\n", row[1], row[3], row[5])).collect();
+    other.json_with(&CSV, &format!("email,name,phone_number\n{again}"));
+    let names = |site: &Site| {
+        let list = site.json(&["user", "list"]);
+        let mut names: Vec<String> = list["users"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|user| format!("{} {}", user["name"], user["email"]))
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&other), names(&site));
+}
+
+#[test]
+fn help_says_what_is_taken() {
+    let site = Site::new();
+    let output = site.run(&["user", "import", "--help"], "");
+    let help = String::from_utf8(output.stdout.clone()).unwrap();
+    for word in ["bcrypt", "{SSHA}", "argon2id", "--email-domain", "--dry-run", "htpasswd", "memberOf", "10,000"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert_eq!(stderr(&output), "");
+    assert!(!help.contains(IMPORTED_PASSWORD));
+}

@@ -1,0 +1,148 @@
+//! People who were imported with the hashes of another system: they sign in with the password that they know.
+
+use sealgate::facade::admin::command::Command;
+use sealgate::facade::admin::{Directory, execute};
+use sealgate::facade::domain::user::{Email, PasswordHash, User};
+use serde_json::json;
+
+use crate::foreign_hashes::{FOREIGN_HASHES, IMPORTED_PASSWORD};
+use crate::meddler::At;
+use crate::steps::{assert_consent, assert_login};
+use crate::support::{Browser, Provider, Reply};
+
+const CAROL: &str = "carol@example.test";
+
+/// What `user import` sends to the server, for these people.
+async fn import(provider: &Provider, people: &[(&str, &str)]) -> Result<(), Vec<String>> {
+    let row = |(line, (email, hash)): (usize, &(&str, &str))| {
+        json!({
+            "line": line, "email": email, "email_verified": true, "name": "Carol Example", "username": "", "phone_number": "",
+            "groups": [], "password_hash": hash,
+        })
+    };
+    let rows: Vec<_> = (1..).zip(people).map(row).collect();
+    let file = json!({ "rows": rows, "faults": [], "skipped": 0 });
+    let command = json!({ "user": { "import": { "dry_run": false, "file": file } } });
+    let command: Command = serde_json::from_value(command).unwrap();
+    execute(&Directory::of(&provider.sealgate), command).await.map(drop).map_err(|error| error.into_lines())
+}
+
+async fn user(provider: &Provider, email: &str) -> User {
+    provider.sealgate.store.user_by_email(&Email::parse(email).unwrap()).await.unwrap().unwrap()
+}
+
+async fn hash(provider: &Provider, email: &str) -> String {
+    user(provider, email).await.password.unwrap().as_str().to_owned()
+}
+
+async fn sign_in(browser: &Browser<'_>, provider: &Provider, email: &str, password: &str) -> Reply {
+    let page = browser.open(&provider.c1().authorize(&[("prompt", "login")])).await;
+    browser.submit(&page, &[("email", email), ("password", password)]).await
+}
+
+const TODAYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
+
+#[tokio::test]
+async fn the_password_of_the_other_system_opens_and_is_hashed_anew() {
+    let provider = Provider::new().await;
+    let addresses: Vec<String> = (0..FOREIGN_HASHES.len()).map(|number| format!("p{number}@example.test")).collect();
+    let people: Vec<(&str, &str)> =
+        addresses.iter().zip(FOREIGN_HASHES).map(|(email, (_, hash))| (email.as_str(), *hash)).collect();
+    import(&provider, &people).await.unwrap();
+    for (number, (email, foreign)) in people.into_iter().enumerate() {
+        // Each from an address of its own: there are allowances.
+        let browser = || {
+            let mut browser = provider.browser();
+            browser.address = format!("198.51.100.{number}");
+            browser
+        };
+        let kept = hash(&provider, email).await;
+        assert!(foreign.ends_with(&kept) && kept.len() > 25, "{foreign}");
+        let here = browser();
+        assert_login(&sign_in(&here, &provider, email, "correct horse batter").await);
+        assert_eq!(hash(&provider, email).await, kept, "a wrong password changes nothing");
+        assert_consent(&sign_in(&here, &provider, email, IMPORTED_PASSWORD).await);
+        let first = hash(&provider, email).await;
+        assert!(first.starts_with(TODAYS), "{foreign}: {first}");
+        // From now on it is a password like any other.
+        let again = browser();
+        assert_login(&sign_in(&again, &provider, email, "wrong").await);
+        assert_consent(&sign_in(&again, &provider, email, IMPORTED_PASSWORD).await);
+        assert_eq!(hash(&provider, email).await, first);
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_is_set_at_the_first_sign_in_stays() {
+    let (provider, meddler) = Provider::meddled().await;
+    import(&provider, &[(CAROL, FOREIGN_HASHES[0].1)]).await.unwrap();
+    let sub = user(&provider, CAROL).await.sub;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    // The password was right, and its new hash is about to be written.
+    let stop = meddler.stop(At::BeforeCommit, b'u');
+    let set = stop.meanwhile(async {
+        let other = PasswordHash::new(format!("{TODAYS}other"));
+        provider.sealgate.store.change_user(sub, |user| user.password = Some(other.clone())).await.unwrap();
+    });
+    let (page, ()) = tokio::join!(browser.submit(&page, &[("email", CAROL), ("password", IMPORTED_PASSWORD)]), set);
+    assert_eq!(hash(&provider, CAROL).await, format!("{TODAYS}other"));
+    // What was typed is the password no more.
+    assert_login(&page);
+    assert_eq!(browser.cookie("__Host-sealgate"), None);
+}
+
+#[tokio::test]
+async fn the_first_sign_in_stands_while_the_store_cannot_write_the_new_hash() {
+    let (provider, meddler) = Provider::meddled().await;
+    let foreign = FOREIGN_HASHES[0].1;
+    import(&provider, &[(CAROL, foreign)]).await.unwrap();
+    meddler.fail(Some(b'u'));
+    assert_consent(&sign_in(&provider.browser(), &provider, CAROL, IMPORTED_PASSWORD).await);
+    assert_eq!(hash(&provider, CAROL).await, foreign);
+}
+
+#[tokio::test]
+async fn whoever_was_imported_without_a_hash_does_not_come_in() {
+    let provider = Provider::new().await;
+    import(&provider, &[(CAROL, "")]).await.unwrap();
+    assert_eq!(user(&provider, CAROL).await.password, None);
+    assert_login(&sign_in(&provider.browser(), &provider, CAROL, "").await);
+}
+
+#[tokio::test]
+async fn an_imported_password_is_changed_on_the_account_page() {
+    let provider = Provider::new().await;
+    import(&provider, &[(CAROL, FOREIGN_HASHES[0].1)]).await.unwrap();
+    let browser = provider.browser();
+    assert_consent(&sign_in(&browser, &provider, CAROL, IMPORTED_PASSWORD).await);
+    // As it is where the store could not write the new hash.
+    let foreign = PasswordHash::new(FOREIGN_HASHES[0].1.to_owned());
+    let sub = user(&provider, CAROL).await.sub;
+    provider.sealgate.store.change_user(sub, |user| user.password = Some(foreign.clone())).await.unwrap();
+    let page = browser.get("/account/password").await;
+    let new = "staple of another colour";
+    let typed = |current| [("current", current), ("new", new), ("again", new)];
+    browser.submit(&page, &typed("wrong")).await;
+    assert_eq!(hash(&provider, CAROL).await, foreign.as_str());
+    browser.submit(&page, &typed(IMPORTED_PASSWORD)).await;
+    assert!(hash(&provider, CAROL).await.starts_with(TODAYS));
+    assert_consent(&sign_in(&provider.browser(), &provider, CAROL, new).await);
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_taken_keeps_all_out() {
+    let provider = Provider::new().await;
+    let good = FOREIGN_HASHES[0].1;
+    let costly = good.replace("$05$", "$31$");
+    let people = [(CAROL, good), ("dan@example.test", costly.as_str()), ("ANNA@example.test", good), (CAROL, good)];
+    let faults = import(&provider, &people).await.unwrap_err();
+    let begins = [
+        "line 2: password_hash: it asks for more work",
+        "line 3: email: a person with this",
+        "line 4: email: line 1 has",
+    ];
+    assert!(faults.iter().zip(begins).all(|(fault, begins)| fault.starts_with(begins)), "{faults:#?}");
+    assert_eq!(faults.last().unwrap(), "nobody was imported");
+    assert!(provider.sealgate.store.user_by_email(&Email::parse(CAROL).unwrap()).await.unwrap().is_none());
+}
