@@ -129,6 +129,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("edge", &["config", "web::origin", "web::rewrite"]),
     ("app::relying_party", &["audit", "config", "domain", "store"]),
+    ("app::reset_lookup", &["app::state", "clock", "domain", "store"]),
     ("app::sealing", &["clock", "config", "signer", "store"]),
     ("app::server", &["clock", "config", "edge", "log"]),
     ("app::enrolment", &["app::server", "app::state", "domain", "factors", "metrics", "store"]),

@@ -50,6 +50,10 @@ pub enum AuditKind {
     UserEnabled,
     UserDeleted,
     PasswordChanged,
+    /// Somebody asked for a reset of the password; the detail says what was mailed, or why nothing.
+    PasswordResetAsked,
+    /// It was set by a link that was mailed.
+    PasswordReset,
     AppPasswordCreated,
     AppPasswordRevoked,
     /// An app, a key or a passkey; the detail says which, by its name.
@@ -77,7 +81,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -100,6 +104,8 @@ impl AuditKind {
         Self::UserEnabled,
         Self::UserDeleted,
         Self::PasswordChanged,
+        Self::PasswordResetAsked,
+        Self::PasswordReset,
         Self::AppPasswordCreated,
         Self::AppPasswordRevoked,
         Self::FactorAdded,
@@ -142,6 +148,8 @@ impl AuditKind {
             Self::UserEnabled => "user_enabled",
             Self::UserDeleted => "user_deleted",
             Self::PasswordChanged => "password_changed",
+            Self::PasswordResetAsked => "password_reset_asked",
+            Self::PasswordReset => "password_reset",
             Self::AppPasswordCreated => "app_password_created",
             Self::AppPasswordRevoked => "app_password_revoked",
             Self::FactorAdded => "factor_added",

@@ -95,7 +95,7 @@ impl MailKind {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
-    /// `account`: the lookup key of the address that was typed. The address itself is not kept.
+    /// `account`: the lookup key of the address or username that was typed. Itself it is not kept.
     ResetWanted {
         account: SecretHash,
     },

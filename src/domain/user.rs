@@ -48,6 +48,11 @@ impl fmt::Display for Subject {
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
+/// The key of whatever somebody typed to sign in, read or not: that of the address or the username, if it is one.
+pub fn sign_in_key(typed: &str) -> SecretHash {
+    SecretHash::of(typed.trim().to_ascii_lowercase().as_bytes())
+}
+
 impl Email {
     /// Reads an address: one `@`, something on both sides, no spaces or control characters, at most 254 bytes.
     pub fn parse(text: &str) -> Option<Self> {

@@ -4,7 +4,7 @@ use crate::domain::account_links::AccountLinks;
 use crate::domain::mail::WaitingMail;
 use crate::domain::user::{Subject, User};
 use crate::store::engine::{Changes, Key};
-use crate::store::outbox::add_mails;
+use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
 use crate::store::registry::user_creation;
 use crate::store::table;
@@ -30,6 +30,37 @@ impl Store {
             add_mails(&mut changes, mails)?;
             if self.commit_with_mails(changes, mails).await? == Committed::Yes {
                 return Ok(made);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Puts other mails in the place of one whose person was looked up, in one commit with the links that they carry. A
+    /// conflict means that somebody else has the mail.
+    pub async fn replace_mail_and_change_links(
+        &self,
+        mail: &Loaded<WaitingMail>,
+        others: &[WaitingMail],
+        subject: Subject,
+        change: impl Fn(&mut AccountLinks) + Send,
+    ) -> Result<Committed, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let loaded = self.account_links(subject).await?;
+            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
+            change(&mut next);
+            let mut changes = removal(mail);
+            let of_links = links_changes(loaded.as_ref(), &next)?;
+            changes.expect.extend(of_links.expect);
+            changes.put.extend(of_links.put);
+            changes.delete.extend(of_links.delete);
+            add_mails(&mut changes, others)?;
+            if self.commit_with_mails(changes, others).await? == Committed::Yes {
+                self.mail_gone();
+                return Ok(Committed::Yes);
+            }
+            let now: Option<Loaded<WaitingMail>> = self.load(mail.key().clone()).await?;
+            if now.is_none_or(|now| now.value != mail.value) {
+                return Ok(Committed::Conflict);
             }
         }
         Err(StoreError::Contended)

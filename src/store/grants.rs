@@ -40,7 +40,7 @@ pub struct GrantPage {
 }
 
 /// What was ended of a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
     pub sessions: usize,
     pub grants: usize,

@@ -76,6 +76,12 @@ impl Store {
         Ok(self.commit_with_mails(changes, mails).await? == Committed::Yes)
     }
 
+    /// The work of [`Store::add_mail`] for a mail that is not kept: who measures the time must not learn that it was refused.
+    pub async fn add_no_mail(&self, mail: &WaitingMail) -> Result<(), StoreError> {
+        let delete = vec![table::waiting_mail(mail.due_at, mail.id)];
+        self.write(Changes { delete, ..Changes::default() }).await
+    }
+
     /// Commits what mails are about together with them.
     pub(super) async fn commit_with_mails(
         &self,
@@ -293,7 +299,7 @@ impl Store {
         Ok(OutboxCounts { waiting, dead, oldest })
     }
 
-    fn mail_gone(&self) {
+    pub(super) fn mail_gone(&self) {
         let _ = self.outbox.fetch_update(Ordering::AcqRel, Ordering::Acquire, |waiting| waiting.checked_sub(1));
     }
 }
@@ -308,7 +314,7 @@ pub(super) fn add_mails(changes: &mut Changes, mails: &[WaitingMail]) -> Result<
     Ok(())
 }
 
-fn removal<T>(loaded: &Loaded<T>) -> Changes {
+pub(super) fn removal<T>(loaded: &Loaded<T>) -> Changes {
     let delete: Vec<Key> = vec![loaded.key().clone()];
     Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::domain::client::{Client, ClientId};
 use crate::domain::grant::EndReason;
+use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject, User};
 use crate::domain::username::Username;
@@ -124,6 +125,18 @@ impl Store {
     /// The person with this username, enabled or not.
     pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::username(&username.lookup_key())).await? {
+            Some(found) => self.user(found.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The person whose address or username has this lookup key, enabled or not. Nothing is both.
+    pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
+        let mut found = self.load::<Subject>(table::email(key)).await?;
+        if found.is_none() {
+            found = self.load::<Subject>(table::username(key)).await?;
+        }
+        match found {
             Some(found) => self.user(found.value).await,
             None => Ok(None),
         }

@@ -15,7 +15,7 @@ const PAGE: &str = "/account/activity";
 const MOST: usize = 30;
 
 /// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
-const KINDS: [AuditKind; 27] = [
+const KINDS: [AuditKind; 29] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -29,6 +29,8 @@ const KINDS: [AuditKind; 27] = [
     AuditKind::UserDisabled,
     AuditKind::UserEnabled,
     AuditKind::PasswordChanged,
+    AuditKind::PasswordResetAsked,
+    AuditKind::PasswordReset,
     AuditKind::AppPasswordCreated,
     AuditKind::AppPasswordRevoked,
     AuditKind::FactorAdded,
