@@ -14,6 +14,9 @@ pub mod admin {
     }
 }
 pub mod app {
+    pub mod reset_lookup {
+        pub use crate::app::reset_lookup::look_up;
+    }
     pub mod rotation {
         pub use crate::app::rotation::keep;
     }
@@ -139,12 +142,12 @@ pub mod page {
         AccountChooserPage, ActivityPage, AddFactorPage, Addresses, AppEnrolment, AppPasswordFault, AppPasswordsPage,
         Application, ApplicationsPage, AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage,
         ConsentPage, ConsoleRole, Done, EnrolPage, EnrolProblem, EnrolStep, ErrorPage, EventLine, FactorChoice,
-        FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage, Frame, HomeApp,
-        HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAppPassword, Pages,
-        PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage, Publisher,
-        RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage,
-        SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, Way, WayTo, WeakSignInPage, html,
-        language_tag,
+        FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage, ForgotPasswordPage,
+        Frame, HomeApp, HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAppPassword,
+        NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem,
+        Problem, ProfileField, ProfilePage, Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage,
+        ResetDonePage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage,
+        SignedOutPage, UnmetPage, Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

@@ -130,10 +130,7 @@ impl PasswordPage<'_> {
         let t = self.inside.frame.t;
         Some(match self.problem? {
             PasswordProblem::WrongCurrent => t.password_wrong_current(),
-            PasswordProblem::New(PasswordFault::TooShort) => t.password_too_short(),
-            PasswordProblem::New(PasswordFault::TooLong) => t.password_too_long(),
-            PasswordProblem::New(PasswordFault::Personal) => t.password_personal(),
-            PasswordProblem::New(PasswordFault::Common) => t.password_common(),
+            PasswordProblem::New(fault) => t.password_fault(fault),
             PasswordProblem::Unchanged => t.password_unchanged(),
             PasswordProblem::Different => t.password_different(),
             PasswordProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {

@@ -18,6 +18,7 @@ mod mail;
 mod moment;
 mod problem;
 pub(crate) mod qr_code;
+mod reset;
 mod security;
 mod sign_in;
 mod words;
@@ -44,6 +45,7 @@ pub(crate) use language::language_from_tag;
 pub use language::language_tag;
 pub(crate) use mail::MailView;
 pub use problem::{ErrorPage, ForbiddenPage, Problem, SendAgainPage, Way, WayTo, WeakSignInPage};
+pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
 pub(crate) use security::default_factor_name;
 pub use security::{
     AddFactorPage, FactorLine, FactorLineKind, FactorSettingsPage, MakeCodesPage, PasskeySignals, RecoveryState,

@@ -82,6 +82,8 @@ pub enum Problem {
     FactorsReset,
     /// That link was used already, or is too old.
     EnrolmentLink,
+    /// A reset link that was used already, is too old or is none.
+    ResetLink,
     Internal,
 }
 
@@ -132,6 +134,7 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::FormNotKept => (t.error_form_not_kept_title(), t.error_form_not_kept_text()),
         Problem::FactorsReset => (t.error_factors_reset_title(), t.error_factors_reset_text()),
         Problem::EnrolmentLink => (t.error_enrolment_link_title(), t.error_enrolment_link_text()),
+        Problem::ResetLink => (t.error_reset_link_title(), t.error_reset_link_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
 }

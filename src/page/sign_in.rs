@@ -20,6 +20,8 @@ pub struct LoginPage<'a> {
     pub client: Option<&'a str>,
     /// What the email field holds at first: a `login_hint`, or what was typed before. May be empty.
     pub email: &'a str,
+    /// Where somebody goes who has forgotten their password, where mails are sent.
+    pub forgot: Option<&'a str>,
     /// Passkeys, where this provider can have them.
     pub passkey: Option<PasskeyOffer<'a>>,
     pub problem: Option<LoginProblem>,
@@ -66,6 +68,7 @@ impl LoginPage<'_> {
     fn words(&self) -> Option<Markup> {
         let t = self.frame.t;
         Some(match self.problem? {
+            LoginProblem::WrongCredentials if self.forgot.is_some() => t.login_wrong_credentials_reset(),
             LoginProblem::WrongCredentials => t.login_wrong_credentials(),
             LoginProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
                 Wait::Seconds(seconds) => t.login_throttled_seconds(seconds),

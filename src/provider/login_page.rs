@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use crate::page::{LoginPage, LoginProblem, PasskeyOffer, html};
 use crate::provider::ceremony::relying_party;
+use crate::provider::forgot_password;
 use crate::provider::interaction::Waiting;
 use crate::provider::sign_in::SIGN_IN;
 use crate::web::context::RequestContext;
@@ -26,12 +27,14 @@ pub(super) fn show(
     let action = waiting.address(ctx, PASSKEY);
     let left = waiting.interaction().expires_at.since(ctx.now).as_secs();
     let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
+    let forgot = forgot_password::address(ctx, waiting);
     let page = LoginPage {
         frame: ctx.frame(),
         action: &waiting.address(ctx, SIGN_IN),
         csrf: &waiting.csrf(SIGN_IN),
         client: waiting.client_name(),
         email,
+        forgot: forgot.as_deref(),
         passkey: offer,
         problem,
     };

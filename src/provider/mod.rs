@@ -18,6 +18,7 @@ mod events;
 mod factor;
 mod factor_lines;
 mod factor_secrets;
+mod forgot_password;
 mod guesses;
 mod home;
 mod interaction;
@@ -27,12 +28,14 @@ mod known_browser;
 mod login;
 mod login_page;
 mod logout;
+mod mailed_link;
 #[allow(dead_code, reason = "until the pages use it")]
 mod mailing;
 mod passkey;
 mod recovery_codes;
 mod register;
 mod request;
+mod reset;
 mod revoke;
 mod sign_in;
 mod token;
@@ -71,6 +74,9 @@ enum Endpoint {
     Factor,
     Enrol,
     EnrolmentLink,
+    ForgotPassword,
+    Reset,
+    ResetDone,
     Unmet,
     Consent,
     AccountChooser,
@@ -134,6 +140,9 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/factor",                           Endpoint::Factor,       "factor",       GET_POST, Bucket::Pages),
     page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
     page("/oauth/enrolment",                        Endpoint::EnrolmentLink, "enrolment_link", GET,    Bucket::Pages),
+    page("/oauth/forgot-password",                  Endpoint::ForgotPassword, "forgot_password", GET_POST, Bucket::Pages),
+    page("/oauth/reset",                            Endpoint::Reset,        "reset",        GET_POST, Bucket::Pages),
+    page("/oauth/reset/done",                       Endpoint::ResetDone,    "reset_done",   GET,      Bucket::Pages),
     page("/oauth/unmet",                            Endpoint::Unmet,        "unmet",        GET_POST, Bucket::Pages),
     page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
     page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
@@ -364,6 +373,9 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         Endpoint::Factor => Box::pin(factor::answer(ctx)).await,
         Endpoint::Enrol => Box::pin(enrol::answer(ctx)).await,
         Endpoint::EnrolmentLink => enrol::link(ctx).await,
+        Endpoint::ForgotPassword => forgot_password::answer(ctx).await,
+        Endpoint::Reset => Box::pin(reset::answer(ctx)).await,
+        Endpoint::ResetDone => Ok(reset::done(ctx)),
         Endpoint::Unmet => unmet::answer(ctx).await,
         Endpoint::Consent => consent::answer(ctx).await,
         Endpoint::AccountChooser => account_chooser::answer(ctx).await,

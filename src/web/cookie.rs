@@ -21,6 +21,10 @@ pub(crate) struct CookieNames {
     pub known: &'static str,
     /// Who has signed out last on this host: see [`CookieNames::left_by`].
     pub left: &'static str,
+    /// The token of a mailed link that this browser has opened.
+    pub link: &'static str,
+    /// The sign-in in which a link was asked for.
+    pub back: &'static str,
     /// Whether cookies carry `Secure`.
     pub secure: bool,
 }
@@ -35,6 +39,8 @@ impl CookieNames {
                 language: "__Host-sealgate-language",
                 known: "__Host-sealgate-known",
                 left: "__Host-sealgate-left",
+                link: "__Host-sealgate-link",
+                back: "__Host-sealgate-back",
                 secure: true,
             }
         } else {
@@ -44,6 +50,8 @@ impl CookieNames {
                 language: "sealgate-language",
                 known: "sealgate-known",
                 left: "sealgate-left",
+                link: "sealgate-link",
+                back: "sealgate-back",
                 secure: false,
             }
         }
@@ -137,8 +145,16 @@ fn is_ours(pair: &[u8]) -> bool {
 }
 
 /// Our cookies, without the prefix.
-const OURS: [&[u8]; 6] =
-    [b"sealgate", b"sealgate-browser", b"sealgate-language", b"sealgate-known", b"sealgate-left", b"sealgate-rounds"];
+const OURS: [&[u8]; 8] = [
+    b"sealgate",
+    b"sealgate-browser",
+    b"sealgate-language",
+    b"sealgate-known",
+    b"sealgate-left",
+    b"sealgate-link",
+    b"sealgate-back",
+    b"sealgate-rounds",
+];
 
 /// Whether this Set-Cookie of an application would give the browser one of our cookies. A cookie without a name counts by
 /// its value: `=sealgate=x` comes back as `sealgate=x`.
@@ -207,7 +223,16 @@ mod tests {
 
     #[test]
     fn who_left_is_known_until_somebody_else_leaves_too() {
-        let names = CookieNames { session: "s", browser: "b", language: "l", known: "k", left: "left", secure: false };
+        let names = CookieNames {
+            session: "s",
+            browser: "b",
+            language: "l",
+            known: "k",
+            left: "left",
+            link: "link",
+            back: "back",
+            secure: false,
+        };
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));
         let after = |before: &str, person| {
             let set = names.left_by(&headers(&[before]), person);

@@ -64,6 +64,7 @@ mod refresh_retry;
 mod register;
 mod registration;
 mod replaced_cookie;
+mod reset;
 mod revocation_races;
 mod revoke;
 mod robustness;

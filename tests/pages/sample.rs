@@ -8,10 +8,11 @@ use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
-    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, Frame, LoginPage,
-    LoginProblem, Pages, PasskeyOffer, Problem, Publisher, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo,
-    WeakSignInPage, html, language_tag,
+    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame,
+    LoginPage, LoginProblem, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem, Publisher,
+    ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, WeakSignInPage, html, language_tag,
 };
+use sealgate::facade::password::PasswordFault;
 
 use crate::account::account_pages;
 use crate::console::console_pages;
@@ -19,7 +20,7 @@ use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 24] = [
+const PROBLEMS: [(&str, Problem); 25] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("no-redirect-uri", Problem::NoRedirectUri),
@@ -43,6 +44,7 @@ const PROBLEMS: [(&str, Problem); 24] = [
     ("form-not-kept", Problem::FormNotKept),
     ("factors-reset", Problem::FactorsReset),
     ("enrolment-link", Problem::EnrolmentLink),
+    ("reset-link", Problem::ResetLink),
     ("internal", Problem::Internal),
 ];
 
@@ -157,12 +159,17 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(language)), html));
 
     let passkey = Some(PasskeyOffer { action, options: client, seconds: 900 });
-    let login =
-        |client, email, problem| html(&LoginPage { frame: frame(), action, csrf, client, email, passkey, problem });
+    let forgot = Some(action);
+    let login = |client, email, problem| {
+        html(&LoginPage { frame: frame(), action, csrf, client, email, forgot, passkey, problem })
+    };
     add("login", login(Some(client), "", None));
-    let no_passkeys =
-        LoginPage { frame: frame(), action, csrf, client: Some(client), email: "", passkey: None, problem: None };
-    add("login-no-passkeys", html(&no_passkeys));
+    let bare = |problem| {
+        let (client, forgot, passkey) = (Some(client), None, None);
+        html(&LoginPage { frame: frame(), action, csrf, client, email: "", forgot, passkey, problem })
+    };
+    add("login-no-passkeys", bare(None));
+    add("login-wrong-no-mail", bare(Some(LoginProblem::WrongCredentials)));
     add("login-hint", login(Some(client), account, None));
     add("login-no-client", login(None, "", None));
     for (name, problem) in [
@@ -174,6 +181,19 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     ] {
         add(name, login(Some(client), account, Some(problem)));
     }
+
+    for (name, asked) in [("forgot-password", false), ("forgot-password-asked", true)] {
+        add(name, html(&ForgotPasswordPage { frame: frame(), action, csrf, asked, sign_in: action }));
+    }
+    for (name, problem) in [
+        ("new-password", None),
+        ("new-password-short", Some(NewPasswordProblem::Fault(PasswordFault::TooShort))),
+        ("new-password-personal", Some(NewPasswordProblem::Fault(PasswordFault::Personal))),
+        ("new-password-busy", Some(NewPasswordProblem::Busy)),
+    ] {
+        add(name, html(&NewPasswordPage { frame: frame(), action, csrf, account, username: account, problem }));
+    }
+    add("reset-done", html(&ResetDonePage { frame: frame(), sign_in: action }));
 
     let scopes = [
         (ScopeValue::OpenId, vec![subject.to_owned()]),

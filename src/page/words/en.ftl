@@ -34,7 +34,32 @@ login-throttled-minutes =
         [one] Too many sign-in attempts. Wait one minute and try again. Each wrong attempt makes the next wait longer.
        *[other] Too many sign-in attempts. Wait { $minutes } minutes and try again. Each wrong attempt makes the next wait longer.
     }
+login-forgot = Forgot your password?
+login-wrong-credentials-reset = Incorrect account or password. Check both and try again. If you have forgotten your password, reset it below.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
+
+## A forgotten password
+
+forgot-title = Forgotten password
+forgot-lead = Enter what you sign in with. If it belongs to a <bdi>{ $operator }</bdi> account, we will email you a link with which you choose a new password.
+forgot-submit = Send me a link
+forgot-sign-in = Back to sign-in
+forgot-asked-title = Check your email
+forgot-asked-lead = If there is an account, an email is on its way to its address. The link in it works once, for 30 minutes.
+forgot-asked-late = If nothing arrives within a few minutes:
+forgot-asked-spam = Look in your spam folder.
+forgot-asked-other = You may have an account under another address or username.
+forgot-again = Try another one
+forgot-asked-administrator = Ask your administrator. Your address may not be verified yet, or you may have asked too often.
+reset-title = Choose a new password
+reset-lead = For the <bdi>{ $operator }</bdi> account <bdi>{ $account }</bdi>. If this is not your account, close this page.
+reset-submit = Set new password
+reset-ends = You will be signed out everywhere, and applications will ask you to sign in again. Your second step stays as it is.
+reset-done-title = Your password was changed
+reset-done-lead = You were signed out everywhere. Sign in with your new password.
+reset-done-second-step = If you have a second step, you will be asked for it as usual. If you have lost it too, ask your administrator.
+error-reset-link-title = This link no longer works
+error-reset-link-text = A reset link works once, for 30 minutes, and only until the password, the email address or the account is changed. Go to the sign-in page and ask for a new one.
 
 ## Passkeys, and the second step of a sign-in
 
@@ -753,6 +778,8 @@ event-user-disabled = Account disabled
 event-user-enabled = Account enabled
 event-user-deleted = Person deleted
 event-password-changed = Password changed
+event-password-reset-asked = Password reset asked for
+event-password-reset = Password reset by a mailed link
 event-app-password-created = Application password made
 event-app-password-revoked = Application password revoked
 event-factor-added = Second step added
@@ -774,6 +801,11 @@ event-configuration-reloaded = Configuration reloaded
 detail-wrong-password = Wrong password
 detail-throttled = Too many attempts
 detail-at-password-change = while changing the password
+detail-link-mailed = a reset link was mailed
+detail-has-passkeys-only = signs in with passkeys only; a mail says so
+detail-account-disabled = the account is disabled; nothing was mailed
+detail-address-not-verified = the email address is not verified; nothing was mailed
+detail-no-password = the account has no password; nothing was mailed
 detail-of-many = Several accounts or addresses together
 detail-groups-and-roles = Groups and roles
 detail-address = Email address

@@ -26,7 +26,32 @@ login-wrong-credentials =
     parola isteyin.
 login-throttled-seconds = Çok fazla oturum açma denemesi yapıldı. { $seconds } saniye bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-throttled-minutes = Çok fazla oturum açma denemesi yapıldı. { $minutes } dakika bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
+login-forgot = Parolanızı mı unuttunuz?
+login-wrong-credentials-reset = Hesap veya parola hatalı. İkisini de kontrol edip yeniden deneyin. Parolanızı unuttuysanız aşağıdan sıfırlayın.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
+
+## Unutulan parola
+
+forgot-title = Parolanızı mı unuttunuz?
+forgot-lead = Oturum açarken kullandığınız adresi veya adı yazın. Bir <bdi>{ $operator }</bdi> hesabına aitse, yeni bir parola seçebileceğiniz bağlantıyı e-postayla göndereceğiz.
+forgot-submit = Bağlantı gönder
+forgot-sign-in = Oturum açma sayfasına dön
+forgot-asked-title = E-postanıza bakın
+forgot-asked-lead = Böyle bir hesap varsa adresine bir e-posta gönderildi. İçindeki bağlantı 30 dakika içinde bir kez kullanılabilir.
+forgot-asked-late = Birkaç dakika içinde bir şey gelmezse:
+forgot-asked-spam = İstenmeyen posta klasörünüze bakın.
+forgot-asked-other = Hesabınız başka bir adrese veya kullanıcı adına bağlı olabilir.
+forgot-again = Başka birini deneyin
+forgot-asked-administrator = Yöneticinize danışın. Adresiniz henüz doğrulanmamış veya çok sık istekte bulunmuş olabilirsiniz.
+reset-title = Yeni parola seçin
+reset-lead = <bdi>{ $operator }</bdi> hesabı: <bdi>{ $account }</bdi>. Bu hesap sizin değilse bu sayfayı kapatın.
+reset-submit = Yeni parolayı kaydet
+reset-ends = Bütün oturumlarınız kapatılacak; uygulamalar yeniden oturum açmanızı isteyecek. İkinci adımınız olduğu gibi kalır.
+reset-done-title = Parolanız değiştirildi
+reset-done-lead = Bütün oturumlarınız kapatıldı. Yeni parolanızla oturum açın.
+reset-done-second-step = İkinci adımınız varsa her zamanki gibi sorulacak. Onu da yitirdiyseniz yöneticinize danışın.
+error-reset-link-title = Bu bağlantı artık geçerli değil
+error-reset-link-text = Sıfırlama bağlantısı 30 dakika içinde bir kez ve yalnızca parola, e-posta adresi veya hesap değişmediyse kullanılabilir. Oturum açma sayfasına gidip yeni bir bağlantı isteyin.
 
 ## Geçiş anahtarları ve oturum açmanın ikinci adımı
 
@@ -706,6 +731,8 @@ event-user-disabled = Hesap devre dışı bırakıldı
 event-user-enabled = Hesap etkinleştirildi
 event-user-deleted = Kullanıcı silindi
 event-password-changed = Parola değiştirildi
+event-password-reset-asked = Parola sıfırlama istendi
+event-password-reset = Parola, e-postayla gelen bağlantıyla sıfırlandı
 event-app-password-created = Uygulama parolası oluşturuldu
 event-app-password-revoked = Uygulama parolası iptal edildi
 event-factor-added = İkinci adım eklendi
@@ -727,6 +754,11 @@ event-configuration-reloaded = Yapılandırma yeniden yüklendi
 detail-wrong-password = Hatalı parola
 detail-throttled = Çok fazla deneme
 detail-at-password-change = parola değiştirilirken
+detail-link-mailed = sıfırlama bağlantısı gönderildi
+detail-has-passkeys-only = yalnızca geçiş anahtarıyla oturum açıyor; e-postayla bildirildi
+detail-account-disabled = hesap devre dışı; e-posta gönderilmedi
+detail-address-not-verified = e-posta adresi doğrulanmamış; e-posta gönderilmedi
+detail-no-password = hesabın parolası yok; e-posta gönderilmedi
 detail-of-many = Birden çok hesap veya adres, birlikte
 detail-groups-and-roles = Gruplar ve yetkiler
 detail-address = E-posta adresi

@@ -106,16 +106,25 @@ impl Provider {
 
     /// Over an engine in which a test stops requests between their steps.
     pub(crate) async fn meddled() -> (Self, Arc<Meddler>) {
-        let provider = Self::new().await;
+        Self::meddled_with("").await
+    }
+
+    /// The same, with further sections in its configuration.
+    pub(crate) async fn meddled_with(more: &str) -> (Self, Arc<Meddler>) {
+        let provider = Self::with(more).await;
         let meddler = Meddler::over(Arc::clone(&provider.engine));
-        let sealgate = provider.again(Arc::clone(&meddler) as Arc<dyn Engine>, token_device::signer()).await;
+        let sealgate = provider.again_with(more, Arc::clone(&meddler) as Arc<dyn Engine>, token_device::signer()).await;
         (Self { sealgate, ..provider }, meddler)
     }
 
     /// Another provider of the same records and the same clock, over this engine and with this signer.
     pub(crate) async fn again(&self, engine: Arc<dyn Engine>, signer: Arc<dyn Signer>) -> Arc<Sealgate> {
+        self.again_with("", engine, signer).await
+    }
+
+    async fn again_with(&self, more: &str, engine: Arc<dyn Engine>, signer: Arc<dyn Signer>) -> Arc<Sealgate> {
         let parts = Parts {
-            config: Config::parse(&settings(""), Path::new("/nowhere")).unwrap(),
+            config: Config::parse(&settings(more), Path::new("/nowhere")).unwrap(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             entropy: Arc::new(OsEntropy),
             engine,

@@ -1,0 +1,145 @@
+//! `/oauth/reset`: a new password, by whoever reads the person's mail. It proves nothing else: nobody is signed in by it, and
+//! the second step stays and is asked for at the next sign-in. Whatever else opens the account ends.
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+use secrecy::SecretString;
+
+use crate::domain::account_links::AccountLinks;
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::grant::EndReason;
+use crate::domain::mail::{Mail, Notice, WaitingMail, partly_hidden};
+use crate::domain::secret::Secret;
+use crate::domain::user::{PasswordHash, Subject, User};
+use crate::page::{NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
+use crate::password::{Owner, check_password};
+use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
+use crate::provider::{forgot_password, known_browser, mailing};
+use crate::store::{Committed, Ended, Loaded, StoreError};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+
+static PAGE: LinkPage = LinkPage { name: "reset", path: "/oauth/reset", over: Problem::ResetLink };
+
+/// The page afterwards.
+const DONE: &str = "/oauth/reset/done";
+
+/// How often an account that changes at the same moment is read again.
+const MOST_TRIES: usize = 8;
+
+/// An account whose password the link may set.
+struct Resettable {
+    user: Loaded<User>,
+    links: Loaded<AccountLinks>,
+}
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let link = match PAGE.open(ctx)? {
+        LinkOpened::Link(response) => return Ok(response),
+        LinkOpened::Page(link) => link,
+    };
+    if ctx.head.method != Method::POST {
+        let found = find(ctx, &link).await?;
+        return Ok(show(ctx, &link, &found.user.value, StatusCode::OK, None));
+    }
+    let form = link.form(ctx)?;
+    let found = find(ctx, &link).await?;
+    let user = &found.user.value;
+    let new = Secret::new(form.one("new-password")?.unwrap_or_default());
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    if let Err(fault) = check_password(&new, &owner) {
+        let problem = NewPasswordProblem::Fault(fault);
+        return Ok(show(ctx, &link, user, StatusCode::OK, Some(problem)));
+    }
+    let hash = match ctx.sealgate.passwords.hash(SecretString::from(new.expose()), ctx.random()).await {
+        Ok(hash) => hash,
+        Err(error) => {
+            tracing::error!(%error, "a new password could not be hashed");
+            let page = show(ctx, &link, user, StatusCode::SERVICE_UNAVAILABLE, Some(NewPasswordProblem::Busy));
+            return Ok(page.with(RETRY_AFTER, "1"));
+        }
+    };
+    set(ctx, &link, &hash).await?;
+    let marked = known_browser::learn(ctx, link.link.subject, None).await;
+    let response = Response::see_other(&ctx.path(DONE)).with_cookie(mailed_link::used(ctx));
+    Ok(marked.into_iter().map(|marked| marked.cookie).fold(response, Response::with_cookie))
+}
+
+/// The account, while the link is good for it.
+async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable, Failure> {
+    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
+    let user = store.user_record(subject).await?.ok_or_else(|| link.over())?;
+    let links = store.account_links(subject).await?.ok_or_else(|| link.over())?;
+    let is_good = links.value.reset(link.link.hash, &user.value, ctx.now).is_some();
+    // It went to this address while it was proven.
+    if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }
+}
+
+/// Sets the password and ends all else that opens the account. Twice: what there is ends before the link is used up, so that a
+/// crash leaves either a link that is still good or nothing of before; and what came of the old password meanwhile ends
+/// afterwards.
+async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -> Result<(), Failure> {
+    let subject = link.link.subject;
+    let store = &ctx.sealgate.store;
+    store.end_sessions_of_user(subject).await?;
+    store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
+    store.end_app_passwords(subject).await?;
+    for _ in 0..MOST_TRIES {
+        let Resettable { user, links } = find(ctx, link).await?;
+        let next_user = User { password: Some(hash.clone()), ..user.value.clone() };
+        let mut next_links = links.value.clone();
+        next_links.take_back();
+        let notice = notice(ctx, &next_user);
+        let changed = store.put_user_and_links((&user, &next_user), (Some(&links), &next_links), notice.as_slice());
+        if changed.await? == Committed::Yes {
+            let ended = end_the_rest(ctx, subject).await.unwrap_or_else(|error| {
+                tracing::error!(%error, %subject, "after a reset, not all that began meanwhile was ended");
+                Ended::default()
+            });
+            let event = ctx.event(AuditKind::PasswordReset, Actor::Person).of(subject);
+            ctx.sealgate.audit.note(event.with_detail(ended.to_string()));
+            return Ok(());
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+async fn end_the_rest(ctx: &RequestContext<'_>, subject: Subject) -> Result<Ended, StoreError> {
+    ctx.sealgate.store.forget_browsers(subject, None).await?;
+    ctx.sealgate.store.revoke_person(subject, EndReason::PasswordChanged, ctx.now).await
+}
+
+/// The mail that tells the person of it. A password is set without one too.
+fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
+    let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
+    if !ctx.sealgate.sends_mail() || !ctx.sealgate.store.has_room_for_mail(1) {
+        tracing::warn!(subject = %user.sub, "a person is not told of the reset of their password: no mail is sent, or too many wait");
+        return None;
+    }
+    mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail).ok()
+}
+
+fn show(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    user: &User,
+    status: StatusCode,
+    problem: Option<NewPasswordProblem>,
+) -> Response {
+    let page = NewPasswordPage {
+        frame: ctx.frame(),
+        action: &PAGE.address(ctx),
+        csrf: &link.csrf(),
+        account: &partly_hidden(&user.email),
+        username: user.email.as_str(),
+        problem,
+    };
+    Response::page(status, html(&page), None)
+}
+
+/// What to do now: the same for everybody.
+pub(super) fn done(ctx: &RequestContext<'_>) -> Response {
+    let page = ResetDonePage { frame: ctx.frame(), sign_in: &forgot_password::way_back(ctx) };
+    Response::page(StatusCode::OK, html(&page), None)
+}
