@@ -135,7 +135,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::enrolment", &["app::server", "app::state", "domain", "factors", "metrics", "store"]),
     ("app::rotation", &["app::state", "clock", "domain", "signer"]),
     ("app::notices", &["app::state", "clock", "domain", "store"]),
-    ("app::outbox", &["app::server", "app::state", "clock", "domain", "metrics", "store"]),
+    ("app::outbox", &["app::reset_lookup", "app::server", "app::state", "clock", "domain", "metrics", "store"]),
     (
         "app::site",
         &[

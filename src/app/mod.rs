@@ -10,7 +10,6 @@ pub(crate) mod notices;
 pub(crate) mod outbox;
 pub(crate) mod reload;
 pub(crate) mod relying_party;
-#[allow(dead_code, reason = "until the worker of the outbox calls it")]
 pub(crate) mod reset_lookup;
 pub(crate) mod rotation;
 pub(crate) mod sealing;

@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::app::reset_lookup;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::clock::random;
-use crate::domain::mail::{DeadMail, DeadReason, MailId, MailMessage, SentMail, WaitingMail};
+use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
+use crate::domain::time::UnixTime;
 use crate::metrics::MailOutcome;
 use crate::store::{Committed, Loaded, StoreError};
 
@@ -152,7 +154,28 @@ impl OutboxWorker {
             self.give_up(mail, DeadReason::Expired, None).await?;
             return Ok(true);
         }
+        if mail.value.kind == MailKind::ResetWanted {
+            self.look_up(mail, now).await?;
+            return Ok(true);
+        }
         Ok(false)
+    }
+
+    /// Puts the mail in its place that whoever asked for a reset gets. It is sent with the next look.
+    async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
+        let message = match self.sealgate.store.open_mail(&mail.value) {
+            Ok(message) => message,
+            Err(error) => return self.give_up(mail, DeadReason::Unsendable, Some(&error.to_string())).await,
+        };
+        match reset_lookup::look_up(&self.sealgate, now, mail, &message).await {
+            // Another process has it where there is a conflict.
+            Ok(_) => Ok(()),
+            // It would stand in front of all others.
+            Err(error @ StoreError::Broken(_)) => {
+                self.give_up(mail, DeadReason::Failed, Some(&error.to_string())).await
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn is_usable(&mut self, carrier: &impl Carrier) -> bool {
