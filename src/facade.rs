@@ -124,7 +124,7 @@ pub mod edge {
     };
 }
 pub mod mail {
-    pub use crate::mail::{ComposeError, Composed, MailHeader, Sender, compose};
+    pub use crate::mail::{ComposeError, Composed, MailHeader, SendError, Sender, Transport, compose};
 }
 pub mod metrics {
     pub use crate::metrics::{EnrolmentShare, FactorOutcome, Metrics};

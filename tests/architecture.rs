@@ -226,6 +226,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
             "src/webauthn/",
         ],
     ),
+    ("lettre", &["src/mail/"]),
     ("qrcode", &["src/page/"]),
 ];
 

@@ -1,0 +1,55 @@
+//! A mail as the bytes that SMTP carries.
+
+use std::time::{Duration, SystemTime};
+
+use lettre::Address;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Mailbox as HeaderMailbox, Message, MultiPart, MultiPartKind, SinglePart};
+
+use super::compose::{Composed, MailHeader};
+use crate::config::Mailbox;
+use crate::domain::mail_address::MailAddress;
+use crate::domain::profile::is_seen;
+
+/// An address as the library has it.
+pub(super) fn address(address: &MailAddress) -> Option<Address> {
+    Address::new(address.local(), address.domain()).ok()
+}
+
+fn mailbox(mailbox: &Mailbox) -> Option<HeaderMailbox> {
+    // The library panics on a name with a line break.
+    let name = mailbox.name.clone().filter(|name| is_seen(name));
+    Some(HeaderMailbox::new(name, address(&mailbox.address)?))
+}
+
+/// The whole mail, in ASCII; none where a value would be more than its header field.
+pub(super) fn bytes(composed: &Composed, from: &Mailbox, reply_to: Option<&Mailbox>, to: Address) -> Option<Vec<u8>> {
+    let id = composed.message_id.strip_prefix('<')?.strip_suffix('>')?;
+    let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'<' && byte != b'>';
+    if !id.bytes().all(sound) || !is_seen(&composed.subject) {
+        return None;
+    }
+    let date = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(composed.at.seconds()))?;
+    let mut message = Message::builder()
+        .message_id(Some(composed.message_id.clone()))
+        .date(date)
+        .from(mailbox(from)?)
+        .to(HeaderMailbox::new(None, to))
+        .subject(composed.subject.clone());
+    if let Some(reply_to) = reply_to {
+        message = message.reply_to(mailbox(reply_to)?);
+    }
+    for (name, value) in MailHeader::ALL.map(MailHeader::field) {
+        message =
+            message.raw_header(HeaderValue::new(HeaderName::new_from_ascii(name.to_owned()).ok()?, value.to_owned()));
+    }
+    let part = |kind, text: &str| SinglePart::builder().header(kind).body(text.to_owned());
+    // The same mail has the same bytes each time it is tried.
+    let boundary = format!("=_{}", id.split('@').next().unwrap_or_default());
+    let body = MultiPart::builder()
+        .kind(MultiPartKind::Alternative)
+        .boundary(boundary)
+        .singlepart(part(ContentType::TEXT_PLAIN, &composed.text))
+        .singlepart(part(ContentType::TEXT_HTML, &composed.html));
+    Some(message.multipart(body).ok()?.formatted())
+}

@@ -1,0 +1,238 @@
+//! Hands mails over to the mail server. Each attempt has a deadline, comes back from a panic of the library, and says whose
+//! fault it was. No address, link or subject is in what it says.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use lettre::Address;
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::commands::{Data, Mail, Noop, Rcpt};
+use lettre::transport::smtp::response::Response;
+use tokio::time::timeout;
+
+use super::answer::{reply, told};
+use super::compose::Composed;
+use super::connection::MailRoute;
+use super::mime;
+use crate::config::{MailConfig, MailCredentials, Mailbox, read_secret_file};
+use crate::domain::mail_address::MailAddress;
+use crate::domain::user::Email;
+
+/// How long a server may take to say goodbye, after a mail is its.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Why a mail did not leave.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The server does not take this mail, or its recipient, and will not later.
+    #[error("the mail server refused the mail: {0}")]
+    Refused(String),
+    /// The server did not take it now, or it is not known whether it did.
+    #[error("the mail server did not take the mail now: {0}")]
+    Later(String),
+    /// The server takes nobody's mail from us: it cannot be reached, is not trusted, or does not let us in. No mail is at fault.
+    #[error("{0}")]
+    Relay(String),
+    /// No server takes it: the address is none of those that mail servers know.
+    #[error("the mail cannot be sent: {0}")]
+    Unsendable(&'static str),
+    /// The program failed.
+    #[error("the program failed on the mail; please report it")]
+    Failed,
+}
+
+/// The way to a mail server. It keeps no connection.
+pub struct Transport {
+    route: MailRoute,
+    from: Mailbox,
+    from_address: Address,
+    reply_to: Option<Mailbox>,
+    credentials: Option<(String, PathBuf)>,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transport({})", self.route.server())
+    }
+}
+
+impl Transport {
+    /// Reads the authorities' files, and nothing of the network.
+    ///
+    /// # Errors
+    /// [`SendError::Relay`], when they cannot be read.
+    pub fn new(config: &MailConfig) -> Result<Self, SendError> {
+        let route = MailRoute::new(config).map_err(SendError::Relay)?;
+        let from_address = mime::address(&config.from.address)
+            .ok_or_else(|| SendError::Relay("mail.from: is not an address that mail servers take".to_owned()))?;
+        let credentials = config.credentials.clone();
+        Ok(Self {
+            route,
+            from: config.from.clone(),
+            from_address,
+            reply_to: config.reply_to.clone(),
+            credentials: credentials.map(|MailCredentials { username, password_file }| (username, password_file)),
+            timeout: config.timeout,
+        })
+    }
+
+    /// Whether the server lets us in: connection, TLS, EHLO, sign-in.
+    ///
+    /// # Errors
+    /// [`SendError::Relay`] or [`SendError::Failed`].
+    pub async fn probe(&self) -> Result<(), SendError> {
+        let attempt = timeout(self.timeout, async {
+            let mut connection = self.open().await?;
+            let answer = connection.command(Noop).await;
+            answer.map_err(|error| self.relay(&format!("does not answer ({})", reply(&error))))?;
+            Ok(connection)
+        });
+        let mut connection = caught(attempt).await?.map_err(|_| self.too_late())??;
+        goodbye(&mut connection).await;
+        Ok(())
+    }
+
+    /// Sends a mail to somebody. Yields the server's answer.
+    ///
+    /// # Errors
+    /// Whose fault it was.
+    pub async fn send(&self, composed: &Composed, to: &Email) -> Result<String, SendError> {
+        let unsendable = SendError::Unsendable("mail servers do not take its recipient's address");
+        let to = MailAddress::of(to).ok_or_else(|| unsendable.clone())?;
+        // Whether the server has let us in, so that the rest is about this mail.
+        let inside = AtomicBool::new(false);
+        let attempt = timeout(self.timeout, async {
+            let recipient = mime::address(&to).ok_or(unsendable)?;
+            let bytes = mime::bytes(composed, &self.from, self.reply_to.as_ref(), recipient.clone());
+            let bytes = bytes.ok_or(SendError::Unsendable("a header field would not be one"))?;
+            let mut connection = self.open().await?;
+            inside.store(true, Ordering::Relaxed);
+            let answer = self.hand_over(&mut connection, recipient, &bytes).await?;
+            Ok((connection, answer))
+        });
+        let attempt = caught(attempt).await?.unwrap_or_else(|_| {
+            let later = || SendError::Later(format!("no answer within {} seconds", self.timeout.as_secs()));
+            Err(if inside.load(Ordering::Relaxed) { later() } else { self.too_late() })
+        });
+        let (mut connection, answer) = attempt.map_err(|error| error.without(&to))?;
+        // The mail is the server's now, whatever becomes of the connection.
+        goodbye(&mut connection).await;
+        let lines = answer.message().collect::<Vec<_>>().join(" ");
+        Ok(told(&format!("{} {lines}", answer.code()), Some(&to)))
+    }
+
+    /// A connection on which mails can be handed over.
+    async fn open(&self) -> Result<AsyncSmtpConnection, SendError> {
+        let mut connection = self.route.open().await.map_err(SendError::Relay)?;
+        let Some((username, file)) = &self.credentials else { return Ok(connection) };
+        let path = file.clone();
+        let read =
+            tokio::task::spawn_blocking(move || read_secret_file(&path, "the password for the mail server")).await;
+        let password = read
+            .unwrap_or_else(|_| Err("cannot be read".to_owned()))
+            .map_err(|problem| SendError::Relay(format!("mail.password_file: {} {problem}", file.display())))?;
+        let credentials = Credentials::new(username.clone(), password.to_string());
+        let answer = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
+        answer.map_err(|error| match error.status() {
+            Some(_) => self.relay(&format!(
+                "does not take mail.username and the password ({}); correct them, or ask who runs it",
+                reply(&error)
+            )),
+            None if error.is_client() => {
+                self.relay("does not offer to sign in with a password (PLAIN or LOGIN); leave out mail.username and mail.password_file, or use another port")
+            }
+            None => self.relay(&format!("broke off at the sign-in ({})", reply(&error))),
+        })?;
+        Ok(connection)
+    }
+
+    async fn hand_over(
+        &self,
+        connection: &mut AsyncSmtpConnection,
+        to: Address,
+        mail: &[u8],
+    ) -> Result<Response, SendError> {
+        let from = connection.command(Mail::new(Some(self.from_address.clone()), Vec::new())).await;
+        from.map_err(|error| match self.class(&error) {
+            // It is the same for every mail.
+            SendError::Refused(answer) => self.relay(&format!(
+                "does not let us send from mail.from ({answer}); write an address that it knows as ours"
+            )),
+            other => other,
+        })?;
+        for command in [Rcpt::new(to, Vec::new()).to_string(), Data.to_string()] {
+            connection.command(command).await.map_err(|error| self.class(&error))?;
+        }
+        connection.message(mail).await.map_err(|error| self.class(&error))
+    }
+
+    /// Whose fault an answer is, once we are in.
+    fn class(&self, error: &SmtpError) -> SendError {
+        let answer = reply(error);
+        match error.status().map(u16::from) {
+            // It takes nobody's mail now (421), or wants us to sign in first.
+            Some(421 | 530 | 534 | 535 | 538) => self.relay(&format!("takes nothing from us ({answer})")),
+            Some(500..) => SendError::Refused(answer),
+            _ => SendError::Later(answer),
+        }
+    }
+
+    fn relay(&self, problem: &str) -> SendError {
+        SendError::Relay(format!("{} {problem}", self.route.server()))
+    }
+
+    fn too_late(&self) -> SendError {
+        self.relay(&format!("did not answer within {} seconds", self.timeout.as_secs()))
+    }
+}
+
+impl SendError {
+    /// The same without what a server may have repeated of the mail.
+    fn without(self, to: &MailAddress) -> Self {
+        match self {
+            Self::Refused(answer) => Self::Refused(told(&answer, Some(to))),
+            Self::Later(answer) => Self::Later(told(&answer, Some(to))),
+            other => other,
+        }
+    }
+}
+
+async fn goodbye(connection: &mut AsyncSmtpConnection) {
+    // Nobody waits for it, and nothing depends on it.
+    let _ = timeout(GOODBYE, connection.abort()).await;
+}
+
+/// The same, with a panic as an error: a mail on which the library fails must not end who sends the others.
+async fn caught<T>(attempt: impl Future<Output = T>) -> Result<T, SendError> {
+    let mut attempt = pin!(attempt);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context))) {
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(_) => Poll::Ready(Err(SendError::Failed)),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_one_mail() {
+        let later = async {
+            tokio::task::yield_now().await;
+            assert_eq!(1, 2, "the library fails");
+        };
+        assert_eq!(caught(later).await, Err(SendError::Failed));
+        assert_eq!(caught(async { 7 }).await, Ok(7));
+    }
+}

@@ -1,0 +1,315 @@
+//! Handing mails over to servers, sound and ill ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sealgate::facade::config::{Config, Language};
+use sealgate::facade::domain::mail::Mail;
+use sealgate::facade::domain::user::Email;
+use sealgate::facade::mail::{Composed, SendError, Transport};
+
+use crate::compose::{TOKEN, composed};
+use crate::mail_server::{Illness, MailServer, Speaks};
+
+const REQUIRED: &str = "issuer = \"https://id.test\"\nserver.listen = [\"127.0.0.1:80\"]\nstore.path = \"s\"\n\
+    hsm = { module = \"m\", token_label = \"t\", pin_file = \"p\" }\n[mail]\nfrom = \"Örnek <no-reply@example.com>\"\n";
+
+fn transport(server: &MailServer, more: &str) -> Transport {
+    let port = server.port;
+    let text = format!("{REQUIRED}host = \"localhost\"\nport = {port}\n{more}\n");
+    let config = Config::parse(&text, &PathBuf::from("/")).unwrap_or_else(|faults| panic!("{faults:?}"));
+    Transport::new(&config.mail.unwrap()).unwrap()
+}
+
+fn clear(server: &MailServer) -> Transport {
+    transport(server, "tls = \"none\"\ntimeout_seconds = 2")
+}
+
+fn trusting(server: &MailServer, tls: &str) -> Transport {
+    let certificate = server.certificate();
+    transport(server, &format!("tls = \"{tls}\"\nca_file = {certificate:?}\ntimeout_seconds = 5"))
+}
+
+fn reset() -> Composed {
+    composed(Mail::Reset { token: TOKEN.to_owned() }, Language::Turkish)
+}
+
+fn anna() -> Email {
+    Email::parse("anna@example.net").unwrap()
+}
+
+async fn sent(transport: &Transport) -> Result<String, SendError> {
+    transport.send(&reset(), &anna()).await
+}
+
+/// What went wrong, without anything of the mail.
+async fn fault(transport: &Transport) -> SendError {
+    let error = sent(transport).await.unwrap_err();
+    let (shown, debugged) = (error.to_string(), format!("{error:?}"));
+    for secret in ["anna", "example.net", TOKEN, "Parola", "hunter2"] {
+        assert!(!shown.contains(secret) && !debugged.contains(secret), "{shown} {debugged}");
+    }
+    error
+}
+
+#[tokio::test]
+async fn a_mail_arrives_as_it_was_written() {
+    let server = MailServer::start();
+    assert_eq!(sent(&clear(&server)).await.unwrap(), "250 2.0.0 Ok: queued as 1A2B3C");
+    let mail = server.wait_for_mail_to("anna@example.net").await;
+    let written = reset();
+    assert_eq!((mail.subject(), mail.text(), mail.html()), (written.subject, written.text, written.html));
+    assert_eq!(
+        (mail.from.as_str(), mail.to.as_slice()),
+        ("no-reply@example.com", &["anna@example.net".to_owned()][..])
+    );
+    assert_eq!(mail.hello, "id.test");
+    let header = |name| mail.header(name).unwrap_or_default();
+    assert_eq!(header("Message-ID"), "<BwcHBwcHBwcHBwcHBwcHBw@id.example.com>");
+    assert_eq!(header("Date"), "Sun, 22 Nov 2026 18:40:00 +0000");
+    assert_eq!(header("Auto-Submitted"), "auto-generated");
+    assert_eq!(header("X-Auto-Response-Suppress"), "All");
+    assert_eq!(header("To"), "anna@example.net");
+    assert!(header("From").ends_with(" <no-reply@example.com>"), "{}", header("From"));
+    assert!(header("Content-Type").starts_with("multipart/alternative;"), "{}", header("Content-Type"));
+    // Text before HTML, and every byte is ASCII.
+    assert!(mail.raw.find("text/plain") < mail.raw.find("text/html") && mail.raw.is_ascii());
+    assert!(mail.link().ends_with(TOKEN));
+}
+
+#[tokio::test]
+async fn the_same_mail_has_the_same_bytes_when_it_is_sent_again() {
+    let server = MailServer::start();
+    let transport = clear(&server);
+    sent(&transport).await.unwrap();
+    sent(&transport).await.unwrap();
+    server.wait_for_mails_to("anna@example.net", 2).await;
+    let mails = server.mails();
+    assert_eq!(mails[0].raw, mails[1].raw);
+}
+
+#[tokio::test]
+async fn tls_is_spoken_before_anything_that_matters() {
+    for (speaks, tls) in [(Speaks::StartTls, "starttls"), (Speaks::Implicit, "implicit")] {
+        let server = MailServer::speaking(speaks);
+        let transport = trusting(&server, tls);
+        transport.probe().await.unwrap();
+        sent(&transport).await.unwrap();
+        assert!(server.wait_for_mail_to("anna@example.net").await.encrypted, "{tls}");
+        let overheard = server.overheard();
+        assert!(!overheard.contains("MAIL") && !overheard.contains("anna"), "{overheard}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tls_gets_nothing() {
+    let server = MailServer::speaking(Speaks::StartTls);
+    server.is_now(Illness { hides_tls: true, ..Illness::default() });
+    let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
+    assert!(line.contains("offers no STARTTLS, and mails are not sent in clear"), "{line}");
+    assert!(!server.overheard().contains("MAIL"), "{}", server.overheard());
+    assert_eq!(server.mails().len(), 0);
+}
+
+#[tokio::test]
+async fn what_comes_before_tls_answers_nothing_after_it() {
+    let server = MailServer::speaking(Speaks::StartTls);
+    server.is_now(Illness { injects: true, ..Illness::default() });
+    let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
+    assert!(line.contains("does not speak TLS as expected"), "{line}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_or_anothers_is_refused() {
+    for (speaks, tls) in [(Speaks::StartTls, "starttls"), (Speaks::Implicit, "implicit")] {
+        let server = MailServer::speaking(speaks);
+        let unknown = transport(&server, &format!("tls = \"{tls}\"\ntimeout_seconds = 5"));
+        let others = MailServer::with(speaks, "other.test", None);
+        for (transport, server) in [(unknown, &server), (trusting(&others, tls), &others)] {
+            let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
+            let start = format!("the certificate of localhost:{} is not trusted (", server.port);
+            assert!(line.starts_with(&start) && line.contains("mail.ca_file"), "{line}");
+            assert_eq!(transport.probe().await.unwrap_err(), SendError::Relay(line));
+            assert_eq!(server.mails().len(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_other_way_to_tls_is_told_of() {
+    let implicit = MailServer::speaking(Speaks::Implicit);
+    let start = MailServer::speaking(Speaks::StartTls);
+    let SendError::Relay(line) = fault(&trusting(&start, "implicit")).await else { panic!("the relay is at fault") };
+    assert!(line.ends_with("if it greets in clear first, write tls = \"starttls\""), "{line}");
+    // It waits for TLS, and we for its greeting.
+    let certificate = implicit.certificate();
+    let waiting = transport(&implicit, &format!("ca_file = {certificate:?}\ntimeout_seconds = 1"));
+    let SendError::Relay(line) = fault(&waiting).await else { panic!("the relay is at fault") };
+    assert!(line.ends_with("did not answer within 1 seconds"), "{line}");
+}
+
+#[tokio::test]
+async fn a_password_is_shown_to_the_right_server_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("word");
+    write_secret(&file, "hunter2\n");
+    let server = MailServer::with(Speaks::StartTls, "localhost", Some(("id", "hunter2")));
+    let with_account = |server: &MailServer| {
+        let certificate = server.certificate();
+        let account =
+            format!("username = \"id\"\npassword_file = {file:?}\nca_file = {certificate:?}\ntimeout_seconds = 5");
+        transport(server, &account)
+    };
+    let transport = with_account(&server);
+    transport.probe().await.unwrap();
+    sent(&transport).await.unwrap();
+    assert_eq!(server.wait_for_mail_to("anna@example.net").await.user.as_deref(), Some("id"));
+    assert!(!format!("{transport:?}").contains("hunter2"));
+
+    // Another password, without a restart; then none.
+    write_secret(&file, "hunter22");
+    let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
+    assert!(line.contains("does not take mail.username and the password (535 5.7.8 authentication failed)"), "{line}");
+    fs::remove_file(&file).unwrap();
+    let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
+    assert!(line.contains("mail.password_file: ") && line.contains("cannot be read"), "{line}");
+
+    // A server that wants one, and one that does not know what to do with it.
+    let SendError::Relay(line) = fault(&trusting(&server, "starttls")).await else { panic!("the relay is at fault") };
+    assert!(line.contains("530 5.7.0 authentication required"), "{line}");
+    write_secret(&file, "hunter2");
+    let plain = MailServer::speaking(Speaks::StartTls);
+    let SendError::Relay(line) = fault(&with_account(&plain)).await else { panic!("the relay is at fault") };
+    assert!(line.contains("does not offer to sign in with a password"), "{line}");
+}
+
+fn write_secret(file: &Path, secret: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(file, secret).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[tokio::test]
+async fn answers_say_whose_fault_it_was() {
+    let server = MailServer::start();
+    let transport = clear(&server);
+    let refused = "5.1.1 <anna@example.net> unknown; see https://example.net/anna";
+    for (command, line, expected) in [
+        ("RCPT", format!("550 {refused}"), SendError::Refused("550 5.1.1 … unknown; see …".to_owned())),
+        ("DATA", "554 5.7.1 no".to_owned(), SendError::Refused("554 5.7.1 no".to_owned())),
+        ("END", "552 5.3.4 too big".to_owned(), SendError::Refused("552 5.3.4 too big".to_owned())),
+        ("MAIL", "451 4.3.0 later".to_owned(), SendError::Later("451 4.3.0 later".to_owned())),
+        ("RCPT", "450 4.2.0 grey".to_owned(), SendError::Later("450 4.2.0 grey".to_owned())),
+        ("DATA", "452 4.3.1 full".to_owned(), SendError::Later("452 4.3.1 full".to_owned())),
+        ("END", "451 4.3.0 later".to_owned(), SendError::Later("451 4.3.0 later".to_owned())),
+    ] {
+        server.is_now(Illness::answering(command, &line));
+        assert_eq!(fault(&transport).await, expected, "{command} {line}");
+        transport.probe().await.unwrap();
+    }
+    for (command, line) in [
+        ("GREETING", "554 5.7.1 go away"),
+        ("GREETING", "421 4.3.2 later"),
+        ("EHLO", "550 5.7.1 who"),
+        ("MAIL", "553 5.7.1 not your address"),
+        ("RCPT", "421 4.7.0 too many"),
+        ("RCPT", "530 5.7.0 sign in first"),
+    ] {
+        server.is_now(Illness::answering(command, line));
+        let SendError::Relay(told) = fault(&transport).await else { panic!("{command} {line}: the relay is at fault") };
+        assert!(told.contains(line) && told.starts_with("localhost:"), "{told}");
+    }
+    assert_eq!(server.mails().len(), 0);
+    server.is_now(Illness::default());
+    sent(&transport).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_or_too_little_is_left_in_time() {
+    let server = MailServer::start();
+    let transport = transport(&server, "tls = \"none\"\ntimeout_seconds = 1");
+    let slow = Illness { slow: Some(Duration::from_millis(100)), ..Illness::default() };
+    for illness in [Illness { silent: true, ..Illness::default() }, slow] {
+        server.is_now(illness);
+        let SendError::Relay(line) = fault(&transport).await else { panic!("the relay is at fault") };
+        assert!(line.ends_with("did not answer within 1 seconds"), "{line}");
+        assert!(transport.probe().await.unwrap_err().to_string().ends_with("did not answer within 1 seconds"));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_leaves_with_the_mail_may_have_taken_it() {
+    let server = MailServer::start();
+    server.is_now(Illness { closes_after_data: true, ..Illness::default() });
+    let SendError::Later(_) = fault(&clear(&server)).await else { panic!("nobody knows") };
+    assert_eq!(server.mails().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_is_cut_off() {
+    let server = MailServer::start();
+    let transport = transport(&server, "tls = \"none\"\ntimeout_seconds = 60");
+    for command in ["GREETING", "EHLO"] {
+        server.is_now(Illness { endless: Some(command), ..Illness::default() });
+        assert!(matches!(fault(&transport).await, SendError::Relay(_)), "{command}");
+    }
+    for command in ["RCPT", "END"] {
+        server.is_now(Illness { endless: Some(command), ..Illness::default() });
+        assert!(matches!(fault(&transport).await, SendError::Later(_)), "{command}");
+    }
+    // And before TLS.
+    let server = MailServer::speaking(Speaks::StartTls);
+    server.is_now(Illness { endless: Some("EHLO"), ..Illness::default() });
+    assert!(matches!(fault(&trusting(&server, "starttls")).await, SendError::Relay(_)));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_of() {
+    let server = MailServer::start();
+    let transport = clear(&server);
+    let port = server.port;
+    drop(server);
+    // Its thread ends a moment later.
+    let line = loop {
+        match transport.probe().await {
+            Err(SendError::Relay(line)) if line.starts_with("cannot connect") => break line,
+            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    assert!(line.starts_with(&format!("cannot connect to localhost:{port} (")), "{line}");
+}
+
+#[tokio::test]
+async fn addresses_are_written_as_mail_servers_take_them_or_not_at_all() {
+    let server = MailServer::start();
+    let transport = clear(&server);
+    transport.send(&reset(), &Email::parse("Anna@çağrı.example").unwrap()).await.unwrap();
+    assert_eq!(server.mails()[0].to, ["Anna@xn--ar-3ia9t9c.example"]);
+    let before = server.connections();
+    for address in ["a..b@example.com", "<a@example.com>", "a,b@example.com", "şule@example.com", "a@[127.0.0.1]"] {
+        let error = transport.send(&reset(), &Email::parse(address).unwrap()).await.unwrap_err();
+        assert!(matches!(error, SendError::Unsendable(_)) && !error.to_string().contains(address), "{error}");
+    }
+    assert_eq!(server.connections(), before, "nobody is asked about it");
+}
+
+#[tokio::test]
+async fn no_value_becomes_a_header_field_of_its_own() {
+    let server = MailServer::start();
+    let transport = clear(&server);
+    for subject in ["a\r\nBcc: eve@example.com", "a\nb", "a\u{202e}b", "a\0b"] {
+        let mail = Composed { subject: subject.to_owned(), ..reset() };
+        assert!(matches!(transport.send(&mail, &anna()).await, Err(SendError::Unsendable(_))), "{subject:?}");
+    }
+    for id in ["<a b@c>", "a@b", "<a>\r\nBcc: x", "<a<b@c>"] {
+        let mail = Composed { message_id: id.to_owned(), ..reset() };
+        assert!(matches!(transport.send(&mail, &anna()).await, Err(SendError::Unsendable(_))), "{id:?}");
+    }
+    let subject = "İĞÜŞÖÇ ığüşöç ".repeat(20).trim().to_owned();
+    let text = format!(".\r\n..\r\n{}\n.", "Ğ".repeat(3000)).replace("\r\n", "\n");
+    transport.send(&Composed { subject: subject.clone(), text: text.clone(), ..reset() }, &anna()).await.unwrap();
+    let mail = server.wait_for_mail_to("anna@example.net").await;
+    assert_eq!((mail.subject(), mail.text()), (subject, text));
+    assert!(mail.raw.lines().all(|line| line.len() <= 998), "RFC 5322 §2.1.1");
+}
