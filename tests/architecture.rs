@@ -191,6 +191,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "fetch",
             "gateway",
             "log",
+            "mail",
             "metrics",
             "oauth",
             "signer",

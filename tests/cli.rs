@@ -22,6 +22,10 @@ mod grants;
 mod invitations;
 #[path = "cli/keys.rs"]
 mod keys;
+#[path = "cli/mail.rs"]
+mod mail;
+#[path = "support/mail_server.rs"]
+mod mail_server;
 #[path = "cli/people.rs"]
 mod people;
 #[path = "support/records.rs"]

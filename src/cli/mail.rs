@@ -1,21 +1,99 @@
 //! `sealgate mail`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tokio::runtime::Builder;
 
 use super::access::StoreAccess;
 use super::command;
 use super::failure::CommandFailure;
 use super::output::Output;
 use crate::admin::command::{Command, MailCommand};
+use crate::clock::{Clock, OsEntropy, SystemClock, random};
+use crate::config::{Config, Language};
+use crate::domain::mail::{Mail, MailId, MailMessage};
+use crate::domain::user::Email;
+use crate::mail::{SendError, Sender, Transport, compose};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MailVerb {
     #[command(flatten)]
     Kept(MailCommand),
+    /// Send a test mail, and tell what the mail server says; no server has to run, and nothing is kept
+    Test(TestArguments),
 }
 
-pub(super) fn run(verb: MailVerb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+#[derive(Debug, Args)]
+pub(super) struct TestArguments {
+    /// To whom
+    #[arg(long, value_name = "ADDRESS", value_parser = email)]
+    to: Email,
+    /// Its language, tr or en; that of the configuration otherwise
+    #[arg(long, value_parser = language)]
+    language: Option<Language>,
+}
+
+fn email(text: &str) -> Result<Email, &'static str> {
+    Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
+}
+
+fn language(text: &str) -> Result<Language, &'static str> {
+    match text {
+        "tr" => Ok(Language::Turkish),
+        "en" => Ok(Language::English),
+        _ => Err("write tr or en"),
+    }
+}
+
+pub(super) fn run(verb: MailVerb, config: Config, output: &Output) -> Result<(), CommandFailure> {
     match verb {
-        MailVerb::Kept(command) => command::run(Command::Mail(command), access, output),
+        MailVerb::Kept(command) => command::run(Command::Mail(command), &mut StoreAccess::open(config)?, output),
+        MailVerb::Test(arguments) => test(arguments, &config, output),
+    }
+}
+
+fn test(arguments: TestArguments, config: &Config, output: &Output) -> Result<(), CommandFailure> {
+    let Some(mail) = &config.mail else {
+        let line = "no mail server is configured; write [mail] with host and from into the configuration";
+        return Err(CommandFailure::line(line));
+    };
+    let TestArguments { to, language } = arguments;
+    let message = MailMessage {
+        to: None,
+        language: language.unwrap_or(config.pages.default_language),
+        at: SystemClock.now(),
+        origin: None,
+        mail: Mail::Test,
+    };
+    let sender = Sender { issuer: &config.issuer, operator: &config.pages.operator, accent: config.pages.accent };
+    let composed = compose(&message, &sender, MailId::from_bytes(random(&OsEntropy))).map_err(CommandFailure::line)?;
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
+    let sent = runtime.block_on(async {
+        let transport = Transport::new(mail)?;
+        transport.probe().await?;
+        transport.send(&composed, &to).await
+    });
+    let answer = sent.map_err(|error| {
+        let lines = [Some(error.to_string()), what_to_do(&error).map(str::to_owned)];
+        CommandFailure::Failed(lines.into_iter().flatten().collect())
+    })?;
+    output.result(&json!({ "to": to.as_str(), "message_id": composed.message_id, "answer": answer }), || {
+        format!("{}:{} took the mail to {}: {answer}\n", mail.host, mail.port, to.as_str())
+    })
+}
+
+/// Where the error itself does not say it.
+fn what_to_do(error: &SendError) -> Option<&'static str> {
+    match error {
+        SendError::Refused(_) => Some(
+            "the mail server lets Sealgate in and does not want this mail; check the address, and ask who runs the server \
+             whether it may send from mail.from and to other domains",
+        ),
+        SendError::Later(_) => {
+            Some("try again in a few minutes; the running server tries mails that wait again by itself")
+        }
+        SendError::Unsendable(_) => Some("write an address such as anna@example.com, in ASCII before the @"),
+        SendError::Relay(_) | SendError::Failed => None,
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
             }
             command::run(command, &mut access, &output)
         }
-        Noun::Mail(verb) => mail::run(verb, &mut StoreAccess::open(read(&file)?)?, &output),
+        Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
         Noun::Audit(arguments) => audit::run(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
