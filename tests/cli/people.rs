@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -206,6 +209,35 @@ fn there_is_an_end_to_what_is_read() {
     // A report has an end too.
     let again = site.errors(&CSV, &("email,name\n".to_owned() + &people(2_000)));
     assert_eq!((again.len(), again[1000].as_str()), (1002, "and 1000 more"));
+}
+
+#[test]
+fn a_crash_in_the_middle_leaves_nobody_or_all() {
+    let hash = FOREIGN_HASHES.iter().map(|(_, hash)| *hash).max_by_key(|hash| hash.len()).unwrap();
+    let row = |number: usize| format!("person{number}@example.test,Person {number},\"{hash}\"\n");
+    let file = "email,name,password_hash\n".to_owned() + &(0..10_000).map(row).collect::<String>();
+    // The commit writes more than ten megabytes.
+    for megabytes in [3, 9] {
+        let site = Site::new();
+        let config = site.config();
+        let people = config.with_file_name("people.csv");
+        fs::write(&people, &file).unwrap();
+        let (config, people) = (config.to_str().unwrap(), people.to_str().unwrap());
+        let mut import = site.program(&["user", "import", people, "--format", "csv", "--config", config]);
+        let mut import = import.stdout(Stdio::null()).spawn().unwrap();
+        let log = site.store_directory().join("db");
+        while fs::metadata(&log).map_or(0, |log| log.len()) < megabytes << 20 {
+            assert!(import.try_wait().unwrap().is_none(), "it ended before it had written that much");
+            thread::sleep(Duration::from_millis(1));
+        }
+        import.kill().unwrap();
+        import.wait().unwrap();
+        let left = site.text(&["user", "export"]).lines().count() - 1;
+        assert!(left == 0 || left == 10_000, "{left} after {megabytes} MB");
+        // Where nobody is left, the same file is taken.
+        let again = site.run(&["user", "import", people, "--format", "csv", "--dry-run"], "");
+        assert_eq!(again.status.success(), left == 0);
+    }
 }
 
 #[tokio::test]
