@@ -65,6 +65,7 @@ mod register;
 mod registration;
 mod replaced_cookie;
 mod reset;
+mod reset_times;
 mod revocation_races;
 mod revoke;
 mod robustness;

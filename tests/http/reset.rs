@@ -4,12 +4,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::facade::app::reset_lookup::look_up;
 use sealgate::facade::clock::Clock as _;
-use sealgate::facade::domain::mail::{Mail, MailMessage, Notice, WaitingMail};
+use sealgate::facade::config::Language;
+use sealgate::facade::domain::account_links::{
+    AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE,
+};
+use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
+use sealgate::facade::domain::grant::EndReason;
+use sealgate::facade::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
+use sealgate::facade::domain::user::{Email, Subject, User, UserState};
+use sealgate::facade::domain::username::Username;
+use sealgate::facade::password::hash_blocking;
+use sealgate::facade::store::{Committed, RenameOutcome};
+use secrecy::SecretString;
 
 use crate::mails::{self, MAIL};
-use crate::security::between;
-use crate::steps::{assert_code, assert_login};
-use crate::support::{Browser, Provider, Reply, is_consent};
+use crate::meddler::At;
+use crate::second_factor::with_key;
+use crate::security::{between, with_app};
+use crate::steps::{assert_code, assert_login, with_anna};
+use crate::support::{Browser, Provider, Reply, form_action, is_consent, is_login};
+use crate::totp::code;
 
 static NETWORK: AtomicU32 = AtomicU32::new(1);
 const ANNA: &str = "anna@example.test";
@@ -45,10 +59,14 @@ async fn link_of(provider: &Provider, typed: &str) -> String {
     let mut browser = provider.browser();
     browser.address = format!("198.51.100.{}", NETWORK.fetch_add(1, Ordering::Relaxed) % 250);
     let page = forgot_page(provider, &browser).await;
+    let before = work(provider).await;
     browser.submit(&page, &[("email", typed)]).await;
+    // Of those that are due at the same second any one may come first.
+    let is_new = |(waiting, _): &&(WaitingMail, MailMessage)| before.iter().all(|(known, _)| known.id != waiting.id);
     let mails = work(provider).await;
-    let newest = mails.iter().rev().find(|(_, message)| matches!(message.mail, Mail::Reset { .. })).unwrap();
-    mails::token(&newest.1).to_owned()
+    let new: Vec<&(WaitingMail, MailMessage)> = mails.iter().filter(is_new).collect();
+    let [(_, message)] = new.as_slice() else { panic!("not one mail: {new:?}") };
+    mails::token(message).to_owned()
 }
 
 /// Opens a mailed link in a browser.
@@ -120,4 +138,485 @@ async fn without_mail_there_is_no_way_to_a_reset() {
         assert_eq!(reply.status, 404, "{reply:?}");
     }
     assert!(work(&provider).await.is_empty());
+}
+
+/// What of an answer does not count the requests.
+fn shown(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
+    let mut headers = reply.all_headers();
+    headers.retain(|(name, _)| !name.starts_with("x-ratelimit-"));
+    (reply.status, headers, reply.text().to_owned())
+}
+
+#[tokio::test]
+async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
+    let provider = mailing().await;
+    name_anna(&provider).await;
+    provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
+    let mut browser = provider.browser();
+    let page = forgot_page(&provider, &browser).await;
+    let long = "x".repeat(20_000);
+    let typed = [
+        ANNA,
+        " Anna@Example.TEST ",
+        "nobody@example.test",
+        "ben@example.test",
+        "sahin",
+        "",
+        "no address",
+        "a@b@c",
+        "anna@example.test\r\nBcc: eve@evil.test",
+        "anna@example.test, eve@evil.test",
+        "\u{202e}anna@example.test",
+        &long,
+    ];
+    let mut answers = Vec::new();
+    let mut sizes = Vec::new();
+    for (number, typed) in typed.iter().enumerate() {
+        browser.address = format!("198.51.100.{}", 100 + number);
+        let before = mails::due(&provider.sealgate.store, provider.clock.now()).await.len();
+        let asked = browser.submit_only(&page, &[("email", typed)]).await;
+        answers.push((shown(&asked), shown(&browser.follow(asked).await)));
+        let waiting = mails::due(&provider.sealgate.store, provider.clock.now()).await;
+        assert_eq!(waiting.len(), before + 1, "{typed:?}");
+        let (last, message) = waiting.last().unwrap();
+        assert!(last.subject.is_none() && message.to.is_none(), "nobody was looked up");
+        sizes.push(last.message.as_bytes().len());
+    }
+    // One that is refused: too many for this address, and too many from this network.
+    for address in ["198.51.100.201", "198.51.100.202", "198.51.100.203"] {
+        browser.address = address.into();
+        let asked = browser.submit_only(&page, &[("email", ANNA)]).await;
+        answers.push((shown(&asked), shown(&browser.follow(asked).await)));
+    }
+    assert_eq!(mails::due(&provider.sealgate.store, provider.clock.now()).await.len(), typed.len() + 1, "3 an hour");
+    for answer in &answers {
+        assert_eq!(answer, &answers[0]);
+    }
+    assert!(answers[0].1.2.contains("If there is an account"), "{answers:?}");
+    assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
+}
+
+#[tokio::test]
+async fn the_worker_mails_a_link_to_the_address_of_the_account_and_to_nobody_else() {
+    let provider = mailing().await;
+    name_anna(&provider).await;
+    for typed in [ANNA, "ANNA@example.TEST", "sahin", "Sahin"] {
+        let mut browser = provider.browser();
+        browser.address = format!("198.51.100.{}", NETWORK.fetch_add(1, Ordering::Relaxed) % 250);
+        let page = forgot_page(&provider, &browser).await;
+        let turkish = browser.get(&format!("{}&lang=tr", form_action(page.text()))).await;
+        browser.submit(&turkish, &[("email", typed)]).await;
+        let mails = work(&provider).await;
+        let (waiting, message) = mails.last().unwrap();
+        assert!(matches!(message.mail, Mail::Reset { .. }), "{typed}: {message:?}");
+        assert_eq!((message.to.as_ref(), waiting.subject), (Some(&provider.anna.email), Some(provider.anna.sub)));
+        assert_eq!(message.language, Language::Turkish);
+        assert_eq!(message.origin.as_ref().unwrap().address.to_string(), browser.address);
+        provider.wait(3600);
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_be_helped_by_a_link_gets_none_and_the_record_goes() {
+    type Change = fn(&mut User);
+    let cases: [(&str, &str, Change); 4] = [
+        ("nobody@example.test", "", |_| {}),
+        (ANNA, "address not verified", |anna| anna.email_verified = false),
+        (ANNA, "account disabled", |anna| anna.state = UserState::Disabled),
+        (ANNA, "no password", |anna| anna.password = None),
+    ];
+    for (typed, why, change) in cases {
+        let provider = mailing().await;
+        provider.change_user(provider.anna.sub, change).await;
+        let browser = provider.browser();
+        let page = forgot_page(&provider, &browser).await;
+        browser.submit(&page, &[("email", typed)]).await;
+        assert!(work(&provider).await.is_empty(), "{why}");
+        assert!(provider.sealgate.store.account_links(provider.anna.sub).await.unwrap().is_none(), "{why}");
+        let told = asked_events(&provider).await;
+        assert_eq!(told, if why.is_empty() { vec![] } else { vec![why.to_owned()] });
+    }
+}
+
+/// Gives Anna a username.
+async fn name_anna(provider: &Provider) {
+    let name = |anna: &mut User| anna.username = Username::parse("sahin");
+    let renamed = provider.sealgate.store.rename_user(provider.anna.sub, name).await.unwrap();
+    assert!(matches!(renamed, RenameOutcome::Renamed(_)), "{renamed:?}");
+}
+
+async fn asked_events(provider: &Provider) -> Vec<String> {
+    let store = &provider.sealgate.store;
+    provider.sealgate.audit.write(store).await.unwrap();
+    let kinds = [AuditKind::PasswordResetAsked].into();
+    let filter = AuditFilter { subject: Some(provider.anna.sub), kinds, ..AuditFilter::default() };
+    let found = store.audit_page(&filter, None, 50).await.unwrap().records;
+    found.into_iter().map(|record| record.event.detail.unwrap()).collect()
+}
+
+#[tokio::test]
+async fn who_has_passkeys_only_is_told_so_and_gets_no_link() {
+    let provider = mailing().await;
+    with_key(&provider, "passkey").await;
+    provider.change_user(provider.anna.sub, |anna| anna.password = None).await;
+    let browser = provider.browser();
+    let page = forgot_page(&provider, &browser).await;
+    browser.submit(&page, &[("email", ANNA)]).await;
+    let mails = work(&provider).await;
+    assert_eq!(mails.iter().map(|(_, message)| &message.mail).collect::<Vec<_>>(), [&Mail::PasskeysOnly]);
+    assert_eq!(mails[0].1.to.as_ref(), Some(&provider.anna.email));
+    assert!(provider.sealgate.store.account_links(provider.anna.sub).await.unwrap().is_none());
+    assert_eq!(asked_events(&provider).await, ["has passkeys only"]);
+}
+
+#[tokio::test]
+async fn one_who_looks_up_late_changes_nothing_any_more() {
+    let provider = mailing().await;
+    let browser = provider.browser();
+    let page = forgot_page(&provider, &browser).await;
+    browser.submit(&page, &[("email", ANNA)]).await;
+    let (store, now) = (&provider.sealgate.store, provider.clock.now());
+    let taken = store.due_mail(now, 1).await.unwrap().pop().unwrap();
+    let message = store.open_mail(&taken.value).unwrap();
+    assert_eq!(look_up(&provider.sealgate, now, &taken, &message).await.unwrap(), Committed::Yes);
+    let links = store.account_links(provider.anna.sub).await.unwrap().unwrap().value;
+    assert_eq!(look_up(&provider.sealgate, now, &taken, &message).await.unwrap(), Committed::Conflict);
+    assert_eq!(store.account_links(provider.anna.sub).await.unwrap().unwrap().value, links);
+    assert_eq!(links.resets.len(), 1);
+    assert_eq!(work(&provider).await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_only_looks_uses_nothing_up() {
+    let provider = mailing().await;
+    let token = link_of(&provider, ANNA).await;
+    let link = format!("/oauth/reset?token={token}");
+    for _ in 0..5 {
+        for method in ["GET", "HEAD"] {
+            let scanner = provider.request(method, &link, &[], "").await;
+            assert_eq!((scanner.status, scanner.location()), (303, "/oauth/reset"));
+            let cookie = scanner.headers("set-cookie").next().unwrap();
+            let value = format!("{LINK}=reset.{token}; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=1800");
+            assert_eq!(cookie, value);
+            assert_eq!(scanner.header("referrer-policy"), Some("no-referrer"));
+            let headers = [("cookie", format!("{LINK}=reset.{token}"))];
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            assert_eq!(provider.request(method, "/oauth/reset", &headers, "").await.status, 200);
+        }
+    }
+    // A button that is pressed without the cookie, or without the page.
+    assert_over(&provider.post("/oauth/reset", &[], &[("new-password", NEW)]).await);
+    let cookie = format!("{LINK}=reset.{token}");
+    let bare = provider.post("/oauth/reset", &[("cookie", &cookie)], &[("new-password", NEW)]).await;
+    assert!(bare.status == 400 && !bare.text().contains("no longer works"), "{bare:?}");
+    let other = provider.post(&link, &[("cookie", &cookie)], &[("new-password", NEW), ("csrf", &"A".repeat(43))]).await;
+    assert_eq!(other.status, 400);
+    let browser = provider.browser();
+    let page = open(&browser, &token).await;
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+}
+
+#[tokio::test]
+async fn a_link_is_used_once_and_only_while_nothing_has_changed() {
+    let provider = mailing().await;
+    let (first, second) = (link_of(&provider, ANNA).await, link_of(&provider, ANNA).await);
+    let browser = provider.browser();
+    let page = open(&browser, &first).await;
+    assert_form(&page);
+    // Another tab with the same link.
+    let tab = browser.get("/oauth/reset").await;
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+    assert_over(&browser.submit(&tab, &[("new-password", "another lantern under the bridge")]).await);
+    for token in [&first, &second] {
+        assert_over(&open(&provider.browser(), token).await);
+    }
+    let known = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap().password;
+    assert_ne!(known, provider.anna.password);
+
+    type Change = fn(&mut User);
+    let changes: [(&str, Change); 4] = [
+        ("disabled", |anna| anna.state = UserState::Disabled),
+        ("not verified", |anna| anna.email_verified = false),
+        ("another password", |anna| {
+            anna.password = Some(hash_blocking(&SecretString::from("something else entirely"), [3; 16]).unwrap());
+        }),
+        ("no password", |anna| anna.password = None),
+    ];
+    for (what, change) in changes {
+        let provider = mailing().await;
+        let token = link_of(&provider, ANNA).await;
+        let browser = provider.browser();
+        let page = open(&browser, &token).await;
+        assert_form(&page);
+        provider.change_user(provider.anna.sub, change).await;
+        let password = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap().password;
+        assert_over(&browser.submit(&page, &[("new-password", NEW)]).await);
+        assert_over(&open(&provider.browser(), &token).await);
+        let after = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap().password;
+        assert_eq!(after, password, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_dies_with_the_address_and_with_whatever_ends_the_persons_access() {
+    let provider = mailing().await;
+    let store = &provider.sealgate.store;
+    let token = link_of(&provider, ANNA).await;
+    let moved = User { email: Email::parse("a@example.test").unwrap(), ..provider.anna.clone() };
+    let renamed = store.rename_user(provider.anna.sub, |user| user.email = moved.email.clone()).await.unwrap();
+    assert!(matches!(renamed, RenameOutcome::Renamed(_)), "{renamed:?}");
+    assert_over(&open(&provider.browser(), &token).await);
+
+    let provider = mailing().await;
+    let token = link_of(&provider, ANNA).await;
+    provider
+        .sealgate
+        .store
+        .revoke_person(provider.anna.sub, EndReason::Administrator, provider.clock.now())
+        .await
+        .unwrap();
+    assert_over(&open(&provider.browser(), &token).await);
+}
+
+#[tokio::test]
+async fn the_last_two_links_are_good_for_half_an_hour() {
+    let provider = mailing().await;
+    let mut tokens = Vec::new();
+    for _ in 0..3 {
+        tokens.push(link_of(&provider, ANNA).await);
+    }
+    assert_over(&open(&provider.browser(), &tokens[0]).await);
+    for token in &tokens[1..] {
+        assert_form(&open(&provider.browser(), token).await);
+    }
+    let late = provider.browser();
+    provider.wait(RESET_LIFE.as_secs() - 1);
+    let page = open(&late, &tokens[2]).await;
+    assert_form(&page);
+    provider.wait(1);
+    assert_over(&late.submit(&page, &[("new-password", NEW)]).await);
+}
+
+#[tokio::test]
+async fn a_token_that_was_not_mailed_for_this_opens_nothing() {
+    let provider = mailing().await;
+    let store = &provider.sealgate.store;
+    let (link, token) = LinkToken::new(provider.anna.sub, [5; LINK_BYTES]);
+    let invitation = Invitation {
+        hash: link.hash,
+        account: AccountMark::of(&provider.anna),
+        sent_at: provider.clock.now(),
+        expires_at: provider.clock.now().plus(RESET_LIFE),
+        app: None,
+        inviter: None,
+        accepted_at: None,
+    };
+    let invite = |links: &mut AccountLinks| links.invitation = Some(invitation.clone());
+    store.change_account_links(provider.anna.sub, &[], invite).await.unwrap();
+    assert_over(&open(&provider.browser(), token.expose()).await);
+    let good = link_of(&provider, ANNA).await;
+    let mut bent = good.clone();
+    bent.replace_range(53..54, if good.ends_with('A') { "B" } else { "A" });
+    let (_, of_nobody) = LinkToken::new(Subject::from_random([99; 16]), [5; LINK_BYTES]);
+    for wrong in ["", "x", &"A".repeat(54), &bent, &good[1..], of_nobody.expose(), "%0d%0aSet-Cookie:%20a=b"] {
+        assert_over(&open(&provider.browser(), wrong).await);
+    }
+    // The cookie of another page's link.
+    let browser = provider.browser();
+    browser.set_cookie(LINK, &format!("invitation.{good}"));
+    assert_over(&browser.get("/oauth/reset").await);
+    browser.set_cookie(LINK, &format!("reset.{good}"));
+    assert_form(&browser.get("/oauth/reset").await);
+}
+
+#[tokio::test]
+async fn a_form_for_one_account_is_not_sent_for_another() {
+    let provider = mailing().await;
+    provider.change_user(provider.ben.sub, |ben| ben.email_verified = true).await;
+    let (annas, bens) = (link_of(&provider, ANNA).await, link_of(&provider, "ben@example.test").await);
+    let browser = provider.browser();
+    let page = open(&browser, &annas).await;
+    open(&browser, &bens).await;
+    let mixed = browser.submit(&page, &[("new-password", NEW)]).await;
+    assert!(mixed.status == 400 && mixed.text().contains("This page has expired"), "{mixed:?}");
+    for user in [&provider.anna, &provider.ben] {
+        let now = provider.sealgate.store.user(user.sub).await.unwrap().unwrap();
+        assert_eq!(now.password, user.password);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_password_uses_nothing_up() {
+    let provider = mailing().await;
+    let token = link_of(&provider, ANNA).await;
+    let browser = provider.browser();
+    let mut page = open(&browser, &token).await;
+    for (wrong, why) in [
+        ("", "too short"),
+        ("short", "too short"),
+        ("passwordpassword", "easy to guess"),
+        ("lantern anna@example.test", "contains your name"),
+        ("Lantern Sahin under the bridge", "contains your name"),
+        (&"lantern under the bridge ".repeat(60), "too long"),
+    ] {
+        page = browser.submit(&page, &[("new-password", wrong)]).await;
+        assert_form(&page);
+        assert!(page.text().contains("role=\"alert\"") && page.text().contains(why), "{why}: {page:?}");
+    }
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+}
+
+#[tokio::test]
+async fn of_two_who_use_a_link_at_once_one_sets_the_password() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let token = link_of(&provider, ANNA).await;
+    let (one, other) = (provider.browser(), provider.browser());
+    let (first, second) = (open(&one, &token).await, open(&other, &token).await);
+    let stop = meddler.stop(At::BeforeCommit, b'u');
+    const LATE: &str = "another lantern under the bridge";
+    let (late, early) = tokio::join!(
+        one.submit(&first, &[("new-password", LATE)]),
+        stop.meanwhile(other.submit(&second, &[("new-password", NEW)])),
+    );
+    assert_done(&early);
+    assert_over(&late);
+    let page = one.open(&provider.c1().authorize(&[])).await;
+    assert!(is_consent(&one.submit(&page, &[("email", ANNA), ("password", NEW)]).await));
+    let notices = work(&provider).await;
+    assert_eq!(notices.iter().filter(|(_, message)| matches!(message.mail, Mail::Notice { .. })).count(), 1);
+}
+
+#[tokio::test]
+async fn the_second_step_stays_and_is_asked_for() {
+    let provider = mailing().await;
+    let (owner, secret) = with_app(&provider).await;
+    provider.wait(60);
+    let token = link_of(&provider, ANNA).await;
+    let browser = provider.browser();
+    let page = open(&browser, &token).await;
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+    assert!(is_login(&owner.open("/account").await), "the owner's own session ended too");
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let half = browser.submit(&page, &[("email", ANNA), ("password", NEW)]).await;
+    assert!(half.text().contains("Confirm that it is you"), "{half:?}");
+    assert!(browser.cookie("__Host-sealgate").is_none(), "no session yet");
+    let page = browser.submit(&half, &[("code", &code(&secret, provider.clock.now().seconds()))]).await;
+    assert_code(&page);
+}
+
+#[tokio::test]
+async fn wrong_second_steps_are_still_counted_after_a_reset() {
+    let provider = mailing().await;
+    let (_, _) = with_app(&provider).await;
+    provider.wait(60);
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let mut half = browser.sign_in(&page, ANNA).await;
+    for _ in 0..3 {
+        half = browser.submit(&half, &[("code", "000000")]).await;
+    }
+    let before = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
+    let token = link_of(&provider, ANNA).await;
+    let page = open(&browser, &token).await;
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+    let after = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn a_reset_ends_all_that_was_opened_before_it() {
+    let provider = mailing().await;
+    let thief = with_anna(&provider).await;
+    let client = provider.c1();
+    let tokens = client.tokens("openid offline_access").await;
+    // Somebody has begun to sign in and has a code in hand.
+    let code = client.code_in(&thief, &[]).await;
+    let half = provider.browser();
+    let waiting = half.open(&client.authorize(&[("prompt", "login")])).await;
+    let token = link_of(&provider, ANNA).await;
+    let browser = provider.browser();
+    let page = open(&browser, &token).await;
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+    assert!(is_login(&thief.open("/account").await));
+    provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
+    client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    client.redeem(&code).await.assert_error(400, "invalid_grant");
+    let refused = half.sign_in(&waiting, ANNA).await;
+    assert!(refused.text().contains("Incorrect account or password"), "{refused:?}");
+    let known = provider.sealgate.store.known_browsers(provider.anna.sub).await.unwrap();
+    assert_eq!(known.browsers.len(), 1, "the browser of the reset only");
+}
+
+/// Whoever signs in with the old password while it is being replaced is out afterwards.
+#[tokio::test]
+async fn a_sign_in_with_the_old_password_does_not_outlive_the_reset() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let token = link_of(&provider, ANNA).await;
+    let (browser, thief) = (provider.browser(), provider.browser());
+    let page = open(&browser, &token).await;
+    let stop = meddler.stop(At::BeforeCommit, b'u');
+    let client = provider.c1();
+    let (done, _) = tokio::join!(
+        browser.submit(&page, &[("new-password", NEW)]),
+        stop.meanwhile(async { client.code_in(&thief, &[]).await }),
+    );
+    assert_done(&done);
+    assert!(is_login(&thief.open("/account").await));
+}
+
+#[tokio::test]
+async fn a_crash_before_the_password_is_set_leaves_a_good_link_and_nothing_open() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let token = link_of(&provider, ANNA).await;
+    let browser = provider.browser();
+    let page = open(&browser, &token).await;
+    meddler.fail(Some(b'u'));
+    let failed = browser.submit(&page, &[("new-password", NEW)]).await;
+    assert!(failed.status >= 500, "{failed:?}");
+    meddler.fail(None);
+    assert!(is_login(&thief.open("/account").await), "the sessions have ended already");
+    let page = browser.get("/oauth/reset").await;
+    assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+}
+
+#[tokio::test]
+async fn a_request_without_the_pages_token_asks_for_nothing() {
+    let provider = mailing().await;
+    let browser = provider.browser();
+    let page = forgot_page(&provider, &browser).await;
+    let action = form_action(page.text());
+    for fields in [&[("email", ANNA)][..], &[("email", ANNA), ("csrf", "AAAA")]] {
+        assert_eq!(browser.post(&action, fields).await.status, 400);
+    }
+    let stranger = provider.browser();
+    let csrf = crate::steps::csrf_of(&page);
+    assert_eq!(stranger.post(&action, &[("email", ANNA), ("csrf", &csrf)]).await.status, 400);
+    assert!(mails::due(&provider.sealgate.store, provider.clock.now()).await.is_empty());
+    // A bookmark leads to a sign-in.
+    assert_login(&stranger.open("/oauth/forgot-password").await);
+}
+
+#[tokio::test]
+async fn a_full_outbox_changes_no_answer() {
+    let provider = mailing().await;
+    let browser = provider.browser();
+    let page = forgot_page(&provider, &browser).await;
+    let usual = browser.submit_only(&page, &[("email", ANNA)]).await;
+    let (store, now) = (&provider.sealgate.store, provider.clock.now());
+    let message = mails::due(store, now).await.pop().unwrap().1;
+    let mails: Vec<WaitingMail> = (0..9_999_u128)
+        .map(|number| {
+            let id = MailId::from_bytes(number.to_be_bytes());
+            let sealed = store.seal_mail(id, [1; 12], &message).unwrap();
+            WaitingMail::new(id, MailKind::ResetWanted, None, sealed, now)
+        })
+        .collect();
+    for some in mails.chunks(500) {
+        assert!(store.add_mail(some).await.unwrap());
+    }
+    assert!(!store.has_room_for_mail(1));
+    let full = browser.submit_only(&page, &[("email", "nobody@example.test")]).await;
+    assert_eq!(shown(&full), shown(&usual));
+    assert_eq!(store.count_outbox().await.unwrap().waiting, 10_000);
 }

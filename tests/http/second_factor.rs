@@ -56,7 +56,7 @@ fn amr(claims: &Value) -> Vec<&str> {
 }
 
 /// Anna with a key of hers, in a browser in which she has just added it.
-async fn with_key<'p>(provider: &'p Provider, kind: &str) -> (Browser<'p>, Authenticator) {
+pub(crate) async fn with_key<'p>(provider: &'p Provider, kind: &str) -> (Browser<'p>, Authenticator) {
     let browser = with_anna(provider).await;
     let mut authenticator = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
     let page = browser.open("/account/security/key").await;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, header};
 use sealgate::facade::app::state::{Parts, Sealgate};
 use sealgate::facade::clock::{Clock, FixedClock, OsEntropy};
-use sealgate::facade::config::Config;
+use sealgate::facade::config::{Config, StoreConfig};
 use sealgate::facade::domain::client;
 use sealgate::facade::domain::redirect_uri::RedirectUri;
 use sealgate::facade::domain::secret::Secret;
@@ -23,6 +23,7 @@ use sealgate::facade::store::AddOutcome;
 use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::memory::MemoryEngine;
 use sealgate::facade::store::sealer::Sealer;
+use sealgate::facade::store::sled::SledEngine;
 use sealgate::facade::web::origin::Origin;
 
 use crate::configuration::Configuration;
@@ -122,7 +123,13 @@ impl Provider {
         self.again_with("", engine, signer).await
     }
 
-    async fn again_with(&self, more: &str, engine: Arc<dyn Engine>, signer: Arc<dyn Signer>) -> Arc<Sealgate> {
+    /// The same, with further sections in its configuration.
+    pub(crate) async fn again_with(
+        &self,
+        more: &str,
+        engine: Arc<dyn Engine>,
+        signer: Arc<dyn Signer>,
+    ) -> Arc<Sealgate> {
         let parts = Parts {
             config: Config::parse(&settings(more), Path::new("/nowhere")).unwrap(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
@@ -132,6 +139,21 @@ impl Provider {
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         sealing(parts).await
+    }
+
+    /// The same over a store on the disk, with the same people and clients.
+    pub(crate) async fn on_disk(self, more: &str, path: &Path) -> Self {
+        let settings = StoreConfig { path: path.join("store"), ..self.sealgate.config.store.clone() };
+        let engine = Arc::new(SledEngine::open(&settings, Arc::new(())).unwrap());
+        let sealgate = self.again_with(more, engine, token_device::signer()).await;
+        for user in [&self.anna, &self.ben] {
+            assert_eq!(sealgate.store.add_user(user).await.unwrap(), AddOutcome::Added);
+        }
+        let provider = Self { sealgate, ..self };
+        for client in [provider.confidential("c1"), provider.confidential("c2"), provider.public("p1")] {
+            provider.add_client(client).await;
+        }
+        provider
     }
 
     /// A confidential client's record; its secret is `secret of <id>`.

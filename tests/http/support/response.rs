@@ -30,6 +30,15 @@ impl Reply {
         self.response.headers().get_all(name).into_iter().map(|value| value.to_str().unwrap())
     }
 
+    /// All headers, in the order of their names.
+    pub(crate) fn all_headers(&self) -> Vec<(String, String)> {
+        let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+        let mut all: Vec<_> =
+            self.response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+        all.sort();
+        all
+    }
+
     /// The body as text.
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(self.response.body()).unwrap()
