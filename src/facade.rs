@@ -62,6 +62,7 @@ pub mod domain {
     pub mod account_links {
         pub use crate::domain::account_links::{
             AccountLinks, AccountMark, INVITATION_LIFE, Invitation, InvitationState, LINK_BYTES, LinkToken, RESET_LIFE,
+            ResetLink,
         };
     }
     pub mod client {

@@ -78,8 +78,10 @@ impl Store {
 
     /// The work of [`Store::add_mail`] for a mail that is not kept: who measures the time must not learn that it was refused.
     pub async fn add_no_mail(&self, mail: &WaitingMail) -> Result<(), StoreError> {
-        let delete = vec![table::waiting_mail(mail.due_at, mail.id)];
-        self.write(Changes { delete, ..Changes::default() }).await
+        record::encode(mail)?;
+        let key = table::waiting_mail(mail.due_at, mail.id);
+        let expect = vec![Expect::Absent(key.clone())];
+        self.write(Changes { expect, delete: vec![key], ..Changes::default() }).await
     }
 
     /// Commits what mails are about together with them.

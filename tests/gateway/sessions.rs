@@ -1,5 +1,7 @@
 //! How long a browser's session at an application lasts, and what ends it.
 
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::account_links::{AccountMark, LINK_BYTES, LinkToken, RESET_LIFE, ResetLink};
 use sealgate::facade::domain::session::SessionCookie;
 use sealgate::facade::domain::user::UserState;
 
@@ -30,6 +32,23 @@ async fn signing_out_at_the_application_goes_on_to_the_provider() {
     browser.submit(&page, &[("logout-confirm", "yes")]).await;
     let end = browser.open("https://wiki.test/a").await;
     assert!(is_login(&end), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_reset_of_the_password_ends_every_application() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let (store, anna) = (&world.sealgate.store, world.anna.sub);
+    let verified = store.change_user(anna, |anna| anna.email_verified = true).await.unwrap().unwrap();
+    let (link, token) = LinkToken::new(anna, [1; LINK_BYTES]);
+    let now = world.clock.now();
+    let link = ResetLink { hash: link.hash, account: AccountMark::of(&verified), expires_at: now.plus(RESET_LIFE) };
+    store.change_account_links(anna, &[], |links| links.add_reset(link.clone(), now)).await.unwrap();
+    let elsewhere = Browser::new(&world);
+    let page = elsewhere.open(&format!("https://id.test/oauth/reset?token={}", token.expose())).await;
+    assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
+    elsewhere.submit(&page, &[("new-password", "purple lantern under seven bridges")]).await;
+    browser.fetch("https://wiki.test/a").await.assert_refused(401, "login_required");
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ fn distance(one: &[f64], other: &[f64]) -> (f64, f64) {
     (largest, 1.358 * (2.0 / number).sqrt())
 }
 
-/// `cargo test --release --locked --test http reset_times -- --ignored --nocapture`
+/// `cargo test --locked --test http reset_times -- --ignored --nocapture`
 #[tokio::test]
 #[ignore = "takes minutes, and judges nothing: it prints figures"]
 async fn times_of_known_and_unknown_addresses() {
