@@ -42,7 +42,6 @@ mod fetch;
 mod gateway;
 mod limiter;
 mod log;
-#[allow(dead_code, reason = "until the worker of the outbox uses it")]
 mod mail;
 mod metrics;
 #[expect(unreachable_pub, reason = "the fuzz targets take these files as a crate of their own")]

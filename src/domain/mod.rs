@@ -19,7 +19,6 @@ pub mod known_browser;
 pub mod language;
 #[allow(dead_code, reason = "until the outbox uses all of it")]
 pub mod mail;
-#[allow(dead_code, reason = "until the transport uses all of it")]
 pub mod mail_address;
 pub mod pkce;
 pub mod profile;
