@@ -135,7 +135,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::enrolment", &["app::server", "app::state", "domain", "factors", "metrics", "store"]),
     ("app::rotation", &["app::state", "clock", "domain", "signer"]),
     ("app::notices", &["app::state", "clock", "domain", "store"]),
-    ("app::outbox", &["app::reset_lookup", "app::server", "app::state", "clock", "domain", "metrics", "store"]),
+    (
+        "app::outbox",
+        &["app::reset_lookup", "app::server", "app::state", "clock", "config", "domain", "mail", "metrics", "store"],
+    ),
     (
         "app::site",
         &[
@@ -157,6 +160,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "admin",
             "app::enrolment",
+            "app::outbox",
             "app::relying_party",
             "app::reload",
             "app::rotation",

@@ -6,7 +6,6 @@ pub(crate) mod expiry;
 pub(crate) mod lateness;
 pub(crate) mod memory;
 pub(crate) mod notices;
-#[allow(dead_code, reason = "until mails are composed and sent")]
 pub(crate) mod outbox;
 pub(crate) mod reload;
 pub(crate) mod relying_party;

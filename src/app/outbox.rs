@@ -3,6 +3,7 @@
 //! while.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,10 @@ use crate::app::reset_lookup;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
 use crate::clock::random;
+use crate::config::Config;
 use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
 use crate::domain::time::UnixTime;
+use crate::mail::{SendError, Sender, Transport, compose};
 use crate::metrics::MailOutcome;
 use crate::store::{Committed, Loaded, StoreError};
 
@@ -28,39 +31,48 @@ const BATCH: usize = 32;
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-/// What came of a mail that the mail server did not take. Each with its answer, or what failed, in one line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NotCarried {
-    /// It may take it later.
-    Later(String),
-    /// It never will.
-    Refused(String),
-    /// The mail server cannot be used, for this mail or any other.
-    Relay(String),
-    /// No mail can be made of it.
-    Unsendable(String),
-    /// The program failed on it.
-    Failed(String),
+/// The mail server of one configuration, and what mails are made with under it.
+struct Relay {
+    transport: Transport,
+    /// The longest that one attempt takes.
+    deadline: Duration,
+    /// The least time between two mails.
+    pace: Duration,
+    config: Arc<Config>,
 }
 
-/// What takes mails to a mail server.
-pub(crate) trait Carrier: Send + Sync {
-    /// The longest that [`Self::carry`] takes.
-    fn deadline(&self) -> Duration;
+impl Relay {
+    /// None where the configuration has no mail server.
+    ///
+    /// # Errors
+    /// When its files cannot be read.
+    fn of(config: Arc<Config>) -> Result<Option<Self>, SendError> {
+        let Some(mail) = &config.mail else { return Ok(None) };
+        let transport = Transport::new(mail)?;
+        let (deadline, pace) = (mail.timeout, Duration::from_mins(1) / mail.per_minute.max(1));
+        Ok(Some(Self { transport, deadline, pace, config }))
+    }
 
-    /// The least time between two mails.
-    fn pace(&self) -> Duration;
-
-    /// Whether the mail server can be used now.
-    fn probe(&self) -> impl Future<Output = Result<(), String>> + Send;
-
-    /// Sends a mail, and yields what the mail server said.
-    fn carry(&self, id: MailId, message: &MailMessage) -> impl Future<Output = Result<String, NotCarried>> + Send;
+    /// Makes a mail and sends it. Yields what the mail server said.
+    async fn send(&self, id: MailId, message: &MailMessage) -> Result<String, SendError> {
+        let to = message.to.as_ref().ok_or(SendError::Unsendable("it has no recipient"))?;
+        let pages = &self.config.pages;
+        let sender = Sender { issuer: &self.config.issuer, operator: &pages.operator, accent: pages.accent };
+        // One mail that cannot be made must not stop all others.
+        let composed = catch_unwind(AssertUnwindSafe(|| compose(message, &sender, id)));
+        let composed =
+            composed.map_err(|_| SendError::Failed)?.map_err(|_| SendError::Unsendable("it says nothing"))?;
+        self.transport.send(&composed, to).await
+    }
 }
 
 /// What the task knows from one look to the next.
 pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
+    /// Of the configuration that is in effect.
+    relay: Option<Arc<Relay>>,
+    /// The configuration that [`Self::relay`] was made of.
+    config: Option<Arc<Config>>,
     /// Until when nobody is tried, and how long that was.
     pause: Option<(Instant, Duration)>,
     /// What was sent and is not noted yet, because the store failed at that moment. To send it again would be a second copy.
@@ -68,12 +80,8 @@ pub(crate) struct OutboxWorker {
     counted: Option<Instant>,
 }
 
-/// Sends until told to stop. `carrier`: the one of the configuration that is in effect, if it has one.
-pub(crate) async fn keep<C: Carrier>(
-    sealgate: Arc<Sealgate>,
-    carrier: impl Fn() -> Option<Arc<C>> + Send,
-    mut stop: Stop,
-) {
+/// Sends until told to stop.
+pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut worker = OutboxWorker::new(sealgate);
     loop {
         tokio::select! {
@@ -81,12 +89,11 @@ pub(crate) async fn keep<C: Carrier>(
             _ = stop.changed() => return,
             () = tokio::time::sleep(LOOK) => {}
         }
-        let Some(carrier) = carrier() else { continue };
-        // A mail that is being sent when the server stops is taken up again by the next process, with its lease over.
+        // A mail that is being sent when the server stops is taken up by the next process, once its lease is over.
         let looked = tokio::select! {
             biased;
             _ = stop.changed() => return,
-            looked = worker.look(&*carrier) => looked,
+            looked = worker.look() => looked,
         };
         if let Err(error) = looked {
             tracing::warn!(%error, "the outbox cannot be read or written; mails wait");
@@ -96,44 +103,61 @@ pub(crate) async fn keep<C: Carrier>(
 
 impl OutboxWorker {
     pub(crate) fn new(sealgate: Arc<Sealgate>) -> Self {
-        Self { sealgate, pause: None, unnoted: HashMap::new(), counted: None }
+        Self { sealgate, relay: None, config: None, pause: None, unnoted: HashMap::new(), counted: None }
     }
 
     /// Sends what is due.
     ///
     /// # Errors
     /// When the store fails; what was not done is done at the next look.
-    pub(crate) async fn look(&mut self, carrier: &impl Carrier) -> Result<(), StoreError> {
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let Some(relay) = self.relay() else { return Ok(()) };
         self.count().await?;
         let mut is_usable = false;
         loop {
             let now = self.sealgate.clock.now();
             let due = self.sealgate.store.due_mail(now, BATCH).await?;
-            if due.is_empty() {
-                return Ok(());
-            }
             let mut sent = 0;
             for mail in due {
                 if self.is_settled(&mail).await? {
                     continue;
                 }
                 if !is_usable {
-                    if self.is_paused() || !self.is_usable(carrier).await {
+                    if self.is_paused() || !self.is_usable(&relay).await {
                         // The others are looked at for what needs no mail server.
                         continue;
                     }
                     is_usable = true;
                 }
-                if !self.send(carrier, &mail).await? {
+                if !self.send(&relay, &mail).await? {
                     return Ok(());
                 }
                 sent += 1;
-                tokio::time::sleep(carrier.pace()).await;
+                tokio::time::sleep(relay.pace).await;
             }
             if sent == 0 {
                 return Ok(());
             }
         }
+    }
+
+    /// The mail server of the configuration that is in effect: a reload may have brought another one.
+    fn relay(&mut self) -> Option<Arc<Relay>> {
+        if !self.sealgate.store.seals() {
+            return None;
+        }
+        let config = self.sealgate.in_effect.load_full();
+        let is_known = self.config.as_ref().is_some_and(|known| Arc::ptr_eq(known, &config));
+        if !is_known {
+            self.config = Some(Arc::clone(&config));
+            self.pause = None;
+            let relay = Relay::of(config).unwrap_or_else(|error| {
+                tracing::error!(%error, "no mail can be sent before this is mended and the configuration is reloaded");
+                None
+            });
+            self.relay = relay.map(Arc::new);
+        }
+        self.relay.clone()
     }
 
     fn is_paused(&self) -> bool {
@@ -161,7 +185,7 @@ impl OutboxWorker {
         Ok(false)
     }
 
-    /// Puts the mail in its place that whoever asked for a reset gets. It is sent with the next look.
+    /// Puts the mail in its place that whoever asked for it gets. It is sent with the next look.
     async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
         let message = match self.sealgate.store.open_mail(&mail.value) {
             Ok(message) => message,
@@ -178,8 +202,8 @@ impl OutboxWorker {
         }
     }
 
-    async fn is_usable(&mut self, carrier: &impl Carrier) -> bool {
-        match carrier.probe().await {
+    async fn is_usable(&mut self, relay: &Relay) -> bool {
+        match relay.transport.probe().await {
             Ok(()) => {
                 if self.pause.take().is_some() {
                     tracing::info!("the mail server can be used again");
@@ -188,7 +212,7 @@ impl OutboxWorker {
                 true
             }
             Err(error) => {
-                self.rest(&error);
+                self.rest(&error.to_string());
                 false
             }
         }
@@ -207,15 +231,18 @@ impl OutboxWorker {
     }
 
     /// Sends one mail. False when the mail server cannot be used any more.
-    async fn send(&mut self, carrier: &impl Carrier, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
+    async fn send(&mut self, relay: &Relay, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let store = Arc::clone(&self.sealgate.store);
         let now = self.sealgate.clock.now();
         // As long again as it may take, so that nobody else sends it while the answer is being noted.
-        let Some(mail) = store.take_mail(mail, now, carrier.deadline() * 2).await? else { return Ok(true) };
+        let Some(mail) = store.take_mail(mail, now, relay.deadline * 2).await? else { return Ok(true) };
         let (id, kind) = (mail.value.id, mail.value.kind);
         let outcome = match store.open_mail(&mail.value) {
-            Ok(message) => carrier.carry(id, &message).await,
-            Err(error) => Err(NotCarried::Unsendable(error.to_string())),
+            Ok(message) => relay.send(id, &message).await,
+            Err(error) => {
+                tracing::error!(%id, %error, "a mail does not open");
+                Err(SendError::Unsendable("it does not open: the token or the store is another one"))
+            }
         };
         let now = self.sealgate.clock.now();
         match outcome {
@@ -228,7 +255,7 @@ impl OutboxWorker {
                     return Err(error);
                 }
             }
-            Err(NotCarried::Later(answer)) => {
+            Err(SendError::Later(answer)) => {
                 tracing::warn!(%id, kind = kind.as_str(), answer, "a mail was not taken yet");
                 self.sealgate.metrics.mail(kind, MailOutcome::Postponed);
                 let [jitter] = random(self.sealgate.entropy.as_ref());
@@ -237,7 +264,7 @@ impl OutboxWorker {
                     Err(reason) => self.give_up(&mail, reason, Some(&answer)).await?,
                 }
             }
-            Err(NotCarried::Relay(error)) => {
+            Err(SendError::Relay(error)) => {
                 // The mail is not at fault: it is due as before.
                 match mail.value.moved(now) {
                     Ok(next) => drop(store.move_mail(&mail, next).await?),
@@ -246,9 +273,9 @@ impl OutboxWorker {
                 self.rest(&error);
                 return Ok(false);
             }
-            Err(NotCarried::Refused(answer)) => self.give_up(&mail, DeadReason::Refused, Some(&answer)).await?,
-            Err(NotCarried::Unsendable(why)) => self.give_up(&mail, DeadReason::Unsendable, Some(&why)).await?,
-            Err(NotCarried::Failed(why)) => self.give_up(&mail, DeadReason::Failed, Some(&why)).await?,
+            Err(SendError::Refused(answer)) => self.give_up(&mail, DeadReason::Refused, Some(&answer)).await?,
+            Err(SendError::Unsendable(why)) => self.give_up(&mail, DeadReason::Unsendable, Some(why)).await?,
+            Err(SendError::Failed) => self.give_up(&mail, DeadReason::Failed, None).await?,
         }
         Ok(true)
     }

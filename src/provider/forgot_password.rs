@@ -7,6 +7,7 @@ use http::{HeaderValue, Method, StatusCode};
 use crate::domain::client::ClientId;
 use crate::domain::mail::Mail;
 use crate::domain::user::sign_in_key;
+use crate::metrics::MailOutcome;
 use crate::page::{ForgotPasswordPage, Problem, html};
 use crate::provider::interaction::{self, PARAMETER, RESUME, Waiting};
 use crate::provider::mailing;
@@ -68,6 +69,7 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
         store.add_no_mail(&mail).await?;
     } else if !store.add_mail(std::slice::from_ref(&mail)).await? {
         tracing::warn!("the outbox is full: a reset that was asked for is dropped");
+        ctx.sealgate.metrics.mail(mail.kind, MailOutcome::Dropped);
         store.add_no_mail(&mail).await?;
     }
     let next = format!("{}&{ASKED}=yes", waiting.address(ctx, PAGE));

@@ -8,6 +8,8 @@ mod configuration;
 mod factors;
 #[path = "../support/foreign.rs"]
 mod foreign;
+#[path = "../support/mail_server.rs"]
+mod mail_server;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/shim.rs"]
@@ -32,6 +34,7 @@ mod keys;
 mod lasting;
 mod leaving;
 mod log;
+mod mails;
 mod memory;
 mod monitoring;
 mod older;

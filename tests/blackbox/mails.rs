@@ -1,0 +1,119 @@
+//! Mails that leave a running server, by a mail server that is well, ill, or in between.
+
+use serde_json::Value;
+
+use crate::mail_server::{Illness, MailServer, Received};
+use crate::support::{Browser, Instance, Settings, wait_until};
+
+/// Seconds that one attempt may last here.
+const TIMEOUT: u64 = 2;
+
+/// A server that hands its mails to this one, and the people of this many addresses.
+fn instance(relay: &MailServer, people: &[&str]) -> Instance {
+    let sections = format!(
+        "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\n\
+         timeout_seconds = {TIMEOUT}\nper_minute = 6000\n",
+        relay.port
+    );
+    let mut instance = Instance::prepare(&Settings { sections, ..Settings::default() });
+    for person in people {
+        let words = ["user", "add", "--email", person, "--name", "Somebody", "--password-stdin"];
+        instance.run_with_input(&words, "a password for everybody\n");
+    }
+    instance.start();
+    instance
+}
+
+/// Has a person be told that an administrator has changed their account.
+fn act_on(instance: &Instance, person: &str) {
+    instance.run(&["user", "set", person, "--name", "Somebody Else"]);
+}
+
+fn listed(instance: &Instance, more: &[&str]) -> Vec<Value> {
+    let words = [&["mail", "list"], more].concat();
+    instance.json(&words)["mails"].as_array().unwrap().clone()
+}
+
+fn ids(mails: &[Received]) -> Vec<String> {
+    mails.iter().map(|mail| mail.header("Message-ID").unwrap()).collect()
+}
+
+fn sent(instance: &Instance) -> usize {
+    listed(instance, &["--sent"]).len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_ill_mail_server_did_not_take_arrives_once_when_it_is_well() {
+    let relay = MailServer::start();
+    relay.is_now(Illness { silent: true, ..Illness::default() });
+    let people = ["one@example.test", "two@example.test", "three@example.test"];
+    let mut instance = instance(&relay, &people);
+    people.iter().for_each(|person| act_on(&instance, person));
+    instance.tells("the mail server cannot be used");
+    assert_eq!(listed(&instance, &[]).len(), people.len());
+    // Nobody who signs in knows of it.
+    let browser = Browser::new(&instance);
+    let page = browser.open(&instance.url("/account")).await;
+    assert_eq!(browser.sign_in(&page).await.status, 200);
+    let metrics = reqwest::get(instance.admin_url("/metrics")).await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("sealgate_mail_server_usable 0"), "{metrics}");
+
+    relay.is_now(Illness::default());
+    // It is tried again after a pause of half a minute; a restart tries at once.
+    assert_eq!(instance.stop(), Some(0));
+    instance.start();
+    wait_until("all were sent", || sent(&instance) == people.len());
+    for person in people {
+        let mail = relay.wait_for_mail_to(person).await;
+        assert_eq!(relay.mails_to(person).len(), 1);
+        assert_eq!(mail.header("Auto-Submitted").as_deref(), Some("auto-generated"));
+    }
+    assert!(listed(&instance, &[]).is_empty());
+    let log = instance.log();
+    assert!(people.iter().all(|person| !log.contains(person)), "an address in the log");
+}
+
+#[test]
+fn a_mail_that_was_taken_when_the_process_died_comes_twice_under_one_name() {
+    let relay = MailServer::start();
+    // It has the mail and says nothing yet.
+    relay.is_now(Illness { closes_after_data: true, ..Illness::default() });
+    let mut instance = instance(&relay, &["one@example.test"]);
+    act_on(&instance, "one@example.test");
+    relay.await_mail_to("one@example.test");
+    instance.kill();
+    relay.is_now(Illness::default());
+    instance.start();
+    // By itself it would be tried when the time is over for which the process before had taken it.
+    let waiting = listed(&instance, &[])[0]["id"].as_str().unwrap().to_owned();
+    instance.run(&["mail", "retry", &waiting]);
+    wait_until("it was sent", || sent(&instance) == 1);
+    let mails = relay.mails_to("one@example.test");
+    assert!(mails.len() >= 2, "{} mails", mails.len());
+    let ids = ids(&mails);
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+}
+
+#[test]
+fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand() {
+    let relay = MailServer::start();
+    relay.is_now(Illness::answering("RCPT", "550 5.1.1 nobody of this name"));
+    let instance = instance(&relay, &["one@example.test", "two@example.test"]);
+    act_on(&instance, "one@example.test");
+    act_on(&instance, "two@example.test");
+    let given_up = || listed(&instance, &[]).iter().filter(|mail| mail["state"] == "given_up").count();
+    wait_until("both were given up", || given_up() == 2);
+    relay.is_now(Illness::default());
+    let known = listed(&instance, &[]);
+    assert!(known.iter().all(|mail| mail["reason"] == "refused" && mail["kind"] == "notice"), "{known:?}");
+    assert!(known[0]["answer"].as_str().unwrap().contains("5.1.1"), "{known:?}");
+    assert!(!serde_json::to_string(&known).unwrap().contains("example.test"), "an address: {known:?}");
+
+    let [retried, dropped] = [0, 1].map(|at| known[at]["id"].as_str().unwrap().to_owned());
+    assert_eq!(instance.json(&["mail", "retry", &retried])["retried"], true);
+    assert_eq!(instance.json(&["mail", "drop", &dropped])["deleted"], true);
+    assert!(!instance.try_run(&["mail", "drop", &dropped], "").status.success());
+    wait_until("it was sent", || sent(&instance) == 1);
+    assert_eq!(relay.mails().len(), 1);
+    assert!(listed(&instance, &[]).is_empty());
+}
