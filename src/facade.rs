@@ -17,6 +17,9 @@ pub mod app {
     pub mod reset_lookup {
         pub use crate::app::reset_lookup::look_up;
     }
+    pub mod address_lookup {
+        pub use crate::app::address_lookup::look_up;
+    }
     pub mod rotation {
         pub use crate::app::rotation::keep;
     }
@@ -140,15 +143,16 @@ pub mod oauth {
 }
 pub mod page {
     pub use crate::page::{
-        AccountChooserPage, ActivityPage, AddFactorPage, Addresses, AppEnrolment, AppPasswordFault, AppPasswordsPage,
-        Application, ApplicationsPage, AuditField, AuditLogPage, CONTENT_SECURITY_POLICY, ConfirmLogoutPage,
-        ConsentPage, ConsoleRole, Done, EnrolPage, EnrolProblem, EnrolStep, ErrorPage, EventLine, FactorChoice,
-        FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage, ForgotPasswordPage,
-        Frame, HomeApp, HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAppPassword,
-        NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem,
-        Problem, ProfileField, ProfilePage, Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage,
-        ResetDonePage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage,
-        SignedOutPage, UnmetPage, Way, WayTo, WeakSignInPage, html, language_tag,
+        AccountChooserPage, ActivityPage, AddFactorPage, AddressPage, AddressProblem, Addresses, AppEnrolment,
+        AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, AuditField, AuditLogPage,
+        CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage, ConsoleRole, Done, EnrolPage, EnrolProblem, EnrolStep,
+        ErrorPage, EventLine, FactorChoice, FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage,
+        ForbiddenPage, ForgotPasswordPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem,
+        MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, NewPasswordPage, NewPasswordProblem,
+        Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
+        Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ResetDonePage, ReturnFormPage, SCRIPT,
+        STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, WaitingCode,
+        Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

@@ -8,6 +8,7 @@ use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
 use super::{factors, import, invitations};
 use crate::clock::random;
+use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
 use crate::domain::secret::Secret;
@@ -112,6 +113,14 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
             return Err(next.username.as_ref().map_or_else(|| email_taken(&next.email), username_taken));
         }
     };
+    if before.email.lookup_key() != user.email.lookup_key() {
+        // An administrator's word is the last one: nobody takes it back from a mailbox that the account has left.
+        let change = |links: &mut AccountLinks| {
+            links.take_back();
+            links.undos.clear();
+        };
+        directory.store.change_account_links(user.sub, &[], change).await?;
+    }
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
         let event = directory.event(AuditKind::UserChanged).of(user.sub);

@@ -1,6 +1,7 @@
 //! The program put together: what every request shares (`state`), what answers for which host (`site`), the start, the
 //! server, reloads, and the work beside requests.
 
+pub(crate) mod address_lookup;
 pub(crate) mod enrolment;
 pub(crate) mod expiry;
 pub(crate) mod lateness;

@@ -140,6 +140,18 @@ pub struct PendingVerification {
     pub expires_at: UnixTime,
 }
 
+/// What comes of a code that was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CodeVerdict {
+    /// The address is proven. `new_address`: see [`PendingVerification`].
+    Right {
+        new_address: Option<Email>,
+    },
+    Wrong,
+    /// None is waited for here, or not any more.
+    Over,
+}
+
 /// A link that takes a change of address back, in the hands of whoever reads the old address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressUndo {
@@ -197,6 +209,34 @@ impl AccountLinks {
         self.invitation.as_ref().filter(good).filter(|_| user.is_enabled())
     }
 
+    /// The verification that was begun in this session, while its code is good for the account as it is now.
+    pub fn open_verification(&self, session: SecretHash, user: &User, now: UnixTime) -> Option<&PendingVerification> {
+        let account = AccountMark::of(user);
+        let open = |pending: &&PendingVerification| {
+            pending.session == session
+                && pending.account == account
+                && pending.failures < MOST_CODE_TRIES
+                && now < pending.expires_at
+        };
+        self.verification.as_ref().filter(open).filter(|_| user.is_enabled())
+    }
+
+    /// Takes a code that was typed in this session. A right one is used up; a wrong one counts.
+    pub fn take_code(&mut self, code: SecretHash, session: SecretHash, user: &User, now: UnixTime) -> CodeVerdict {
+        let Some(pending) = self.open_verification(session, user, now) else { return CodeVerdict::Over };
+        if pending.code == code {
+            let new_address = self.verification.take().and_then(|pending| pending.new_address);
+            return CodeVerdict::Right { new_address };
+        }
+        let Some(pending) = &mut self.verification else { return CodeVerdict::Over };
+        pending.failures += 1;
+        if pending.failures < MOST_CODE_TRIES {
+            return CodeVerdict::Wrong;
+        }
+        self.verification = None;
+        CodeVerdict::Over
+    }
+
     /// With another link that takes a change back. The oldest stays, the one before the newest gives way: the first change is
     /// the thief's.
     pub fn add_undo(&mut self, undo: AddressUndo, now: UnixTime) {
@@ -209,6 +249,13 @@ impl AccountLinks {
 
     pub fn undo(&self, hash: SecretHash, now: UnixTime) -> Option<&AddressUndo> {
         self.undos.iter().find(|undo| undo.hash == hash && now < undo.expires_at)
+    }
+
+    /// Without the link of this hash and those that followed it: what they would bring back came after what it brings back.
+    pub fn drop_undos_from(&mut self, hash: SecretHash) {
+        if let Some(at) = self.undos.iter().position(|undo| undo.hash == hash) {
+            self.undos.truncate(at);
+        }
     }
 
     /// Takes everything back that would open the account: its access was taken away, or its credentials were changed. What
@@ -327,6 +374,39 @@ mod tests {
         let mut open = links;
         open.take_back();
         assert!(open.is_empty());
+    }
+
+    #[test]
+    fn a_code_is_good_once_in_its_session_and_for_five_tries() {
+        let begun = |failures| AccountLinks {
+            verification: Some(PendingVerification {
+                code: hash(1),
+                session: hash(7),
+                new_address: None,
+                account: AccountMark::of(&anna()),
+                failures,
+                expires_at: at(100),
+            }),
+            ..AccountLinks::none(anna().sub)
+        };
+        let right = CodeVerdict::Right { new_address: None };
+        let mut links = begun(0);
+        assert_eq!(links.take_code(hash(1), hash(7), &anna(), at(99)), right);
+        assert_eq!(links.take_code(hash(1), hash(7), &anna(), at(99)), CodeVerdict::Over);
+        let elsewhere = begun(0).take_code(hash(1), hash(8), &anna(), at(99));
+        let late = begun(0).take_code(hash(1), hash(7), &anna(), at(100));
+        let changed = User { password: None, ..anna() };
+        let of_another = begun(0).take_code(hash(1), hash(7), &changed, at(99));
+        assert_eq!([elsewhere, late, of_another], [CodeVerdict::Over, CodeVerdict::Over, CodeVerdict::Over]);
+        let mut links = begun(0);
+        // Whoever types it elsewhere uses up no try.
+        assert_eq!(links.take_code(hash(2), hash(8), &anna(), at(99)), CodeVerdict::Over);
+        for _ in 0..4 {
+            assert_eq!(links.take_code(hash(2), hash(7), &anna(), at(99)), CodeVerdict::Wrong);
+        }
+        assert_eq!(links.clone().take_code(hash(1), hash(7), &anna(), at(99)), right);
+        assert_eq!(links.take_code(hash(2), hash(7), &anna(), at(99)), CodeVerdict::Over);
+        assert_eq!(links.take_code(hash(1), hash(7), &anna(), at(99)), CodeVerdict::Over);
     }
 
     #[test]

@@ -54,6 +54,12 @@ pub enum AuditKind {
     PasswordResetAsked,
     /// It was set by a link that was mailed.
     PasswordReset,
+    /// Somebody has shown that they read the mail of their account's address.
+    AddressVerified,
+    /// The same of another address, which is the account's now.
+    AddressChanged,
+    /// Whoever reads the mail of the old address took a change back.
+    AddressRestored,
     AppPasswordCreated,
     AppPasswordRevoked,
     /// An app, a key or a passkey; the detail says which, by its name.
@@ -106,6 +112,9 @@ impl AuditKind {
         Self::PasswordChanged,
         Self::PasswordResetAsked,
         Self::PasswordReset,
+        Self::AddressVerified,
+        Self::AddressChanged,
+        Self::AddressRestored,
         Self::AppPasswordCreated,
         Self::AppPasswordRevoked,
         Self::FactorAdded,
@@ -150,6 +159,9 @@ impl AuditKind {
             Self::PasswordChanged => "password_changed",
             Self::PasswordResetAsked => "password_reset_asked",
             Self::PasswordReset => "password_reset",
+            Self::AddressVerified => "address_verified",
+            Self::AddressChanged => "address_changed",
+            Self::AddressRestored => "address_restored",
             Self::AppPasswordCreated => "app_password_created",
             Self::AppPasswordRevoked => "app_password_revoked",
             Self::FactorAdded => "factor_added",

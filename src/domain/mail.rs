@@ -42,6 +42,8 @@ pub enum MailKind {
     /// Somebody asked for a reset of an account that may not exist. It is looked up when its turn comes, so that the request
     /// takes the same time for all addresses; nothing is sent under this kind.
     ResetWanted,
+    /// An address is to be proven that may be somebody else's. It is looked up when its turn comes, for the same reason.
+    AddressWanted,
     Reset,
     PasskeysOnly,
     Invitation,
@@ -53,8 +55,9 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ResetWanted,
+        Self::AddressWanted,
         Self::Reset,
         Self::PasskeysOnly,
         Self::Invitation,
@@ -68,6 +71,7 @@ impl MailKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ResetWanted => "reset_wanted",
+            Self::AddressWanted => "address_wanted",
             Self::Reset => "reset",
             Self::PasskeysOnly => "passkeys_only",
             Self::Invitation => "invitation",
@@ -83,7 +87,7 @@ impl MailKind {
     pub const fn tried_for(self) -> Duration {
         match self {
             Self::ResetWanted | Self::Reset => Duration::from_mins(30),
-            Self::VerificationCode | Self::Test => Duration::from_mins(15),
+            Self::AddressWanted | Self::VerificationCode | Self::Test => Duration::from_mins(15),
             Self::PasskeysOnly | Self::AccountExists => Duration::from_hours(1),
             Self::Invitation => Duration::from_hours(48),
             Self::AddressChanged | Self::Notice => Duration::from_hours(72),
@@ -98,6 +102,11 @@ pub enum Mail {
     /// `account`: the lookup key of the address or username that was typed. Itself it is not kept.
     ResetWanted {
         account: SecretHash,
+    },
+    /// `code`: for the one to whom this is sent, where nobody else has the address.
+    AddressWanted {
+        code: String,
+        purpose: CodePurpose,
     },
     /// `token`: of the link.
     Reset {
@@ -137,6 +146,7 @@ impl Mail {
     pub const fn kind(&self) -> MailKind {
         match self {
             Self::ResetWanted { .. } => MailKind::ResetWanted,
+            Self::AddressWanted { .. } => MailKind::AddressWanted,
             Self::Reset { .. } => MailKind::Reset,
             Self::PasskeysOnly => MailKind::PasskeysOnly,
             Self::Invitation { .. } => MailKind::Invitation,

@@ -122,6 +122,7 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
         }
         Mail::Notice { .. }
         | Mail::ResetWanted { .. }
+        | Mail::AddressWanted { .. }
         | Mail::PasskeysOnly
         | Mail::VerificationCode { .. }
         | Mail::Test => Ok(None),

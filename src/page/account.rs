@@ -50,6 +50,8 @@ pub struct ProfilePage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
+    /// Whether there is a page on which the address is proven and changed.
+    pub has_address_page: bool,
     pub name: &'a str,
     /// International format, or empty; as typed.
     pub phone_number: &'a str,

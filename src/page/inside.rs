@@ -33,6 +33,8 @@ pub enum Done {
     Profile,
     /// The password was changed; other sessions have ended.
     Password,
+    AddressVerified,
+    AddressChanged,
     Session,
     OtherSessions,
     Withdrawn,
@@ -49,9 +51,11 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 14] = [
+    const ALL: [(Self, &'static str); 16] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
+        (Self::AddressVerified, "address-verified"),
+        (Self::AddressChanged, "address-changed"),
         (Self::Session, "session"),
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
@@ -78,6 +82,8 @@ impl Done {
         match self {
             Self::Profile => t.done_profile(),
             Self::Password => t.done_password(),
+            Self::AddressVerified => t.done_address_verified(),
+            Self::AddressChanged => t.done_address_changed(),
             Self::Session => t.done_session(),
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),

@@ -116,7 +116,7 @@ impl MailView<'_> {
         let minutes = |life: std::time::Duration| life.as_secs() / 60;
         let days = |life: std::time::Duration| life.as_secs() / 86_400;
         let (title, before, label, after) = match self.mail {
-            Mail::ResetWanted { .. } => return None,
+            Mail::ResetWanted { .. } | Mail::AddressWanted { .. } => return None,
             Mail::Reset { .. } => (
                 t.mail_reset_title(),
                 vec![t.mail_reset_lead(operator)],

@@ -6,6 +6,7 @@
 #![expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass their values by reference")]
 
 mod account;
+mod address;
 mod asset;
 pub(crate) mod console;
 pub(crate) mod device;
@@ -32,6 +33,7 @@ pub use account::{
     AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage,
     PasswordProblem, ProfileField, ProfilePage, SessionsPage,
 };
+pub use address::{AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, WaitingCode};
 pub(crate) use asset::Asset;
 pub use asset::{SCRIPT, STYLESHEET};
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};

@@ -29,7 +29,6 @@ mod login;
 mod login_page;
 mod logout;
 mod mailed_link;
-#[allow(dead_code, reason = "until the pages use it")]
 mod mailing;
 mod passkey;
 mod recovery_codes;
@@ -156,6 +155,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
     page("/account",                Endpoint::Account(AccountSection::Profile),      "account",    GET_POST, Bucket::Pages),
     page("/account/password",       Endpoint::Account(AccountSection::Password),     "account",    GET_POST, Bucket::Pages),
+    page("/account/address",        Endpoint::Account(AccountSection::Address),      "account",    GET_POST, Bucket::Pages),
+    page("/account/address/new",    Endpoint::Account(AccountSection::NewAddress),   "account",    GET_POST, Bucket::Pages),
     page("/.well-known/change-password", Endpoint::ChangePassword,            "change_password", GET, Bucket::Pages),
     page("/account/security",       Endpoint::Account(AccountSection::Security),     "account",    GET,      Bucket::Pages),
     page("/account/security/app",   Endpoint::Account(AccountSection::AddApp),       "account",    GET_POST, Bucket::Pages),

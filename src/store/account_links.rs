@@ -3,10 +3,10 @@
 use crate::domain::account_links::AccountLinks;
 use crate::domain::mail::WaitingMail;
 use crate::domain::user::{Subject, User};
-use crate::store::engine::{Changes, Key};
+use crate::store::engine::{Changes, Expect, Key};
 use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
-use crate::store::registry::user_creation;
+use crate::store::registry::{names, user_creation};
 use crate::store::table;
 use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, Store, StoreError};
 
@@ -66,15 +66,26 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Writes a person and what was mailed to them over what was read, in one commit, with the mails that tell of it. The
-    /// address and the username stay. Of two who use a link at the same moment, one meets a conflict.
+    /// Writes a person and what was mailed to them over what was read, in one commit, with the mails that tell of it and the
+    /// entries by which they are found. Of two who use a link at the same moment, one meets a conflict; and so does who takes
+    /// an address or a username that somebody else has.
     pub async fn put_user_and_links(
         &self,
         (user, next_user): (&Loaded<User>, &User),
         (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
         mails: &[WaitingMail],
     ) -> Result<Committed, StoreError> {
-        let mut changes = record::replace(user, next_user)?;
+        let mut changes = if user.value == *next_user {
+            Changes { expect: vec![user.unchanged()], ..Changes::default() }
+        } else {
+            record::replace(user, next_user)?
+        };
+        let (before, after) = (names(&user.value), names(next_user));
+        for name in after.iter().filter(|name| !before.contains(name)) {
+            changes.expect.push(Expect::Absent(name.clone()));
+            changes.put.push((name.clone(), record::encode(&next_user.sub)?));
+        }
+        changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
         merge(&mut changes, links_changes(links, next_links)?);
         add_mails(&mut changes, mails)?;
         self.commit_with_mails(changes, mails).await

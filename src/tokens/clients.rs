@@ -16,6 +16,8 @@ pub(crate) use crate::domain::client::{INTERNAL_CLIENT, OWN_CLIENT};
 pub(crate) const OWN_PAGES: &[&str] = &[
     "/",
     "/account",
+    "/account/address",
+    "/account/address/new",
     "/account/password",
     "/account/security",
     "/account/security/app",

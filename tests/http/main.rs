@@ -24,10 +24,13 @@ mod sweep;
 #[path = "../support/totp.rs"]
 mod totp;
 
+mod mailbox;
+
 mod flow;
 mod form_post;
 
 mod account;
+mod addresses;
 mod app_passwords;
 mod audit;
 mod authorize;

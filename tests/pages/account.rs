@@ -9,10 +9,11 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::User;
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::page::{
-    ActivityPage, AddFactorPage, AppEnrolment, AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, Done,
-    EnrolProblem, EnrolStep, EventLine, FactorLine, FactorLineKind, FactorSettingsPage, Frame, HomeApp, HomePage,
-    Inside, KeyEnrolment, MakeCodesPage, Named, NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem,
-    ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem, SessionsPage, html,
+    ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppPasswordFault, AppPasswordsPage,
+    Application, ApplicationsPage, Done, EnrolProblem, EnrolStep, EventLine, FactorLine, FactorLineKind,
+    FactorSettingsPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, MakeCodesPage, Named, NewAddressPage,
+    NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
+    RecoveryState, SecurityPage, SecurityProblem, SessionsPage, WaitingCode, html,
 };
 use sealgate::facade::password::PasswordFault;
 
@@ -38,6 +39,7 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
             inside: after(done),
             csrf,
             user: &user,
+            has_address_page: done.is_some(),
             name: person,
             phone_number: "+90 212 555 01 01",
             picture: "https://example.com/people/ayse.png",
@@ -51,6 +53,8 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     for done in [
         Done::Profile,
         Done::Password,
+        Done::AddressVerified,
+        Done::AddressChanged,
         Done::Session,
         Done::OtherSessions,
         Done::Withdrawn,
@@ -111,8 +115,50 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     add("account-activity", html(&ActivityPage { inside: inside(), events: &events, next }));
     add("account-activity-none", html(&ActivityPage { inside: inside(), events: &[], next: None }));
 
+    all.extend(address_pages(frame, sample));
     all.extend(application_pages(frame, sample));
     all.extend(security_pages(frame, sample));
+    all
+}
+
+/// The pages about the address in every state.
+fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { account, csrf, action, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let page = |verified, waiting, problem| {
+        let inside = inside(frame, account, None);
+        html(&AddressPage { inside, csrf, address: account, verified, waiting, problem })
+    };
+    add("account-address", page(true, None, None));
+    add("account-address-unverified", page(false, None, None));
+    add("account-address-code", page(false, Some(WaitingCode::OfAddress), None));
+    add("account-address-code-new", page(true, Some(WaitingCode::OfNewAddress(account)), None));
+    let wrong = Some(AddressProblem::WrongCode);
+    add("account-address-code-wrong", page(false, Some(WaitingCode::OfAddress), wrong));
+    for (name, problem) in [
+        ("over", AddressProblem::Over),
+        ("too-many", AddressProblem::TooMany),
+        ("busy", AddressProblem::Busy),
+        ("undeliverable", AddressProblem::Undeliverable),
+        ("taken", AddressProblem::Taken),
+    ] {
+        add(&format!("account-address-{name}"), page(false, None, Some(problem)));
+    }
+    let new = |problem| {
+        let inside = inside(frame, account, None);
+        html(&NewAddressPage { inside, csrf, address: account, typed: action, problem })
+    };
+    add("account-new-address", new(None));
+    for (name, problem) in [
+        ("malformed", NewAddressProblem::Malformed),
+        ("not-ascii", NewAddressProblem::NotAscii),
+        ("unchanged", NewAddressProblem::Unchanged),
+        ("too-many", NewAddressProblem::TooMany),
+        ("busy", NewAddressProblem::Busy),
+    ] {
+        add(&format!("account-new-address-{name}"), new(Some(problem)));
+    }
     all
 }
 

@@ -354,6 +354,8 @@ menu-switch = Use another account
 
 done-profile = Your profile was saved.
 done-password = Your password was changed. You were signed out everywhere else, and applications will ask you to sign in again.
+done-address-verified = Your address is verified.
+done-address-changed = Your address was changed. A message about this was sent to the old address as well; from there it can be undone for 14 days.
 done-session = The session was ended.
 done-other-sessions = You were signed out everywhere else.
 done-withdrawn = The application’s access was removed.
@@ -380,6 +382,48 @@ profile-problem = Nothing was saved. Correct the marked fields and save again.
 profile-name-wrong = Enter a name of 1 to 200 characters.
 profile-phone-wrong = Enter the number with a plus sign and the country code, for example +90 555 111 22 33, or leave the field empty.
 profile-picture-wrong = Enter an address that starts with https://, or leave the field empty.
+
+address-title = Email address
+address-lead = You sign in with this address, and messages about your account go to it.
+address-verified = Verified
+address-unverified = Not verified
+address-change = Change address
+address-verify-or-change = Verify or change
+address-verify-lead =
+    Applications can rely on your address only after you have shown that its mail reaches you. We will send a verification
+    code to it.
+address-verify = Send verification code
+address-code-title = Enter the verification code
+address-code-lead = We sent a verification code to <bdi>{ $address }</bdi>. Enter it here, in this browser, within 15 minutes.
+address-code-lead-new =
+    We sent a message to <bdi>{ $address }</bdi>. If you can use this address, the message has a verification code. Enter it
+    here, in this browser, within 15 minutes. Until then your address stays as it is.
+address-code = Verification code
+address-code-hint = Eight digits. The message may take a few minutes; look in the spam folder too.
+address-code-submit = Confirm
+address-code-again-lead = No message? Check the address, wait a few minutes, then have another code sent. Only the newest code works.
+address-code-again = Send another code
+address-code-again-new = Enter the address again
+address-code-cancel = Cancel
+address-wrong-code = The code is not right. Enter the code of the newest message. After five wrong codes you need a new one.
+address-over =
+    No code is expected in this browser: it has expired, was wrong too often, or was requested in another browser. Have a new
+    one sent.
+address-too-many = Too many codes were sent. Use the newest one, or try again later.
+address-busy = No messages can be sent right now. Try again in a few minutes.
+address-undeliverable = No mail can be sent to your address as it is written. Change it, or ask your administrator.
+address-taken = Somebody else has this address by now, so yours was not changed.
+new-address-title = Change address
+new-address-lead = Your address is <bdi>{ $address }</bdi>.
+new-address-label = New email address
+new-address-hint = We will send a verification code to it. Your address changes only when you enter the code.
+new-address-effects =
+    You sign in with the new address then, and links and codes that were sent to the old one no longer work. You stay signed
+    in. An application that knows you by your address may take you for somebody new; ask its administrator first.
+new-address-keep = Keep the present address
+new-address-malformed = Mail cannot be sent to this address. Enter one such as anna@example.com.
+new-address-not-ascii = Many mail servers do not accept letters such as ş or ı before the @. Enter an address without them.
+new-address-unchanged = This is your address already.
 
 password-title = Change your password
 password-lead = You will stay signed in here. You will be signed out everywhere else, and applications will ask you to sign in again.
@@ -779,6 +823,9 @@ event-user-deleted = Person deleted
 event-password-changed = Password changed
 event-password-reset-asked = Password reset asked for
 event-password-reset = Password reset by a mailed link
+event-address-verified = Address verified
+event-address-changed = Address changed
+event-address-restored = Change of address undone
 event-app-password-created = Application password made
 event-app-password-revoked = Application password revoked
 event-factor-added = Second step added

@@ -331,6 +331,8 @@ menu-switch = Başka bir hesap kullan
 
 done-profile = Profiliniz kaydedildi.
 done-password = Parolanız değiştirildi. Diğer bütün oturumlarınız kapatıldı; uygulamalar yeniden oturum açmanızı isteyecek.
+done-address-verified = Adresiniz doğrulandı.
+done-address-changed = Adresiniz değiştirildi. Eski adresinize de bilgi verildi; değişiklik 14 gün boyunca oradan geri alınabilir.
 done-session = Oturum kapatıldı.
 done-other-sessions = Diğer bütün oturumlar kapatıldı.
 done-withdrawn = Uygulamanın erişimi kaldırıldı.
@@ -357,6 +359,48 @@ profile-problem = Hiçbir şey kaydedilmedi. İşaretli alanları düzeltip yeni
 profile-name-wrong = 1 ile 200 karakter arasında bir ad yazın.
 profile-phone-wrong = Numarayı artı işareti ve ülke koduyla yazın (örneğin +90 555 111 22 33) veya alanı boş bırakın.
 profile-picture-wrong = https:// ile başlayan bir adres yazın veya alanı boş bırakın.
+
+address-title = E-posta adresi
+address-lead = Bu adresle oturum açarsınız; hesabınızla ilgili iletiler de bu adrese gönderilir.
+address-verified = Doğrulandı
+address-unverified = Doğrulanmadı
+address-change = Adresi değiştir
+address-verify-or-change = Doğrula veya değiştir
+address-verify-lead =
+    Uygulamalar adresinize ancak iletilerin size ulaştığını gösterdiğinizde güvenebilir. Adresinize bir doğrulama kodu
+    göndereceğiz.
+address-verify = Doğrulama kodu gönder
+address-code-title = Doğrulama kodunu yazın
+address-code-lead = <bdi>{ $address }</bdi> adresine bir doğrulama kodu gönderdik. Kodu 15 dakika içinde, bu tarayıcıda yazın.
+address-code-lead-new =
+    <bdi>{ $address }</bdi> adresine bir ileti gönderdik. Bu adresi kullanabiliyorsanız iletide bir doğrulama kodu vardır.
+    Kodu 15 dakika içinde, bu tarayıcıda yazın. O zamana kadar adresiniz değişmez.
+address-code = Doğrulama kodu
+address-code-hint = Sekiz rakam. İletinin gelmesi birkaç dakika sürebilir; istenmeyen posta klasörüne de bakın.
+address-code-submit = Onayla
+address-code-again-lead = İleti gelmedi mi? Adresi denetleyin, birkaç dakika bekleyin, sonra yeni bir kod isteyin. Yalnızca en yeni kod geçerlidir.
+address-code-again = Yeni kod gönder
+address-code-again-new = Adresi yeniden yaz
+address-code-cancel = Vazgeç
+address-wrong-code = Kod doğru değil. En yeni iletideki kodu yazın. Beş yanlış koddan sonra yeni bir kod gerekir.
+address-over =
+    Bu tarayıcıda beklenen bir kod yok: süresi doldu, çok kez yanlış yazıldı veya başka bir tarayıcıda istendi. Yeni bir kod
+    isteyin.
+address-too-many = Çok fazla kod gönderildi. En yeni kodu kullanın veya daha sonra yeniden deneyin.
+address-busy = Şu anda ileti gönderilemiyor. Birkaç dakika sonra yeniden deneyin.
+address-undeliverable = Adresinize bu yazılışıyla ileti gönderilemiyor. Adresi değiştirin veya yöneticinize başvurun.
+address-taken = Bu adres artık başka bir hesaba ait; adresiniz değiştirilmedi.
+new-address-title = Adresi değiştir
+new-address-lead = Şu anki adresiniz: <bdi>{ $address }</bdi>
+new-address-label = Yeni e-posta adresi
+new-address-hint = Bu adrese bir doğrulama kodu göndereceğiz. Adresiniz ancak kodu yazdığınızda değişir.
+new-address-effects =
+    Bundan sonra yeni adresle oturum açarsınız; eski adrese gönderilmiş bağlantılar ve kodlar artık çalışmaz. Oturumunuz açık
+    kalır. Sizi adresinizle tanıyan bir uygulama sizi başka biri sanabilir; önce o uygulamanın yöneticisine sorun.
+new-address-keep = Şu anki adres kalsın
+new-address-malformed = Bu adrese ileti gönderilemez. ayse@example.com gibi bir adres yazın.
+new-address-not-ascii = Birçok posta sunucusu @ işaretinden önce ş veya ı gibi harfleri kabul etmez. Bu harfleri içermeyen bir adres yazın.
+new-address-unchanged = Bu zaten sizin adresiniz.
 
 password-title = Parola değiştirme
 password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.
@@ -732,6 +776,9 @@ event-user-deleted = Kullanıcı silindi
 event-password-changed = Parola değiştirildi
 event-password-reset-asked = Parola sıfırlama istendi
 event-password-reset = Parola, e-postayla gelen bağlantıyla sıfırlandı
+event-address-verified = Adres doğrulandı
+event-address-changed = Adres değiştirildi
+event-address-restored = Adres değişikliği geri alındı
 event-app-password-created = Uygulama parolası oluşturuldu
 event-app-password-revoked = Uygulama parolası iptal edildi
 event-factor-added = İkinci adım eklendi

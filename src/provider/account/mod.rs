@@ -2,6 +2,7 @@
 //! to a page that says what was done.
 
 mod activity;
+mod address;
 mod app_passwords;
 mod applications;
 mod password;
@@ -16,6 +17,8 @@ use crate::web::response::Response;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccountSection {
     Profile,
+    Address,
+    NewAddress,
     Password,
     Security,
     AddApp,
@@ -36,6 +39,8 @@ pub(super) fn change_password(ctx: &RequestContext<'_>) -> Response {
 pub(super) async fn answer(ctx: &RequestContext<'_>, section: AccountSection) -> Result<Response, Failure> {
     match section {
         AccountSection::Profile => profile::answer(ctx).await,
+        AccountSection::Address => address::answer(ctx).await,
+        AccountSection::NewAddress => address::change(ctx).await,
         AccountSection::Password => password::answer(ctx).await,
         AccountSection::Security => security::answer(ctx).await,
         AccountSection::AddApp => security::add_app(ctx).await,

@@ -85,6 +85,7 @@ fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[Pr
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
         user: &visitor.user,
+        has_address_page: ctx.sealgate.sends_mail(),
         name: &typed.name,
         phone_number: &typed.phone_number,
         picture: &typed.picture,

@@ -1,0 +1,101 @@
+//! The pages about a person's address: it is proven, and changed.
+
+use askama::Template;
+
+use super::inside::{Inside, MenuEntry};
+use super::words::Markup;
+
+/// The account's address. Its forms send `csrf` and one of `verify` (a code is wanted), `code` (one is typed) and `cancel`.
+#[derive(Template)]
+#[template(path = "account/address.html")]
+pub struct AddressPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub address: &'a str,
+    pub verified: bool,
+    pub waiting: Option<WaitingCode<'a>>,
+    pub problem: Option<AddressProblem>,
+}
+
+/// A code that this browser waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingCode<'a> {
+    OfAddress,
+    /// Of another address, which is to be the account's.
+    OfNewAddress(&'a str),
+}
+
+/// Why an address is not proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressProblem {
+    WrongCode,
+    /// No code is waited for in this browser, or not any more.
+    Over,
+    /// Too many codes were sent.
+    TooMany,
+    /// The outbox is full.
+    Busy,
+    /// Mail servers do not take the address.
+    Undeliverable,
+    /// Somebody else has it by now.
+    Taken,
+}
+
+/// The change of the address. Its form sends `csrf` and `address`.
+#[derive(Template)]
+#[template(path = "account/new_address.html")]
+pub struct NewAddressPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    pub address: &'a str,
+    pub typed: &'a str,
+    pub problem: Option<NewAddressProblem>,
+}
+
+/// Why no code is sent to a new address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewAddressProblem {
+    /// It is no address that mail servers take.
+    Malformed,
+    /// There are letters beyond ASCII before the `@`, which many mail servers do not take.
+    NotAscii,
+    Unchanged,
+    TooMany,
+    Busy,
+}
+
+impl AddressPage<'_> {
+    fn blames_code(&self) -> bool {
+        self.problem == Some(AddressProblem::WrongCode)
+    }
+
+    fn words(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        Some(match self.problem? {
+            AddressProblem::WrongCode => t.address_wrong_code(),
+            AddressProblem::Over => t.address_over(),
+            AddressProblem::TooMany => t.address_too_many(),
+            AddressProblem::Busy => t.address_busy(),
+            AddressProblem::Undeliverable => t.address_undeliverable(),
+            AddressProblem::Taken => t.address_taken(),
+        })
+    }
+}
+
+impl NewAddressPage<'_> {
+    fn blames_address(&self) -> bool {
+        use NewAddressProblem::{Malformed, NotAscii, Unchanged};
+        matches!(self.problem, Some(Malformed | NotAscii | Unchanged))
+    }
+
+    fn words(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        Some(match self.problem? {
+            NewAddressProblem::Malformed => t.new_address_malformed(),
+            NewAddressProblem::NotAscii => t.new_address_not_ascii(),
+            NewAddressProblem::Unchanged => t.new_address_unchanged(),
+            NewAddressProblem::TooMany => t.address_too_many(),
+            NewAddressProblem::Busy => t.address_busy(),
+        })
+    }
+}

@@ -1,0 +1,315 @@
+//! `/account/address`: the account's address is proven, by a code that goes to it and is typed in the browser that asked for
+//! it. `/account/address/new`: another one takes its place, proven in the same way before anything changes.
+//!
+//! Whether somebody else has the new address, only the mail says: the request looks at nothing, and the page is the same.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use crate::domain::account_links::{
+    AccountLinks, AccountMark, AddressUndo, CODE_DIGITS, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification,
+    UNDO_LIFE,
+};
+use crate::domain::audit::AuditKind;
+use crate::domain::mail::{CodePurpose, Mail, Notice, WaitingMail, partly_hidden};
+use crate::domain::mail_address::MailAddress;
+use crate::domain::profile::is_seen;
+use crate::domain::secret::SecretHash;
+use crate::domain::user::{Email, User};
+use crate::limiter::{LimitKey, Rule};
+use crate::page::{AddressPage, AddressProblem, Done, NewAddressPage, NewAddressProblem, Problem, WaitingCode, html};
+use crate::provider::mailing;
+use crate::provider::visitor::{self, Visitor};
+use crate::store::Committed;
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+
+const PAGE: &str = "/account/address";
+const NEW: &str = "/account/address/new";
+
+/// The longest ago that somebody may have signed in who opens the change, and who sends its form: what was opened in time
+/// shall not be lost.
+const TO_OPEN: Duration = Duration::from_mins(15);
+const TO_SEND: Duration = Duration::from_mins(30);
+
+/// Codes that one account may have sent: with five tries each, nobody guesses one in a lifetime.
+const CODES: [(&str, Rule); 2] = [
+    ("code_quarter", Rule { limit: 3, window: Duration::from_mins(15) }),
+    ("code_day", Rule { limit: 10, window: Duration::from_hours(24) }),
+];
+
+/// How often a code is taken up anew that meets another change of the account.
+const MOST_CONFLICTS: usize = 8;
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    require_mail(ctx)?;
+    let visitor = Visitor::with_factor(ctx, PAGE).await?;
+    if ctx.head.method != Method::POST {
+        return show(ctx, &visitor, None).await;
+    }
+    let form = visitor.form(ctx, PAGE)?;
+    if form.has("verify") {
+        return match send_to_own(ctx, &visitor).await? {
+            Ok(()) => Ok(Response::see_other(&ctx.path(PAGE))),
+            Err(problem) => show(ctx, &visitor, Some(problem)).await,
+        };
+    }
+    if form.has("cancel") {
+        ctx.sealgate.store.change_account_links(visitor.user.sub, &[], |links| links.verification = None).await?;
+        return Ok(Response::see_other(&ctx.path(PAGE)));
+    }
+    match take_code(ctx, &visitor, form.one("code")?.unwrap_or_default()).await? {
+        Ok(done) => Ok(Response::see_other(&visitor::done(ctx, PAGE, done))),
+        Err(problem) => {
+            // As it is by now.
+            let visitor = Visitor::with_factor(ctx, PAGE).await?;
+            show(ctx, &visitor, Some(problem)).await
+        }
+    }
+}
+
+/// `/account/address/new`.
+pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    require_mail(ctx)?;
+    if ctx.head.method != Method::POST {
+        let visitor = Visitor::recent(ctx, NEW, TO_OPEN).await?;
+        return Ok(show_change(ctx, &visitor, "", None));
+    }
+    let visitor = Visitor::recent(ctx, NEW, TO_SEND).await?;
+    let form = visitor.form(ctx, NEW)?;
+    let typed = form.one("address")?.unwrap_or_default().trim();
+    let sent = match new_address(typed, &visitor.user) {
+        Ok(address) => send_to_new(ctx, &visitor, address).await?,
+        Err(problem) => Err(problem),
+    };
+    Ok(match sent {
+        Ok(()) => Response::see_other(&ctx.path(PAGE)),
+        Err(problem) => show_change(ctx, &visitor, typed, Some(problem)),
+    })
+}
+
+/// Without mail there is no such page: an administrator changes addresses.
+fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
+    if ctx.sealgate.sends_mail() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
+}
+
+/// The address that was typed, if mail can be sent to it and it is another one.
+fn new_address(typed: &str, user: &User) -> Result<Email, NewAddressProblem> {
+    let local = typed.rsplit_once('@').map_or(typed, |(local, _)| local);
+    if !local.is_ascii() {
+        return Err(NewAddressProblem::NotAscii);
+    }
+    let address = Email::parse(typed).filter(|address| is_seen(address.as_str()) && MailAddress::of(address).is_some());
+    let address = address.ok_or(NewAddressProblem::Malformed)?;
+    if address == user.email { Err(NewAddressProblem::Unchanged) } else { Ok(address) }
+}
+
+async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Result<(), AddressProblem>, Failure> {
+    let user = &visitor.user;
+    if MailAddress::of(&user.email).is_none() {
+        return Ok(Err(AddressProblem::Undeliverable));
+    }
+    // Proven already, in another tab.
+    if user.email_verified {
+        return Ok(Ok(()));
+    }
+    if !may_send(ctx, user) {
+        return Ok(Err(AddressProblem::TooMany));
+    }
+    if !ctx.sealgate.store.has_room_for_mail(1) {
+        return Ok(Err(AddressProblem::Busy));
+    }
+    let code = mailing::new_code(ctx);
+    let pending = pending(ctx, visitor, &code, None)?;
+    let mail = Mail::VerificationCode { code, purpose: CodePurpose::Address };
+    begin(ctx, user, pending, mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail)?).await?;
+    Ok(Ok(()))
+}
+
+/// The mail is looked up when its turn comes: somebody else's address gets no code, and whoever typed it does not learn that.
+async fn send_to_new(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    address: Email,
+) -> Result<Result<(), NewAddressProblem>, Failure> {
+    let user = &visitor.user;
+    // It may be anybody's: nobody is flooded with codes from here either.
+    if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address.lookup_key()) {
+        return Ok(Err(NewAddressProblem::TooMany));
+    }
+    if !ctx.sealgate.store.has_room_for_mail(1) {
+        return Ok(Err(NewAddressProblem::Busy));
+    }
+    let code = mailing::new_code(ctx);
+    let pending = pending(ctx, visitor, &code, Some(&address))?;
+    let mail = Mail::AddressWanted { code, purpose: CodePurpose::NewAddress };
+    begin(ctx, user, pending, mailing::new_mail(ctx, Some(user.sub), Some(&address), mail)?).await?;
+    Ok(Ok(()))
+}
+
+fn may_send(ctx: &RequestContext<'_>, user: &User) -> bool {
+    let limiter = &ctx.sealgate.limiter;
+    let allows = |(bucket, rule): &(&'static str, Rule)| {
+        limiter.take(&LimitKey::text(bucket, user.sub.as_bytes()), *rule, ctx.now).allowed
+    };
+    CODES.iter().all(allows)
+}
+
+fn pending(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    code: &str,
+    new_address: Option<&Email>,
+) -> Result<PendingVerification, Failure> {
+    let user = &visitor.user;
+    Ok(PendingVerification {
+        code: code_hash(ctx, user, new_address.unwrap_or(&user.email), code)?,
+        session: session_of(visitor),
+        new_address: new_address.cloned(),
+        account: AccountMark::of(user),
+        failures: 0,
+        expires_at: ctx.now.plus(CODE_LIFE),
+    })
+}
+
+/// The newest takes the place of those before it.
+async fn begin(
+    ctx: &RequestContext<'_>,
+    user: &User,
+    pending: PendingVerification,
+    mail: WaitingMail,
+) -> Result<(), Failure> {
+    let change = |links: &mut AccountLinks| links.verification = Some(pending.clone());
+    Ok(ctx.sealgate.store.change_account_links(user.sub, &[mail], change).await?)
+}
+
+/// A code is good for one person and one address.
+fn code_hash(ctx: &RequestContext<'_>, user: &User, address: &Email, code: &str) -> Result<SecretHash, Failure> {
+    let bound_to = [b"address", &user.sub.as_bytes()[..], address.lookup_key().as_bytes()].concat();
+    ctx.sealgate.store.code_hash(&bound_to, code).map_err(|error| {
+        tracing::error!(%error, "no code can be made or checked");
+        Failure::Unavailable
+    })
+}
+
+fn session_of(visitor: &Visitor) -> SecretHash {
+    SecretHash::of(visitor.session.value.id.as_bytes())
+}
+
+/// The digits that were typed, however they are grouped.
+pub(in crate::provider) fn digits(typed: &str) -> Option<String> {
+    let digits: String = typed.chars().filter(|char| !char.is_whitespace() && *char != '-').collect();
+    (digits.len() == CODE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+}
+
+async fn take_code(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    typed: &str,
+) -> Result<Result<Done, AddressProblem>, Failure> {
+    // What is no code at all is no try either.
+    let Some(typed) = digits(typed) else { return Ok(Err(AddressProblem::WrongCode)) };
+    let (store, session) = (&ctx.sealgate.store, session_of(visitor));
+    for _ in 0..MOST_CONFLICTS {
+        let Some(user) = store.user_record(visitor.user.sub).await? else { break };
+        let links = store.account_links(user.value.sub).await?;
+        let mut next_links =
+            links.as_ref().map_or_else(|| AccountLinks::none(user.value.sub), |links| links.value.clone());
+        let Some(pending) = next_links.open_verification(session, &user.value, ctx.now) else { break };
+        let address = pending.new_address.clone().unwrap_or_else(|| user.value.email.clone());
+        let code = code_hash(ctx, &user.value, &address, &typed)?;
+        let verdict = next_links.take_code(code, session, &user.value, ctx.now);
+        let mut next = user.value.clone();
+        let (mails, done) = match verdict {
+            CodeVerdict::Right { new_address: None } => {
+                (next.email_verified, next.updated_at) = (true, ctx.now);
+                (Vec::new(), Ok(Done::AddressVerified))
+            }
+            CodeVerdict::Right { new_address: Some(new) } => {
+                let mails = move_to(ctx, &mut next, &mut next_links, new)?;
+                (mails, Ok(Done::AddressChanged))
+            }
+            CodeVerdict::Wrong => (Vec::new(), Err(AddressProblem::WrongCode)),
+            CodeVerdict::Over => (Vec::new(), Err(AddressProblem::Over)),
+        };
+        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails).await?;
+        if written == Committed::Yes {
+            if let Ok(done) = done {
+                let kind =
+                    if done == Done::AddressChanged { AuditKind::AddressChanged } else { AuditKind::AddressVerified };
+                ctx.sealgate.audit.note(visitor.event(ctx, kind));
+            }
+            return Ok(done);
+        }
+        // They have shown that they read its mail: they may be told whose it is.
+        if store.user_by_email(&address).await?.is_some_and(|owner| owner.sub != user.value.sub) {
+            store.change_account_links(user.value.sub, &[], |links| links.verification = None).await?;
+            return Ok(Err(AddressProblem::Taken));
+        }
+    }
+    Ok(Err(AddressProblem::Over))
+}
+
+/// Another address takes the place of the account's, and the old one is told, with a link that takes it back. Sessions stay:
+/// they were begun by whoever has just proven to be their person, and rest on nothing that changes.
+fn move_to(
+    ctx: &RequestContext<'_>,
+    user: &mut User,
+    links: &mut AccountLinks,
+    new: Email,
+) -> Result<Vec<WaitingMail>, Failure> {
+    let (link, token) = LinkToken::new(user.sub, ctx.random());
+    let undo = AddressUndo {
+        hash: link.hash,
+        address: user.email.clone(),
+        verified: user.email_verified,
+        expires_at: ctx.now.plus(UNDO_LIFE),
+    };
+    let told = Mail::AddressChanged { token: token.expose().to_owned(), new_address: partly_hidden(&new) };
+    let notice = Mail::Notice { notice: Notice::AddressChanged, count: 1 };
+    let mails = vec![
+        mailing::new_mail(ctx, Some(user.sub), Some(&user.email), told)?,
+        mailing::new_mail(ctx, Some(user.sub), Some(&new), notice)?,
+    ];
+    // What was mailed to the old address opens nothing any more.
+    links.take_back();
+    links.add_undo(undo, ctx.now);
+    (user.email, user.email_verified, user.updated_at) = (new, true, ctx.now);
+    Ok(mails)
+}
+
+async fn show(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    problem: Option<AddressProblem>,
+) -> Result<Response, Failure> {
+    let user = &visitor.user;
+    let links = ctx.sealgate.store.account_links(user.sub).await?;
+    let pending = links.as_ref().and_then(|links| links.value.open_verification(session_of(visitor), user, ctx.now));
+    let waiting = pending.map(|pending| match &pending.new_address {
+        Some(new) => WaitingCode::OfNewAddress(new.as_str()),
+        None => WaitingCode::OfAddress,
+    });
+    let page = AddressPage {
+        inside: visitor.inside(ctx),
+        csrf: &visitor.csrf(ctx, PAGE),
+        address: user.email.as_str(),
+        verified: user.email_verified,
+        waiting,
+        problem,
+    };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+fn show_change(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    typed: &str,
+    problem: Option<NewAddressProblem>,
+) -> Response {
+    let (csrf, address) = (&visitor.csrf(ctx, NEW), visitor.user.email.as_str());
+    let page = NewAddressPage { inside: visitor.inside(ctx), csrf, address, typed, problem };
+    Response::page(StatusCode::OK, html(&page), None)
+}

@@ -1,0 +1,312 @@
+//! The account's address: proven by a code that is typed in the browser that asked for it, and changed in the same way.
+
+use sealgate::facade::domain::mail::{CodePurpose, Mail, Notice};
+use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
+
+use crate::mailbox::{self, MAIL};
+use crate::steps::{assert_login, with_anna};
+use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
+
+const PAGE: &str = "/account/address";
+const NEW: &str = "/account/address/new";
+
+async fn provider() -> Provider {
+    Provider::with(MAIL).await
+}
+
+/// A browser in which Ben, whose address nobody has proven, is signed in.
+async fn with_ben(provider: &Provider) -> Browser<'_> {
+    let browser = provider.browser();
+    let page = browser.open("/account").await;
+    assert_eq!(browser.sign_in(&page, "ben@example.test").await.status, 200);
+    browser
+}
+
+async fn anna(provider: &Provider) -> User {
+    provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap()
+}
+
+async fn ben(provider: &Provider) -> User {
+    provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap()
+}
+
+async fn ask(browser: &Browser<'_>) -> Reply {
+    let page = browser.get(PAGE).await;
+    browser.submit(&page, &[("verify", "yes")]).await
+}
+
+async fn enter(browser: &Browser<'_>, code: &str) -> Reply {
+    let page = browser.get(PAGE).await;
+    browser.submit(&page, &[("code", code)]).await
+}
+
+async fn move_to(browser: &Browser<'_>, address: &str) -> Reply {
+    let page = browser.get(NEW).await;
+    browser.submit(&page, &[("address", address)]).await
+}
+
+/// Digits that are not these.
+fn other(code: &str) -> String {
+    let number: u64 = code.parse().unwrap();
+    format!("{:08}", (number + 1) % 100_000_000)
+}
+
+fn waits(page: &Reply) -> bool {
+    page.text().contains("id=\"code-submit\"")
+}
+
+#[tokio::test]
+async fn an_address_is_verified_by_the_code_that_was_mailed_to_it() {
+    let provider = provider().await;
+    let browser = with_ben(&provider).await;
+    let profile = browser.get("/account").await;
+    assert!(profile.text().contains("Not verified") && profile.text().contains("href=\"/account/address\""));
+    provider.wait(60);
+    let page = ask(&browser).await;
+    assert!(waits(&page) && page.text().contains("within 15 minutes"), "{page:?}");
+    assert!(!ben(&provider).await.email_verified);
+    let mails = mailbox::take(&provider.sealgate).await;
+    let Mail::VerificationCode { code, purpose: CodePurpose::Address } = &mails[0].mail else { panic!("{mails:?}") };
+    assert_eq!((mails.len(), mailbox::address(&mails[0]).as_str()), (1, "ben@example.test"));
+    assert!(code.len() == 8 && code.bytes().all(|byte| byte.is_ascii_digit()));
+
+    let grouped = format!(" {} {}-{}", &code[..3], &code[3..5], &code[5..]);
+    let verified = enter(&browser, &grouped).await;
+    assert!(verified.text().contains("Your address is verified.") && !waits(&verified), "{verified:?}");
+    let ben = ben(&provider).await;
+    assert!(ben.email_verified && ben.updated_at == provider.sealgate.clock.now());
+    let code = provider.c1().code_in(&browser, &[("scope", "openid email")]).await;
+    let claims = jwt_claims(&Tokens::of(&provider.c1().redeem(&code).await).id);
+    assert_eq!(claims["email_verified"], true);
+    assert!(browser.get("/account/activity").await.text().contains("Address verified"));
+    // It is used up, and nothing of it is kept.
+    assert!(provider.sealgate.store.account_links(ben.sub).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_code_that_is_typed_in_another_browser_does_nothing() {
+    let provider = provider().await;
+    let (browser, elsewhere) = (with_ben(&provider).await, with_ben(&provider).await);
+    ask(&browser).await;
+    let (code, _) = mailbox::code(&provider.sealgate).await;
+    assert!(!waits(&elsewhere.get(PAGE).await));
+    for _ in 0..6 {
+        let page = enter(&elsewhere, &code).await;
+        assert!(page.text().contains("No code is expected in this browser"), "{page:?}");
+        enter(&elsewhere, &other(&code)).await;
+    }
+    assert!(!ben(&provider).await.email_verified);
+    // Nor has it used up the tries of the browser that began.
+    assert!(enter(&browser, &code).await.text().contains("is verified"));
+}
+
+#[tokio::test]
+async fn a_code_is_good_for_five_tries_and_a_quarter_of_an_hour_and_only_the_newest() {
+    let provider = provider().await;
+    let browser = with_ben(&provider).await;
+    ask(&browser).await;
+    let (code, _) = mailbox::code(&provider.sealgate).await;
+    // What is no code is no try.
+    for nonsense in ["", "1234", "1234567a", "١٢٣٤٥٦٧٨", "123456789"] {
+        assert!(waits(&enter(&browser, nonsense).await), "{nonsense}");
+    }
+    for _ in 0..4 {
+        let page = enter(&browser, &other(&code)).await;
+        assert!(waits(&page) && page.text().contains("The code is not right"), "{page:?}");
+    }
+    assert!(!waits(&enter(&browser, &other(&code)).await));
+    assert!(enter(&browser, &code).await.text().contains("No code is expected"));
+
+    ask(&browser).await;
+    let (late, _) = mailbox::code(&provider.sealgate).await;
+    provider.wait(15 * 60);
+    assert!(enter(&browser, &late).await.text().contains("No code is expected"));
+
+    ask(&browser).await;
+    let (older, _) = mailbox::code(&provider.sealgate).await;
+    ask(&browser).await;
+    let (newer, _) = mailbox::code(&provider.sealgate).await;
+    enter(&browser, &older).await;
+    assert!(!ben(&provider).await.email_verified);
+    assert!(enter(&browser, &newer).await.text().contains("is verified"));
+}
+
+#[tokio::test]
+async fn there_is_a_most_of_codes_for_one_account_in_a_quarter_of_an_hour_and_a_day() {
+    let provider = provider().await;
+    let browser = with_ben(&provider).await;
+    let mut sent = 0;
+    for _ in 0..100 {
+        let browser = with_ben(&provider).await;
+        let page = ask(&browser).await;
+        let mailed = mailbox::take(&provider.sealgate).await.len();
+        assert_eq!(mailed == 0, page.text().contains("Too many codes were sent"), "{page:?}");
+        sent += mailed;
+        provider.wait(5 * 60);
+    }
+    assert!((10..=20).contains(&sent), "{sent} in eight hours");
+    drop(browser);
+}
+
+#[tokio::test]
+async fn a_pending_code_dies_with_the_password_and_with_a_sign_out_everywhere() {
+    let provider = provider().await;
+    let browser = with_ben(&provider).await;
+    for end in ["password", "revoke", "cancel"] {
+        ask(&browser).await;
+        let (code, _) = mailbox::code(&provider.sealgate).await;
+        let store = &provider.sealgate.store;
+        match end {
+            "password" => {
+                let other = PasswordHash::new("$argon2id$another".to_owned());
+                store.change_user(provider.ben.sub, |user| user.password = Some(other.clone())).await.unwrap();
+            }
+            "revoke" => {
+                store.change_account_links(provider.ben.sub, &[], |links| links.take_back()).await.unwrap();
+            }
+            _ => {
+                let page = browser.get(PAGE).await;
+                browser.submit(&page, &[("cancel", "yes")]).await;
+            }
+        }
+        assert!(enter(&browser, &code).await.text().contains("No code is expected"), "{end}");
+    }
+    assert!(!ben(&provider).await.email_verified);
+}
+
+#[tokio::test]
+async fn without_mail_an_administrator_changes_addresses_and_nobody_else() {
+    let provider = Provider::new().await;
+    let browser = with_anna(&provider).await;
+    for page in [PAGE, NEW] {
+        assert_eq!(browser.get(page).await.status, 404);
+    }
+    let profile = browser.get("/account").await;
+    assert!(profile.text().contains("Only your administrator can change it."), "{profile:?}");
+    assert!(!profile.text().contains(PAGE));
+}
+
+#[tokio::test]
+async fn an_address_is_changed_once_the_new_one_is_proven_and_the_old_one_is_told() {
+    let provider = provider().await;
+    let browser = with_anna(&provider).await;
+    provider.wait(60);
+    let page = move_to(&browser, " anna@new.test ").await;
+    assert!(waits(&page) && page.text().contains("anna@new.test"), "{page:?}");
+    assert_eq!(anna(&provider).await, provider.anna);
+    let mails = mailbox::take(&provider.sealgate).await;
+    let Mail::VerificationCode { code, purpose: CodePurpose::NewAddress } = &mails[0].mail else { panic!("{mails:?}") };
+    assert_eq!((mails.len(), mailbox::address(&mails[0]).as_str()), (1, "anna@new.test"));
+
+    let changed = enter(&browser, code).await;
+    assert!(changed.text().contains("Your address was changed."), "{changed:?}");
+    let anna = anna(&provider).await;
+    assert_eq!((anna.email.as_str(), anna.email_verified), ("anna@new.test", true));
+    assert_eq!(anna.updated_at, provider.sealgate.clock.now());
+    // Found by the new one, and not by the old one, which is anybody's.
+    let store = &provider.sealgate.store;
+    assert_eq!(store.user_by_email(&anna.email).await.unwrap().unwrap().sub, anna.sub);
+    assert!(store.user_by_email(&provider.anna.email).await.unwrap().is_none());
+    let mails = mailbox::take(&provider.sealgate).await;
+    assert_eq!(mails.iter().map(mailbox::address).collect::<Vec<_>>(), ["anna@example.test", "anna@new.test"]);
+    let Mail::AddressChanged { new_address, .. } = &mails[0].mail else { panic!("{mails:?}") };
+    assert_eq!(new_address, "a…@new.test");
+    assert_eq!(mails[1].mail, Mail::Notice { notice: Notice::AddressChanged, count: 1 });
+    // The session stays, and the next sign-in is by the new address.
+    assert_eq!(browser.get("/account/activity").await.text().matches("Address changed").count(), 1);
+    let fresh = provider.browser();
+    let login = fresh.open("/account").await;
+    assert_login(&fresh.sign_in(&login, "anna@example.test").await);
+    assert_eq!(fresh.sign_in(&login, "anna@new.test").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothing() {
+    let provider = provider().await;
+    let browser = with_anna(&provider).await;
+    let known = move_to(&browser, "BEN@example.test").await;
+    let told = mailbox::take(&provider.sealgate).await;
+    assert_eq!((told.len(), &told[0].mail), (1, &Mail::AccountExists));
+    assert_eq!(mailbox::address(&told[0]), "ben@example.test", "the address that the account has, not the one typed");
+    let unknown = move_to(&browser, "BEM@example.test").await;
+    assert_eq!(
+        known.text().replace("BEN@", "BEM@").replace(&csrf(&known), ""),
+        unknown.text().replace(&csrf(&unknown), "")
+    );
+    let (code, to) = mailbox::code(&provider.sealgate).await;
+    assert_eq!(to, "BEM@example.test");
+    // Meanwhile somebody takes it: whoever has proven it may know.
+    let store = &provider.sealgate.store;
+    let taker = Email::parse("bem@example.test").unwrap();
+    let _ = store.rename_user(provider.ben.sub, |user| user.email = taker.clone()).await.unwrap();
+    let page = enter(&browser, &code).await;
+    assert!(page.text().contains("Somebody else has this address by now"), "{page:?}");
+    assert_eq!(anna(&provider).await, provider.anna);
+    // A disabled account is not told of.
+    store.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await.unwrap();
+    provider.wait(3600);
+    let browser = with_anna(&provider).await;
+    assert!(waits(&move_to(&browser, "bem@example.test").await));
+    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+}
+
+fn csrf(page: &Reply) -> String {
+    crate::steps::csrf_of(page)
+}
+
+#[tokio::test]
+async fn an_address_that_no_mail_server_takes_is_refused_where_it_is_typed() {
+    let provider = provider().await;
+    let browser = with_anna(&provider).await;
+    for (typed, told) in [
+        ("", "Mail cannot be sent"),
+        ("anna", "Mail cannot be sent"),
+        ("a..b@example.test", "Mail cannot be sent"),
+        ("<a@example.test>", "Mail cannot be sent"),
+        ("a,b@example.test", "Mail cannot be sent"),
+        ("a@b@example.test", "Mail cannot be sent"),
+        ("a@127.0.0.1", "Mail cannot be sent"),
+        ("şule@example.test", "before the @"),
+        ("anna@example.test", "your address already"),
+    ] {
+        let page = move_to(&browser, typed).await;
+        assert!(page.status == 200 && page.text().contains(told), "{typed}: {page:?}");
+        assert!(page.text().contains("aria-invalid"), "{typed}");
+    }
+    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+    // Other letters of one's own, and a domain beyond ASCII.
+    for typed in ["Anna@Example.test", "anna@çağrı.test"] {
+        move_to(&browser, typed).await;
+        let (code, to) = mailbox::code(&provider.sealgate).await;
+        assert_eq!(to, typed);
+        assert!(enter(&browser, &code).await.text().contains("was changed"), "{typed}");
+        mailbox::take(&provider.sealgate).await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_address_asks_for_a_sign_in_that_is_not_long_ago() {
+    let provider = provider().await;
+    let browser = with_anna(&provider).await;
+    let page = browser.get(NEW).await;
+    provider.wait(31 * 60);
+    assert_login(&browser.open(NEW).await);
+    assert_login(&browser.submit(&page, &[("address", "anna@new.test")]).await);
+    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_was_mailed_to_the_old_address_dies_with_the_change_but_for_the_way_back() {
+    let provider = provider().await;
+    let browser = with_anna(&provider).await;
+    for number in 1..=2 {
+        move_to(&browser, &format!("anna{number}@new.test")).await;
+        let (code, _) = mailbox::code(&provider.sealgate).await;
+        enter(&browser, &code).await;
+        mailbox::take(&provider.sealgate).await;
+    }
+    let links = provider.sealgate.store.account_links(provider.anna.sub).await.unwrap().unwrap().value;
+    let back: Vec<&str> = links.undos.iter().map(|undo| undo.address.as_str()).collect();
+    assert_eq!(back, ["anna@example.test", "anna1@new.test"]);
+    assert!(links.resets.is_empty() && links.verification.is_none());
+}
