@@ -151,8 +151,8 @@ pub mod page {
         MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, NewPasswordPage, NewPasswordProblem,
         Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
         Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ResetDonePage, ReturnFormPage, SCRIPT,
-        STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UnmetPage, WaitingCode,
-        Way, WayTo, WeakSignInPage, html, language_tag,
+        STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UndoOutcome, UndoPage,
+        UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

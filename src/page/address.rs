@@ -1,7 +1,8 @@
-//! The pages about a person's address: it is proven, and changed.
+//! The pages about a person's address: it is proven, changed, and taken back.
 
 use askama::Template;
 
+use super::frame::Frame;
 use super::inside::{Inside, MenuEntry};
 use super::words::Markup;
 
@@ -97,5 +98,68 @@ impl NewAddressPage<'_> {
             NewAddressProblem::TooMany => t.address_too_many(),
             NewAddressProblem::Busy => t.address_busy(),
         })
+    }
+}
+
+/// Asks whether a change of address is to be taken back. Its form sends `csrf` and `undo-submit`.
+#[derive(Template)]
+#[template(path = "undo.html")]
+pub struct UndoPage<'a> {
+    pub frame: Frame<'a>,
+    pub action: &'a str,
+    pub csrf: &'a str,
+    /// The address that would come back, partly hidden.
+    pub old: &'a str,
+    /// The one that is the account's now, likewise.
+    pub new: &'a str,
+}
+
+/// What came of it, and what to do now.
+#[derive(Template)]
+#[template(path = "undone.html")]
+pub struct UndonePage<'a> {
+    pub frame: Frame<'a>,
+    pub outcome: UndoOutcome,
+    /// The names of second steps that were added around the change or since.
+    pub added: &'a [String],
+    pub sign_in: &'a str,
+}
+
+/// How somebody gets back in whose address came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UndoOutcome {
+    /// By the reset link that was mailed.
+    ResetMailed,
+    /// With a passkey; there is no password.
+    Passkey,
+    /// There is no mail with which to set a password.
+    AskAdministrator,
+    /// The account is closed: a passkey was added that may be somebody else's.
+    Closed,
+    /// The same, because somebody else has the address.
+    Taken,
+}
+
+impl UndonePage<'_> {
+    fn lead(&self) -> Markup {
+        let t = self.frame.t;
+        match self.outcome {
+            UndoOutcome::Taken => t.undone_taken(),
+            UndoOutcome::Closed => t.undone_closed(),
+            UndoOutcome::ResetMailed | UndoOutcome::Passkey | UndoOutcome::AskAdministrator => t.undone_lead(),
+        }
+    }
+
+    fn next(&self) -> Markup {
+        let t = self.frame.t;
+        match self.outcome {
+            UndoOutcome::ResetMailed => t.undone_reset(),
+            UndoOutcome::Passkey => t.undone_passkey(),
+            UndoOutcome::AskAdministrator | UndoOutcome::Closed | UndoOutcome::Taken => t.undone_administrator(),
+        }
+    }
+
+    fn may_sign_in(&self) -> bool {
+        matches!(self.outcome, UndoOutcome::ResetMailed | UndoOutcome::Passkey)
     }
 }

@@ -33,7 +33,9 @@ pub use account::{
     AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, HomeApp, HomePage, NewAppPassword, PasswordPage,
     PasswordProblem, ProfileField, ProfilePage, SessionsPage,
 };
-pub use address::{AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, WaitingCode};
+pub use address::{
+    AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,
+};
 pub(crate) use asset::Asset;
 pub use asset::{SCRIPT, STYLESHEET};
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};

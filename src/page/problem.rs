@@ -84,6 +84,8 @@ pub enum Problem {
     EnrolmentLink,
     /// A reset link that was used already, is too old or is none.
     ResetLink,
+    /// The same of a link that takes a change of address back.
+    UndoLink,
     Internal,
 }
 
@@ -135,6 +137,7 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::FactorsReset => (t.error_factors_reset_title(), t.error_factors_reset_text()),
         Problem::EnrolmentLink => (t.error_enrolment_link_title(), t.error_enrolment_link_text()),
         Problem::ResetLink => (t.error_reset_link_title(), t.error_reset_link_text()),
+        Problem::UndoLink => (t.error_reset_link_title(), t.error_undo_link_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
 }

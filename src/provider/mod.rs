@@ -38,6 +38,7 @@ mod reset;
 mod revoke;
 mod sign_in;
 mod token;
+mod undo;
 mod unmet;
 mod userinfo;
 mod visitor;
@@ -76,6 +77,7 @@ enum Endpoint {
     ForgotPassword,
     Reset,
     ResetDone,
+    Undo,
     Unmet,
     Consent,
     AccountChooser,
@@ -142,6 +144,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/forgot-password",                  Endpoint::ForgotPassword, "forgot_password", GET_POST, Bucket::Pages),
     page("/oauth/reset",                            Endpoint::Reset,        "reset",        GET_POST, Bucket::Pages),
     page("/oauth/reset/done",                       Endpoint::ResetDone,    "reset_done",   GET,      Bucket::Pages),
+    page("/oauth/undo",                             Endpoint::Undo,         "undo",         GET_POST, Bucket::Pages),
     page("/oauth/unmet",                            Endpoint::Unmet,        "unmet",        GET_POST, Bucket::Pages),
     page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
     page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
@@ -377,6 +380,7 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         Endpoint::ForgotPassword => forgot_password::answer(ctx).await,
         Endpoint::Reset => Box::pin(reset::answer(ctx)).await,
         Endpoint::ResetDone => Ok(reset::done(ctx)),
+        Endpoint::Undo => Box::pin(undo::answer(ctx)).await,
         Endpoint::Unmet => unmet::answer(ctx).await,
         Endpoint::Consent => consent::answer(ctx).await,
         Endpoint::AccountChooser => account_chooser::answer(ctx).await,

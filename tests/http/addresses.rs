@@ -3,7 +3,8 @@
 use sealgate::facade::domain::mail::{CodePurpose, Mail, Notice};
 use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
 
-use crate::mailbox::{self, MAIL};
+use crate::mailbox;
+use crate::mails::MAIL;
 use crate::steps::{assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
 
@@ -78,6 +79,7 @@ async fn an_address_is_verified_by_the_code_that_was_mailed_to_it() {
     let code = provider.c1().code_in(&browser, &[("scope", "openid email")]).await;
     let claims = jwt_claims(&Tokens::of(&provider.c1().redeem(&code).await).id);
     assert_eq!(claims["email_verified"], true);
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     assert!(browser.get("/account/activity").await.text().contains("Address verified"));
     // It is used up, and nothing of it is kept.
     assert!(provider.sealgate.store.account_links(ben.sub).await.unwrap().is_none());
@@ -213,6 +215,7 @@ async fn an_address_is_changed_once_the_new_one_is_proven_and_the_old_one_is_tol
     assert_eq!(new_address, "a…@new.test");
     assert_eq!(mails[1].mail, Mail::Notice { notice: Notice::AddressChanged, count: 1 });
     // The session stays, and the next sign-in is by the new address.
+    provider.sealgate.audit.write(store).await.unwrap();
     assert_eq!(browser.get("/account/activity").await.text().matches("Address changed").count(), 1);
     let fresh = provider.browser();
     let login = fresh.open("/account").await;

@@ -6,9 +6,6 @@ use sealgate::facade::domain::mail::{Mail, MailKind, MailMessage};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::Committed;
 
-/// A mail server on this machine. Nothing is sent to it where no worker runs.
-pub(crate) const MAIL: &str = "[mail]\nhost = \"127.0.0.1\"\ntls = \"none\"\nfrom = \"id@example.test\"\n";
-
 const MOST: usize = 1000;
 
 /// Takes all mails out of the outbox, after those that are looked up were; in the order of their addresses.

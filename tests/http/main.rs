@@ -79,6 +79,7 @@ mod session;
 mod steps;
 mod token;
 mod token_request;
+mod undo;
 mod unused;
 mod userinfo;
 mod usernames;

@@ -13,7 +13,7 @@ use sealgate::facade::page::{
     Application, ApplicationsPage, Done, EnrolProblem, EnrolStep, EventLine, FactorLine, FactorLineKind,
     FactorSettingsPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, MakeCodesPage, Named, NewAddressPage,
     NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem, ProfileField, ProfilePage,
-    RecoveryState, SecurityPage, SecurityProblem, SessionsPage, WaitingCode, html,
+    RecoveryState, SecurityPage, SecurityProblem, SessionsPage, UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
 };
 use sealgate::facade::password::PasswordFault;
 
@@ -158,6 +158,17 @@ fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         ("busy", NewAddressProblem::Busy),
     ] {
         add(&format!("account-new-address-{name}"), new(Some(problem)));
+    }
+    add("undo", html(&UndoPage { frame: frame.clone(), action, csrf, old: account, new: account }));
+    let added = [account.to_owned(), action.to_owned()];
+    for (name, outcome, added) in [
+        ("reset", UndoOutcome::ResetMailed, &added[..]),
+        ("passkey", UndoOutcome::Passkey, &[]),
+        ("administrator", UndoOutcome::AskAdministrator, &[]),
+        ("closed", UndoOutcome::Closed, &added[..1]),
+        ("taken", UndoOutcome::Taken, &[]),
+    ] {
+        add(&format!("undone-{name}"), html(&UndonePage { frame: frame.clone(), outcome, added, sign_in: action }));
     }
     all
 }

@@ -20,7 +20,7 @@ use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 25] = [
+const PROBLEMS: [(&str, Problem); 26] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("no-redirect-uri", Problem::NoRedirectUri),
@@ -45,6 +45,7 @@ const PROBLEMS: [(&str, Problem); 25] = [
     ("factors-reset", Problem::FactorsReset),
     ("enrolment-link", Problem::EnrolmentLink),
     ("reset-link", Problem::ResetLink),
+    ("undo-link", Problem::UndoLink),
     ("internal", Problem::Internal),
 ];
 

@@ -59,6 +59,7 @@ reset-done-lead = You were signed out everywhere. Sign in with your new password
 reset-done-second-step = If you have a second step, you will be asked for it as usual. If you have lost it too, ask your administrator.
 error-reset-link-title = This link no longer works
 error-reset-link-text = A reset link works once, for 30 minutes, and only until the password, the email address or the account is changed. Go to the sign-in page and ask for a new one.
+error-undo-link-text = A link that takes a change of address back works once, for 14 days. If somebody else uses your account, tell your administrator.
 
 ## Passkeys, and the second step of a sign-in
 
@@ -424,6 +425,25 @@ new-address-keep = Keep the present address
 new-address-malformed = Mail cannot be sent to this address. Enter one such as anna@example.com.
 new-address-not-ascii = Many mail servers do not accept letters such as ş or ı before the @. Enter an address without them.
 new-address-unchanged = This is your address already.
+undo-title = Take the change of address back?
+undo-lead = The address of a <bdi>{ $operator }</bdi> account was changed from <bdi>{ $old }</bdi> to <bdi>{ $new }</bdi>. If it was not you, take it back here.
+undo-effects =
+    The old address becomes the account’s again. Everybody is signed out of the account, applications lose their access, and its
+    password no longer works: you will choose a new one. Second steps stay as they are.
+undo-submit = This was not me: take it back
+undo-keep = If it was you, close this page. Nothing happens.
+undone-title = The account is safe
+undone-lead = Your old address is the account’s again. Everybody was signed out, and the password no longer works.
+undone-closed =
+    Your old address is the account’s again, and everybody was signed out. Around the time of the change a passkey was added, with
+    which somebody could sign in. So the account is disabled until your administrator has looked at it.
+undone-taken =
+    Everybody was signed out of the account. Another account has your old address by now, so it could not be given back, and the
+    account is disabled.
+undone-reset = We have sent a reset link to your old address. Use it within 30 minutes to choose a new password.
+undone-passkey = The account has no password. Sign in with your passkey.
+undone-administrator = Ask your administrator for help, and say that somebody else changed your address.
+undone-added = These second steps were added since the day before the change. Remove those that are not yours:
 
 password-title = Change your password
 password-lead = You will stay signed in here. You will be signed out everywhere else, and applications will ask you to sign in again.

@@ -51,6 +51,7 @@ reset-done-lead = Bütün oturumlarınız kapatıldı. Yeni parolanızla oturum 
 reset-done-second-step = İkinci adımınız varsa her zamanki gibi sorulacak. Onu da yitirdiyseniz yöneticinize danışın.
 error-reset-link-title = Bu bağlantı artık geçerli değil
 error-reset-link-text = Sıfırlama bağlantısı 30 dakika içinde bir kez ve yalnızca parola, e-posta adresi veya hesap değişmediyse kullanılabilir. Oturum açma sayfasına gidip yeni bir bağlantı isteyin.
+error-undo-link-text = Adres değişikliğini geri alan bağlantı bir kez ve 14 gün boyunca çalışır. Hesabınızı başka biri kullanıyorsa yöneticinize bildirin.
 
 ## Geçiş anahtarları ve oturum açmanın ikinci adımı
 
@@ -401,6 +402,25 @@ new-address-keep = Şu anki adres kalsın
 new-address-malformed = Bu adrese ileti gönderilemez. ayse@example.com gibi bir adres yazın.
 new-address-not-ascii = Birçok posta sunucusu @ işaretinden önce ş veya ı gibi harfleri kabul etmez. Bu harfleri içermeyen bir adres yazın.
 new-address-unchanged = Bu zaten sizin adresiniz.
+undo-title = Adres değişikliği geri alınsın mı?
+undo-lead = Bir <bdi>{ $operator }</bdi> hesabının adresi <bdi>{ $old }</bdi> iken <bdi>{ $new }</bdi> yapıldı. Bunu siz yapmadıysanız burada geri alın.
+undo-effects =
+    Hesap yeniden eski adresi kullanır. Hesaptaki bütün oturumlar kapatılır, uygulamaların erişimi sona erer ve parola artık
+    çalışmaz; yeni bir parola seçersiniz. İkinci adımlar olduğu gibi kalır.
+undo-submit = Bunu ben yapmadım: geri al
+undo-keep = Bunu siz yaptıysanız bu sayfayı kapatın. Hiçbir şey değişmez.
+undone-title = Hesap güvende
+undone-lead = Hesap yeniden eski adresinizi kullanıyor. Bütün oturumlar kapatıldı ve parola artık çalışmıyor.
+undone-closed =
+    Hesap yeniden eski adresinizi kullanıyor ve bütün oturumlar kapatıldı. Değişikliğin yapıldığı sıralarda, başka birinin oturum
+    açmasına yarayabilecek bir geçiş anahtarı eklenmiş. Bu yüzden hesap, yöneticiniz inceleyene kadar devre dışı bırakıldı.
+undone-taken =
+    Hesaptaki bütün oturumlar kapatıldı. Eski adresiniz artık başka bir hesaba ait olduğu için geri verilemedi; hesap devre dışı
+    bırakıldı.
+undone-reset = Eski adresinize bir sıfırlama bağlantısı gönderdik. 30 dakika içinde açıp yeni bir parola seçin.
+undone-passkey = Bu hesabın parolası yok. Geçiş anahtarınızla oturum açın.
+undone-administrator = Yöneticinizden yardım isteyin ve adresinizi başka birinin değiştirdiğini söyleyin.
+undone-added = Aşağıdaki ikinci adımlar, değişiklikten önceki günden beri eklendi. Size ait olmayanları kaldırın:
 
 password-title = Parola değiştirme
 password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.

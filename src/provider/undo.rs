@@ -1,0 +1,159 @@
+//! `/oauth/undo`: "this was not me", from the mail that an old address got when another one took its place. The address comes
+//! back, and whatever else opens the account ends: sessions, grants, links, and the password, which whoever changed the address
+//! may know. A reset link goes to the address that came back.
+//!
+//! The link proves that somebody reads the old mailbox, and nothing else: second steps stay. Where a passkey came in the meantime,
+//! nobody can tell whose account it is, the one's who reads the mail or the one's who has the passkey: it is closed until an
+//! administrator has looked. So it is where somebody else has the old address by now.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use secrecy::SecretString;
+
+use crate::domain::account_links::{
+    AccountLinks, AccountMark, AddressUndo, LinkToken, RESET_LIFE, ResetLink, UNDO_LIFE,
+};
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::grant::EndReason;
+use crate::domain::mail::{Mail, UNDO_PATH, partly_hidden};
+use crate::domain::secret::Secret;
+use crate::domain::user::{PasswordHash, User, UserState};
+use crate::factors::{FactorKind, Factors};
+use crate::page::{Problem, UndoOutcome, UndoPage, UndonePage, html};
+use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
+use crate::provider::mailing;
+use crate::store::{Committed, Loaded};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+
+static PAGE: LinkPage = LinkPage { name: "undo", path: UNDO_PATH, over: Problem::UndoLink };
+
+/// A passkey that came so shortly before the change may be the thief's too, who adds it first.
+const BEFORE: Duration = Duration::from_hours(24);
+
+/// How often an account that changes at the same moment is read again.
+const MOST_TRIES: usize = 8;
+
+/// An account whose change of address the link takes back.
+struct Undoable {
+    user: Loaded<User>,
+    links: Loaded<AccountLinks>,
+    undo: AddressUndo,
+}
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let link = match PAGE.open(ctx)? {
+        LinkOpened::Link(response) => return Ok(response),
+        LinkOpened::Page(link) => link,
+    };
+    if ctx.head.method != Method::POST {
+        let found = find(ctx, &link).await?;
+        let page = UndoPage {
+            frame: ctx.frame(),
+            action: &PAGE.address(ctx),
+            csrf: &link.csrf(),
+            old: &partly_hidden(&found.undo.address),
+            new: &partly_hidden(&found.user.value.email),
+        };
+        return Ok(Response::page(StatusCode::OK, html(&page), None));
+    }
+    link.form(ctx)?;
+    let (outcome, added) = undo(ctx, &link).await?;
+    let page = UndonePage { frame: ctx.frame(), outcome, added: &added, sign_in: &ctx.path("/account/security") };
+    Ok(Response::page(StatusCode::OK, html(&page), None).with_cookie(mailed_link::used(ctx)))
+}
+
+/// The account, while the link is good.
+async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Undoable, Failure> {
+    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
+    let user = store.user_record(subject).await?.ok_or_else(|| link.over())?;
+    let links = store.account_links(subject).await?.ok_or_else(|| link.over())?;
+    let undo = links.value.undo(link.link.hash, ctx.now).cloned().ok_or_else(|| link.over())?;
+    Ok(Undoable { user, links, undo })
+}
+
+/// Brings the account back, and yields what came of it with the names of the second steps that were added since. The link is
+/// used up last: who is stopped in between opens it again.
+async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcome, Vec<String>), Failure> {
+    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
+    let undo = find(ctx, link).await?.undo;
+    let factors = store.factors(subject).await?.map(|factors| factors.value);
+    let (added, has_new_passkey) = factors.as_ref().map(|factors| added_since(factors, &undo)).unwrap_or_default();
+    let (user, is_taken) = restore(ctx, link, has_new_passkey).await?;
+    let ended = store.revoke_person(subject, EndReason::PasswordChanged, ctx.now).await?;
+    let event = |kind| ctx.event(kind, Actor::Person).of(subject);
+    ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
+    let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
+    let (reset, mails) = match has_reset && ctx.sealgate.sends_mail() && store.has_room_for_mail(1) {
+        true => {
+            let (made, token) = LinkToken::new(subject, ctx.random());
+            let reset =
+                ResetLink { hash: made.hash, account: AccountMark::of(&user), expires_at: ctx.now.plus(RESET_LIFE) };
+            let mail = Mail::Reset { token: token.expose().to_owned() };
+            (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(&user.email), mail)?])
+        }
+        false => (None, Vec::new()),
+    };
+    let change = |links: &mut AccountLinks| {
+        links.drop_undos_from(link.link.hash);
+        if let Some(reset) = &reset {
+            links.add_reset(reset.clone(), ctx.now);
+        }
+    };
+    store.change_account_links(subject, &mails, change).await?;
+    let outcome = match () {
+        () if is_taken => UndoOutcome::Taken,
+        () if !user.is_enabled() => UndoOutcome::Closed,
+        () if reset.is_some() => UndoOutcome::ResetMailed,
+        () if user.password.is_none() => UndoOutcome::Passkey,
+        () => UndoOutcome::AskAdministrator,
+    };
+    Ok((outcome, added))
+}
+
+/// Writes the account as it was. True where somebody else has the address.
+async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, is_unsure: bool) -> Result<(User, bool), Failure> {
+    let store = &ctx.sealgate.store;
+    let password = nobodys_password(ctx).await?;
+    for _ in 0..MOST_TRIES {
+        let Undoable { user, links, undo } = find(ctx, link).await?;
+        let owner = store.user_by_email(&undo.address).await?;
+        let is_taken = owner.is_some_and(|owner| owner.sub != user.value.sub);
+        let mut next = User { updated_at: ctx.now, ..user.value.clone() };
+        if !is_taken {
+            (next.email, next.email_verified) = (undo.address.clone(), undo.verified);
+        }
+        if is_taken || is_unsure {
+            next.state = UserState::Disabled;
+        }
+        // Not taken away: who forgot a password is mailed a link only where there is one.
+        next.password = next.password.map(|_| password.clone());
+        let mut next_links = links.value.clone();
+        next_links.take_back();
+        if store.put_user_and_links((&user, &next), (Some(&links), &next_links), &[]).await? == Committed::Yes {
+            if user.value.is_enabled() && !next.is_enabled() {
+                ctx.sealgate.audit.note(ctx.event(AuditKind::UserDisabled, Actor::Server).of(next.sub));
+            }
+            return Ok((next, is_taken));
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+/// The hash of a password that nobody has ever seen.
+async fn nobodys_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Failure> {
+    let secret = Secret::from_random(&ctx.random::<32>());
+    Ok(ctx.sealgate.passwords.hash(SecretString::from(secret.expose()), ctx.random()).await?)
+}
+
+/// The names of the second steps that came since the change, and whether a passkey is among them, or came shortly before it.
+fn added_since(factors: &Factors, undo: &AddressUndo) -> (Vec<String>, bool) {
+    let apps = factors.totp.iter().map(|app| (app.added_at, FactorKind::Totp, &app.name));
+    let keys = factors.keys.iter().map(|key| (key.added_at, key.kind(), &key.name));
+    // Its link is good for so long from the change on.
+    let recent: Vec<_> = apps.chain(keys).filter(|(at, ..)| at.plus(UNDO_LIFE + BEFORE) >= undo.expires_at).collect();
+    let has_passkey = recent.iter().any(|(_, kind, _)| *kind == FactorKind::Passkey);
+    (recent.into_iter().map(|(_, _, name)| name.clone()).collect(), has_passkey)
+}

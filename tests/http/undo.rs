@@ -1,0 +1,179 @@
+//! "This was not me": whoever reads the mail of the old address takes a change back.
+
+use sealgate::facade::domain::mail::Mail;
+use sealgate::facade::domain::user::{Email, User, UserState};
+
+use crate::factors::{app, key, record};
+use crate::mailbox;
+use crate::mails::{self, MAIL};
+use crate::steps::{assert_login, with_anna};
+use crate::support::{Browser, Provider, Reply, Tokens};
+
+const NEW: &str = "/account/address/new";
+const OVER: &str = "This link no longer works";
+
+async fn anna(provider: &Provider) -> User {
+    provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap()
+}
+
+/// Somebody at a session of Anna's takes the account to this address. Yields the address of the way back.
+async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> String {
+    let page = browser.get(NEW).await;
+    browser.submit(&page, &[("address", address)]).await;
+    let (code, _) = mailbox::code(&provider.sealgate).await;
+    let page = browser.get("/account/address").await;
+    let changed = browser.submit(&page, &[("code", &code)]).await;
+    assert!(changed.text().contains("was changed"), "{changed:?}");
+    let mails = mailbox::take(&provider.sealgate).await;
+    let told = mails.iter().find(|mail| matches!(mail.mail, Mail::AddressChanged { .. })).unwrap();
+    format!("/oauth/undo?token={}", mails::token(told))
+}
+
+async fn press(browser: &Browser<'_>, link: &str) -> Reply {
+    let page = browser.open(link).await;
+    browser.submit_only(&page, &[("undo-submit", "yes")]).await
+}
+
+#[tokio::test]
+async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() {
+    let provider = Provider::with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let code = provider.c1().code_in(&thief, &[("scope", "openid offline_access")]).await;
+    let tokens = Tokens::of(&provider.c1().redeem(&code).await);
+    let link = taken_to(&thief, &provider, "thief@evil.test").await;
+
+    let owner = provider.browser();
+    let page = owner.open(&link).await;
+    assert!(page.text().contains("a…@example.test") && page.text().contains("t…@evil.test"), "{page:?}");
+    let undone = press(&owner, &link).await;
+    assert!(undone.text().contains("a reset link to your old address"), "{undone:?}");
+    let after = anna(&provider).await;
+    assert_eq!((&after.email, after.email_verified), (&provider.anna.email, true));
+    assert_eq!(provider.sealgate.store.user_by_email(&after.email).await.unwrap().unwrap().sub, after.sub);
+    assert!(provider.sealgate.store.user_by_email(&email("thief@evil.test")).await.unwrap().is_none());
+    assert_login(&thief.open("/account").await);
+    provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    // The password, which the thief may know, opens nothing under either address.
+    let again = provider.browser();
+    let login = again.open("/account").await;
+    assert_login(&again.sign_in(&login, "anna@example.test").await);
+    assert_login(&again.sign_in(&login, "thief@evil.test").await);
+
+    let mails = mailbox::take(&provider.sealgate).await;
+    assert_eq!((mails.len(), mailbox::address(&mails[0]).as_str()), (1, "anna@example.test"));
+    assert!(matches!(mails[0].mail, Mail::Reset { .. }), "{mails:?}");
+    let form = owner.open(&format!("/oauth/reset?token={}", mails::token(&mails[0]))).await;
+    let password = "of Anna and of nobody else";
+    owner.submit(&form, &[("new-password", password)]).await;
+    let login = again.open("/account").await;
+    let account = again.submit(&login, &[("email", "anna@example.test"), ("password", password)]).await;
+    assert!(account.status == 200 && account.text().contains("anna@example.test"), "{account:?}");
+    // It works once.
+    let late = owner.open(&link).await;
+    assert!(late.status == 400 && late.text().contains(OVER), "{late:?}");
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    assert!(again.get("/account/activity").await.text().contains("Change of address undone"));
+}
+
+#[tokio::test]
+async fn a_program_that_opens_links_takes_nothing_back() {
+    let provider = Provider::with(MAIL).await;
+    let browser = with_anna(&provider).await;
+    let link = taken_to(&browser, &provider, "anna@new.test").await;
+    let changed = anna(&provider).await;
+    for _ in 0..5 {
+        let scanner = provider.browser();
+        assert_eq!(scanner.get(&link).await.location(), "/oauth/undo");
+        assert_eq!(provider.request("HEAD", &link, &[], "").await.status, 303);
+        assert_eq!(scanner.get("/oauth/undo").await.status, 200);
+        scanner.post("/oauth/undo", &[("undo-submit", "yes")]).await.assert_error_page();
+        // A button that is pressed without the link's cookie.
+        provider.browser().post(&link, &[("undo-submit", "yes")]).await.assert_error_page();
+    }
+    let mut wrong = link.clone();
+    wrong.replace_range(link.len() - 1.., if link.ends_with('A') { "Q" } else { "A" });
+    assert_eq!(provider.browser().open(&wrong).await.status, 400);
+    assert_eq!(anna(&provider).await, changed);
+    assert_eq!(browser.get("/account").await.status, 200, "nobody was signed out");
+    provider.wait(14 * 86_400);
+    assert!(provider.browser().open(&link).await.text().contains(OVER));
+}
+
+#[tokio::test]
+async fn the_first_of_several_changes_is_taken_back_with_those_that_followed() {
+    let provider = Provider::with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let first = taken_to(&thief, &provider, "one@evil.test").await;
+    let second = taken_to(&thief, &provider, "two@evil.test").await;
+    press(&provider.browser(), &first).await;
+    assert_eq!(anna(&provider).await.email, provider.anna.email);
+    assert!(provider.browser().open(&second).await.text().contains(OVER));
+    assert_eq!(anna(&provider).await.email, provider.anna.email);
+}
+
+#[tokio::test]
+async fn a_later_change_that_is_taken_back_leaves_the_way_to_the_first_address() {
+    let provider = Provider::with(MAIL).await;
+    let browser = with_anna(&provider).await;
+    let first = taken_to(&browser, &provider, "one@new.test").await;
+    let second = taken_to(&browser, &provider, "two@new.test").await;
+    press(&provider.browser(), &second).await;
+    assert_eq!(anna(&provider).await.email.as_str(), "one@new.test");
+    press(&provider.browser(), &first).await;
+    assert_eq!(anna(&provider).await.email, provider.anna.email);
+}
+
+#[tokio::test]
+async fn second_steps_stay_and_a_passkey_that_came_meanwhile_closes_the_account() {
+    for (kind, closed) in [("security_key", false), ("passkey", true)] {
+        let provider = Provider::with(MAIL).await;
+        let thief = with_anna(&provider).await;
+        let link = taken_to(&thief, &provider, "thief@evil.test").await;
+        let mut added = key(kind, "Thief <b>", 9);
+        added["added_at"] = provider.sealgate.clock.now().seconds().into();
+        let of_anna = record(provider.anna.sub, &[app("Phone")], &[added], 0);
+        provider.sealgate.store.import(&[of_anna]).await.unwrap();
+        let undone = press(&provider.browser(), &link).await;
+        assert!(undone.text().contains("<li><bdi>Thief &#60;b&#62;</bdi></li>"), "{undone:?}");
+        assert!(!undone.text().contains("Phone"), "that one was there before");
+        let after = anna(&provider).await;
+        assert_eq!(after.email, provider.anna.email);
+        assert_eq!(after.state == UserState::Disabled, closed, "{kind}");
+        assert_eq!(undone.text().contains("Ask your administrator"), closed);
+        assert_eq!(mailbox::take(&provider.sealgate).await.is_empty(), closed);
+        let factors = provider.sealgate.store.factors(provider.anna.sub).await.unwrap().unwrap().value;
+        assert_eq!((factors.totp.len(), factors.keys.len()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn an_old_address_that_somebody_else_has_stays_theirs_and_the_account_is_closed() {
+    let provider = Provider::with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let link = taken_to(&thief, &provider, "thief@evil.test").await;
+    let old = provider.anna.email.clone();
+    let _ = provider.sealgate.store.rename_user(provider.ben.sub, |ben| ben.email = old.clone()).await.unwrap();
+    let undone = press(&provider.browser(), &link).await;
+    assert!(undone.text().contains("Another account has your old address by now"), "{undone:?}");
+    let after = anna(&provider).await;
+    assert_eq!((after.email.as_str(), after.state), ("thief@evil.test", UserState::Disabled));
+    assert_eq!(provider.sealgate.store.user_by_email(&old).await.unwrap().unwrap().sub, provider.ben.sub);
+    assert_login(&thief.open("/account").await);
+    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_old_address_that_was_not_proven_is_not_proven_by_the_way_back() {
+    let provider = Provider::with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    provider.sealgate.store.change_user(provider.anna.sub, |anna| anna.email_verified = false).await.unwrap();
+    let link = taken_to(&thief, &provider, "thief@evil.test").await;
+    let undone = press(&provider.browser(), &link).await;
+    assert!(undone.text().contains("Ask your administrator"), "{undone:?}");
+    assert!(!anna(&provider).await.email_verified);
+    assert!(mailbox::take(&provider.sealgate).await.is_empty());
+}
+
+fn email(text: &str) -> Email {
+    Email::parse(text).unwrap()
+}
