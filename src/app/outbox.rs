@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::reset_lookup;
 use crate::app::server::Stop;
 use crate::app::state::Sealgate;
+use crate::app::{address_lookup, reset_lookup};
 use crate::clock::random;
 use crate::config::Config;
 use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
@@ -178,7 +178,7 @@ impl OutboxWorker {
             self.give_up(mail, DeadReason::Expired, None).await?;
             return Ok(true);
         }
-        if mail.value.kind == MailKind::ResetWanted {
+        if matches!(mail.value.kind, MailKind::ResetWanted | MailKind::AddressWanted) {
             self.look_up(mail, now).await?;
             return Ok(true);
         }
@@ -186,12 +186,18 @@ impl OutboxWorker {
     }
 
     /// Puts the mail in its place that whoever asked for it gets. It is sent with the next look.
+    /// Puts the mail in its place that whoever it is about gets. It is sent with the next look.
     async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
         let message = match self.sealgate.store.open_mail(&mail.value) {
             Ok(message) => message,
             Err(error) => return self.give_up(mail, DeadReason::Unsendable, Some(&error.to_string())).await,
         };
-        match reset_lookup::look_up(&self.sealgate, now, mail, &message).await {
+        let looked_up = if mail.value.kind == MailKind::AddressWanted {
+            address_lookup::look_up(&self.sealgate, now, mail, &message).await
+        } else {
+            reset_lookup::look_up(&self.sealgate, now, mail, &message).await
+        };
+        match looked_up {
             // Another process has it where there is a conflict.
             Ok(_) => Ok(()),
             // It would stand in front of all others.
