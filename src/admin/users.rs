@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use super::command::UserCommand;
-use super::directory::{CommandError, Directory, PAGE};
+use super::directory::{CommandError, Directory, Mailing, PAGE};
 use super::people::{absent, email_taken, faults, find, taken, username_taken};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
@@ -11,6 +11,7 @@ use crate::clock::random;
 use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
+use crate::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User, UserState};
@@ -119,7 +120,7 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
             links.take_back();
             links.undos.clear();
         };
-        directory.store.change_account_links(user.sub, &[], change).await?;
+        directory.store.change_account_links(user.sub, &word_to_old_address(directory, &before), change).await?;
     }
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
@@ -127,6 +128,27 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
         directory.record(event.with_detail(fields.join(", "))).await;
     }
     Ok(UserAnswer::from(user).into())
+}
+
+/// Word of a change to the address that the account had. The new one is told by the trail.
+fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
+    let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
+    if !directory.store.has_room_for_mail(1) {
+        tracing::warn!(subject = %before.sub, "an old address is not told of the new one: too many mails wait");
+        return Vec::new();
+    }
+    let (id, now) = (MailId::from_bytes(random(directory.entropy)), directory.clock.now());
+    let mail = Mail::Notice { notice: Notice::AdministratorActed, count: 1 };
+    let (to, kind) = (Some(before.email.clone()), mail.kind());
+    let language = sealgate.config.pages.default_language;
+    let message = MailMessage { to, language, at: now, origin: None, mail };
+    match directory.store.seal_mail(id, random(directory.entropy), &message) {
+        Ok(sealed) => vec![WaitingMail::new(id, kind, Some(before.sub), sealed, now)],
+        Err(error) => {
+            tracing::error!(%error, "a mail cannot be sealed and is not sent");
+            Vec::new()
+        }
+    }
 }
 
 /// Applies the changes to whatever the person is by then.
