@@ -87,7 +87,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,

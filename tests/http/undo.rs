@@ -1,7 +1,10 @@
 //! "This was not me": whoever reads the mail of the old address takes a change back.
 
-use sealgate::facade::domain::mail::Mail;
+use sealgate::facade::admin::command::Command;
+use sealgate::facade::admin::{Directory, execute};
+use sealgate::facade::domain::mail::{Mail, Notice};
 use sealgate::facade::domain::user::{Email, User, UserState};
+use serde_json::json;
 
 use crate::factors::{app, key, record};
 use crate::mailbox;
@@ -44,7 +47,8 @@ async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() 
 
     let owner = provider.browser();
     let page = owner.open(&link).await;
-    assert!(page.text().contains("a…@example.test") && page.text().contains("t…@evil.test"), "{page:?}");
+    let moved = "changed from <bdi>a…@example.test</bdi> to <bdi>t…@evil.test</bdi>";
+    assert!(page.text().contains(moved), "{page:?}");
     let undone = press(&owner, &link).await;
     assert!(undone.text().contains("a reset link to your old address"), "{undone:?}");
     let after = anna(&provider).await;
@@ -63,11 +67,11 @@ async fn a_change_is_taken_back_from_the_old_mailbox_and_everything_else_ends() 
     assert_eq!((mails.len(), mailbox::address(&mails[0]).as_str()), (1, "anna@example.test"));
     assert!(matches!(mails[0].mail, Mail::Reset { .. }), "{mails:?}");
     let form = owner.open(&format!("/oauth/reset?token={}", mails::token(&mails[0]))).await;
-    let password = "of Anna and of nobody else";
+    let password = "a wholly different secret";
     owner.submit(&form, &[("new-password", password)]).await;
     let login = again.open("/account").await;
     let account = again.submit(&login, &[("email", "anna@example.test"), ("password", password)]).await;
-    assert!(account.status == 200 && account.text().contains("anna@example.test"), "{account:?}");
+    assert!(account.status == 200 && account.text().contains("id=\"profile-save\""), "{account:?}");
     // It works once.
     let late = owner.open(&link).await;
     assert!(late.status == 400 && late.text().contains(OVER), "{late:?}");
@@ -172,6 +176,24 @@ async fn an_old_address_that_was_not_proven_is_not_proven_by_the_way_back() {
     assert!(undone.text().contains("Ask your administrator"), "{undone:?}");
     assert!(!anna(&provider).await.email_verified);
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_administrators_change_is_told_to_the_old_address_and_not_taken_back_from_it() {
+    let provider = Provider::with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let link = taken_to(&thief, &provider, "thief@evil.test").await;
+    let set = json!({ "user": { "set": {
+        "person": { "email": "thief@evil.test" }, "changes": { "email": "anna@safe.test" },
+    } } });
+    let command: Command = serde_json::from_value(set).unwrap();
+    execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    let after = anna(&provider).await;
+    assert_eq!((after.email.as_str(), after.email_verified), ("anna@safe.test", false));
+    let told = mailbox::take(&provider.sealgate).await;
+    assert_eq!((told.len(), mailbox::address(&told[0]).as_str()), (1, "thief@evil.test"));
+    assert_eq!(told[0].mail, Mail::Notice { notice: Notice::AdministratorActed, count: 1 });
+    assert!(provider.browser().open(&link).await.text().contains(OVER));
 }
 
 fn email(text: &str) -> Email {

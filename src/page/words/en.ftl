@@ -443,7 +443,7 @@ undone-taken =
 undone-reset = We have sent a reset link to your old address. Use it within 30 minutes to choose a new password.
 undone-passkey = The account has no password. Sign in with your passkey.
 undone-administrator = Ask your administrator for help, and say that somebody else changed your address.
-undone-added = These second steps were added since the day before the change. Remove those that are not yours:
+undone-added = These second steps were added since the day before the change. Any that is not yours has to be removed:
 
 password-title = Change your password
 password-lead = You will stay signed in here. You will be signed out everywhere else, and applications will ask you to sign in again.

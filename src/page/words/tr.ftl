@@ -420,7 +420,7 @@ undone-taken =
 undone-reset = Eski adresinize bir sıfırlama bağlantısı gönderdik. 30 dakika içinde açıp yeni bir parola seçin.
 undone-passkey = Bu hesabın parolası yok. Geçiş anahtarınızla oturum açın.
 undone-administrator = Yöneticinizden yardım isteyin ve adresinizi başka birinin değiştirdiğini söyleyin.
-undone-added = Aşağıdaki ikinci adımlar, değişiklikten önceki günden beri eklendi. Size ait olmayanları kaldırın:
+undone-added = Aşağıdaki ikinci adımlar, değişiklikten önceki günden beri eklendi. Size ait olmayanların kaldırılması gerekir:
 
 password-title = Parola değiştirme
 password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.
