@@ -86,15 +86,14 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     let event = |kind| ctx.event(kind, Actor::Person).of(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
-    let (reset, mails) = match has_reset && ctx.sealgate.sends_mail() && store.has_room_for_mail(1) {
-        true => {
-            let (made, token) = LinkToken::new(subject, ctx.random());
-            let reset =
-                ResetLink { hash: made.hash, account: AccountMark::of(&user), expires_at: ctx.now.plus(RESET_LIFE) };
-            let mail = Mail::Reset { token: token.expose().to_owned() };
-            (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(&user.email), mail)?])
-        }
-        false => (None, Vec::new()),
+    let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && store.has_room_for_mail(1) {
+        let (made, token) = LinkToken::new(subject, ctx.random());
+        let reset =
+            ResetLink { hash: made.hash, account: AccountMark::of(&user), expires_at: ctx.now.plus(RESET_LIFE) };
+        let mail = Mail::Reset { token: token.expose().to_owned() };
+        (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(&user.email), mail)?])
+    } else {
+        (None, Vec::new())
     };
     let change = |links: &mut AccountLinks| {
         links.drop_undos_from(link.link.hash);
