@@ -128,6 +128,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     ("edge", &["config", "web::origin", "web::rewrite"]),
+    ("app::address_lookup", &["app::state", "clock", "domain", "store"]),
     ("app::relying_party", &["audit", "config", "domain", "store"]),
     ("app::reset_lookup", &["app::state", "clock", "domain", "store"]),
     ("app::sealing", &["clock", "config", "signer", "store"]),
@@ -137,7 +138,18 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("app::notices", &["app::state", "clock", "domain", "store"]),
     (
         "app::outbox",
-        &["app::reset_lookup", "app::server", "app::state", "clock", "config", "domain", "mail", "metrics", "store"],
+        &[
+            "app::address_lookup",
+            "app::reset_lookup",
+            "app::server",
+            "app::state",
+            "clock",
+            "config",
+            "domain",
+            "mail",
+            "metrics",
+            "store",
+        ],
     ),
     (
         "app::site",

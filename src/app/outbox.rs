@@ -186,7 +186,6 @@ impl OutboxWorker {
     }
 
     /// Puts the mail in its place that whoever asked for it gets. It is sent with the next look.
-    /// Puts the mail in its place that whoever it is about gets. It is sent with the next look.
     async fn look_up(&self, mail: &Loaded<WaitingMail>, now: UnixTime) -> Result<(), StoreError> {
         let message = match self.sealgate.store.open_mail(&mail.value) {
             Ok(message) => message,

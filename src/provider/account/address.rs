@@ -199,7 +199,7 @@ fn session_of(visitor: &Visitor) -> SecretHash {
 }
 
 /// The digits that were typed, however they are grouped.
-pub(in crate::provider) fn digits(typed: &str) -> Option<String> {
+fn digits(typed: &str) -> Option<String> {
     let digits: String = typed.chars().filter(|char| !char.is_whitespace() && *char != '-').collect();
     (digits.len() == CODE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
