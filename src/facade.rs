@@ -20,6 +20,9 @@ pub mod app {
     pub mod address_lookup {
         pub use crate::app::address_lookup::look_up;
     }
+    pub mod notices {
+        pub use crate::app::notices::write;
+    }
     pub mod rotation {
         pub use crate::app::rotation::keep;
     }

@@ -9,7 +9,7 @@ use crate::domain::user::Subject;
 use crate::store::StoreError;
 
 /// Has mails wait about what has happened since the last call.
-pub(crate) async fn write(sealgate: &Sealgate) {
+pub async fn write(sealgate: &Sealgate) {
     let mut events = sealgate.audit.take_told().into_iter();
     if !sealgate.sends_mail() {
         return;

@@ -2,7 +2,6 @@
 //! I/O, no clock, no randomness, no logging, no HTTP types. Raw strings stop here: a [`redirect_uri::RedirectUri`], a
 //! [`scope::Scope`], a [`pkce::CodeVerifier`] exists only when it is valid.
 
-#[allow(dead_code, reason = "until the pages use all of it")]
 pub mod account_links;
 pub mod app_password;
 pub mod assurance;
@@ -17,7 +16,6 @@ pub mod id;
 pub mod key_ring;
 pub mod known_browser;
 pub mod language;
-#[allow(dead_code, reason = "until the outbox uses all of it")]
 pub mod mail;
 pub mod mail_address;
 pub mod pkce;

@@ -331,7 +331,7 @@ mod tests {
     use crate::store::memory::MemoryEngine;
     use crate::store::sealer::Sealer;
 
-    const LEASE: Duration = Duration::from_secs(60);
+    const LEASE: Duration = Duration::from_mins(1);
 
     fn at(seconds: u64) -> UnixTime {
         UnixTime::from_seconds(seconds)

@@ -57,6 +57,7 @@ mod lock_out;
 mod login;
 mod logout;
 mod looks;
+mod notices;
 mod pages;
 mod pkce;
 mod races;

@@ -1,0 +1,85 @@
+//! What people are told of by mail: what a thief would do to their account.
+
+use sealgate::facade::app::notices;
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::mail::{Mail, Notice};
+use sealgate::facade::domain::time::UnixTime;
+
+use crate::mailbox;
+use crate::mails::MAIL;
+use crate::security::{send, with_app};
+use crate::support::{Provider, form_action};
+
+const ANNA: &str = "anna@example.test";
+
+/// The notices that would be sent by now, with their counts, to whom, and how many more wait for their hour.
+async fn told(provider: &Provider) -> (Vec<(Notice, u32, String)>, usize) {
+    notices::write(&provider.sealgate).await;
+    let (store, ever) = (&provider.sealgate.store, UnixTime::from_seconds(u64::MAX));
+    let due = store.due_mail(provider.clock.now(), 100).await.unwrap();
+    let mut told = Vec::new();
+    for mail in due {
+        let message = store.open_mail(&mail.value).unwrap();
+        let Mail::Notice { notice, count } = message.mail else { panic!("{message:?}") };
+        told.push((notice, count, mailbox::address(&message)));
+        assert!(store.drop_mail(mail.value.id).await.unwrap());
+    }
+    told.sort();
+    (told, store.due_mail(ever, 100).await.unwrap().len())
+}
+
+fn once(notice: Notice) -> (Notice, u32, String) {
+    (notice, 1, ANNA.to_owned())
+}
+
+#[tokio::test]
+async fn what_a_thief_would_add_or_take_away_is_told_its_owner() {
+    let provider = Provider::with(MAIL).await;
+    let (browser, _) = with_app(&provider).await;
+    assert_eq!(told(&provider).await, (vec![once(Notice::FactorAdded)], 0));
+    let page = browser.open("/account/security/codes").await;
+    let shown = send(&browser, "/account/security/codes", &page, &[]).await;
+    assert!(shown.text().contains("recovery-code"), "{shown:?}");
+    assert_eq!(told(&provider).await, (vec![once(Notice::RecoveryCodesMade)], 0));
+}
+
+#[tokio::test]
+async fn several_wrong_second_steps_after_the_right_password_are_told_once() {
+    let provider = Provider::with(MAIL).await;
+    with_app(&provider).await;
+    told(&provider).await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[])).await;
+    let mut page = browser.sign_in(&page, ANNA).await;
+    let to = form_action(page.text());
+    for wrong in 1..=6 {
+        page = browser.submit(&page, &[("code", "000000")]).await;
+        assert_eq!(page.status, 200, "{to} {page:?}");
+        let expected = if wrong == 5 { vec![once(Notice::FactorFailed)] } else { Vec::new() };
+        assert_eq!(told(&provider).await, (expected, 0), "after {wrong}");
+    }
+}
+
+#[tokio::test]
+async fn of_one_kind_a_mail_goes_at_once_and_one_an_hour_later_with_a_count() {
+    let provider = Provider::with(MAIL).await;
+    let (browser, _) = with_app(&provider).await;
+    told(&provider).await;
+    for _ in 0..3 {
+        let page = browser.open("/account/security/codes").await;
+        send(&browser, "/account/security/codes", &page, &[]).await;
+    }
+    assert_eq!(told(&provider).await, (vec![once(Notice::RecoveryCodesMade)], 1));
+    provider.wait(3599);
+    assert_eq!(told(&provider).await, (Vec::new(), 1));
+    provider.wait(1);
+    assert_eq!(told(&provider).await, (vec![(Notice::RecoveryCodesMade, 2, ANNA.to_owned())], 0));
+}
+
+#[tokio::test]
+async fn without_a_mail_server_nobody_is_told_and_nothing_waits() {
+    let provider = Provider::new().await;
+    with_app(&provider).await;
+    assert_eq!(told(&provider).await, (Vec::new(), 0));
+    assert!(provider.sealgate.audit.take_told().is_empty());
+}
