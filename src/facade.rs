@@ -150,12 +150,13 @@ pub mod page {
         AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, AuditField, AuditLogPage,
         CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage, ConsoleRole, Done, EnrolPage, EnrolProblem, EnrolStep,
         ErrorPage, EventLine, FactorChoice, FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage,
-        ForbiddenPage, ForgotPasswordPage, Frame, HomeApp, HomePage, Inside, KeyEnrolment, LoginPage, LoginProblem,
-        MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, NewPasswordPage, NewPasswordProblem,
-        Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
-        Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ResetDonePage, ReturnFormPage, SCRIPT,
-        STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UndoOutcome, UndoPage,
-        UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html, language_tag,
+        ForbiddenPage, ForgotPasswordPage, Frame, HomeApp, HomePage, Inside, InvitationChoice, InvitationPage,
+        KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword,
+        NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem,
+        Problem, ProfileField, ProfilePage, Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage,
+        ResetDonePage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage,
+        SignedOutPage, UndoOutcome, UndoPage, UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html,
+        language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

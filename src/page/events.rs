@@ -135,8 +135,11 @@ impl EventLine {
     /// With what somebody signed in, or the app or the key that it is about: told to its owner too.
     fn factor(&self, t: &Words) -> Option<Markup> {
         let detail = self.event.detail.as_deref()?;
-        let signed_in = self.event.kind == AuditKind::SignedIn;
-        if signed_in { methods_words(*t, detail) } else { factor_words(*t, detail) }
+        match (self.event.kind, detail) {
+            (AuditKind::SignedIn, detail) => methods_words(*t, detail),
+            (AuditKind::InvitationAccepted, "password") => Some(t.method_password()),
+            (_, detail) => factor_words(*t, detail),
+        }
     }
 
     fn detail(&self, t: &Words) -> Option<Detail<'_>> {

@@ -195,7 +195,7 @@ pub enum EnrolProblem {
 }
 
 impl EnrolProblem {
-    fn words(self, t: Words) -> Markup {
+    pub(super) fn words(self, t: Words) -> Markup {
         match self {
             Self::WrongCode => t.enrol_wrong_code(),
             Self::ClockIsOff => t.factor_clock(),

@@ -14,6 +14,7 @@ mod events;
 mod factor;
 mod frame;
 mod inside;
+mod invitation;
 mod language;
 mod mail;
 mod moment;
@@ -45,6 +46,7 @@ pub use factor::{
 };
 pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
+pub use invitation::{InvitationChoice, InvitationPage};
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
 pub(crate) use mail::MailView;

@@ -86,6 +86,8 @@ pub enum Problem {
     ResetLink,
     /// The same of a link that takes a change of address back.
     UndoLink,
+    /// The account was taken, or the invitation withdrawn, replaced or too old.
+    InvitationLink,
     Internal,
 }
 
@@ -138,6 +140,7 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::EnrolmentLink => (t.error_enrolment_link_title(), t.error_enrolment_link_text()),
         Problem::ResetLink => (t.error_reset_link_title(), t.error_reset_link_text()),
         Problem::UndoLink => (t.error_reset_link_title(), t.error_undo_link_text()),
+        Problem::InvitationLink => (t.error_invitation_link_title(), t.error_invitation_link_text()),
         Problem::Internal => (t.error_internal_title(), t.error_internal_text()),
     }
 }

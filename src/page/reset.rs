@@ -51,11 +51,16 @@ impl NewPasswordPage<'_> {
     }
 
     fn words(&self) -> Option<Markup> {
-        let t = self.frame.t;
-        Some(match self.problem? {
-            NewPasswordProblem::Fault(fault) => t.password_fault(fault),
-            NewPasswordProblem::Busy => t.password_busy(),
-        })
+        self.problem.map(|problem| problem.words(self.frame.t))
+    }
+}
+
+impl NewPasswordProblem {
+    pub(super) fn words(self, t: Words) -> Markup {
+        match self {
+            Self::Fault(fault) => t.password_fault(fault),
+            Self::Busy => t.password_busy(),
+        }
     }
 }
 

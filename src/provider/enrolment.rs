@@ -18,7 +18,8 @@ use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::webauthn::{
-    CeremonyError, CreationOptions, CredentialKind, RegistrationResponse, RegistrationTerms, UserEntity, UserHandle,
+    CeremonyError, CreationOptions, CredentialKind, CredentialRecord, RegistrationResponse, RegistrationTerms,
+    UserEntity, UserHandle,
 };
 
 /// How long an enrolment that was begun can be confirmed.
@@ -59,6 +60,13 @@ impl Enrolled {
     pub(super) fn detail(&self) -> String {
         format!("{} {}", self.kind.as_str(), self.name)
     }
+}
+
+/// A key that has answered, and is no factor yet.
+pub(super) struct VerifiedKey {
+    pub(super) credential: CredentialRecord,
+    /// [`Factors::generation`] when it was asked for.
+    pub(super) generation: u64,
 }
 
 /// Options for `navigator.credentials.create()`, as JSON.
@@ -147,16 +155,15 @@ impl Enrolling<'_, '_> {
         })
     }
 
-    /// Adds a key by the browser's answer. The challenge is used up, whatever comes of it.
+    /// Looks at the browser's answer for a new key. The challenge is used up, whatever comes of it.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn confirm_key(
+    pub(super) async fn verify_key(
         &self,
         kind: CredentialKind,
         answer: &str,
-        name: &str,
-    ) -> Result<Result<Enrolled, EnrolProblem>, Failure> {
+    ) -> Result<Result<VerifiedKey, EnrolProblem>, Failure> {
         let relying_party = ceremony::relying_party(self.ctx).ok_or(Failure::Unavailable)?;
         let taken = self.change(|factors| {
             let challenge = factors.pending_key(self.origin, self.ctx.now);
@@ -171,13 +178,29 @@ impl Enrolling<'_, '_> {
         };
         let terms = RegistrationTerms { relying_party: &relying_party, challenge: &challenge, kind };
         let verified = RegistrationResponse::parse(answer).and_then(|answer| answer.verify(&terms));
-        let credential = match verified {
-            Ok(verified) => verified.credential,
+        Ok(match verified {
+            Ok(verified) => Ok(VerifiedKey { credential: verified.credential, generation }),
             Err(error) => {
                 tracing::warn!(%error, subject = %self.user.sub, "a key was not added");
                 let unverified = error == CeremonyError::NotVerified;
-                return Ok(Err(if unverified { EnrolProblem::NotVerified } else { EnrolProblem::KeyRefused }));
+                Err(if unverified { EnrolProblem::NotVerified } else { EnrolProblem::KeyRefused })
             }
+        })
+    }
+
+    /// Adds a key by the browser's answer. The challenge is used up, whatever comes of it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn confirm_key(
+        &self,
+        kind: CredentialKind,
+        answer: &str,
+        name: &str,
+    ) -> Result<Result<Enrolled, EnrolProblem>, Failure> {
+        let VerifiedKey { credential, generation } = match self.verify_key(kind, answer).await? {
+            Ok(verified) => verified,
+            Err(problem) => return Ok(Err(problem)),
         };
         let kind = match kind {
             CredentialKind::Passkey => FactorKind::Passkey,
@@ -205,10 +228,8 @@ impl Enrolling<'_, '_> {
         typed: &str,
         mut add: impl FnMut(&mut Factors, &str) -> Result<FactorId, EnrolProblem> + Send,
     ) -> Result<Result<Enrolled, EnrolProblem>, Failure> {
-        let frame = self.ctx.frame();
         let changed = self.change(|factors| {
-            let taken: Vec<&str> = names(factors).collect();
-            let name = factor_name(typed, &default_factor_name(&frame, line_kind(kind), &taken));
+            let name = self.name(factors, kind, typed);
             add(factors, &name).map(|id| (id, name))
         });
         Ok(match changed.await? {
@@ -216,6 +237,12 @@ impl Enrolling<'_, '_> {
             FactorsChanged::Yes(Err(problem), _) => Err(problem),
             FactorsChanged::Yes(Ok((id, name)), factors) => Ok(Enrolled { id, kind, name, factors }),
         })
+    }
+
+    /// What a new factor is called beside these.
+    pub(super) fn name(&self, factors: &Factors, kind: FactorKind, typed: &str) -> String {
+        let taken: Vec<&str> = names(factors).collect();
+        factor_name(typed, &default_factor_name(&self.ctx.frame(), line_kind(kind), &taken))
     }
 
     async fn pending_app(&self) -> Result<Option<(FactorId, TotpSecret)>, Failure> {

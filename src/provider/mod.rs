@@ -22,6 +22,7 @@ mod forgot_password;
 mod guesses;
 mod home;
 mod interaction;
+mod invitation;
 mod jwks;
 mod keys;
 mod known_browser;
@@ -76,6 +77,7 @@ enum Endpoint {
     EnrolmentLink,
     ForgotPassword,
     Reset,
+    Invitation,
     ResetDone,
     Undo,
     Unmet,
@@ -145,6 +147,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/reset",                            Endpoint::Reset,        "reset",        GET_POST, Bucket::Pages),
     page("/oauth/reset/done",                       Endpoint::ResetDone,    "reset_done",   GET,      Bucket::Pages),
     page("/oauth/undo",                             Endpoint::Undo,         "undo",         GET_POST, Bucket::Pages),
+    page("/oauth/invitation",                       Endpoint::Invitation,   "invitation",   GET_POST, Bucket::Pages),
     page("/oauth/unmet",                            Endpoint::Unmet,        "unmet",        GET_POST, Bucket::Pages),
     page("/oauth/consent",                          Endpoint::Consent,      "consent",      GET_POST, Bucket::Pages),
     page("/oauth/select-account",                   Endpoint::AccountChooser, "select_account", GET_POST, Bucket::Pages),
@@ -379,6 +382,7 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         Endpoint::EnrolmentLink => enrol::link(ctx).await,
         Endpoint::ForgotPassword => forgot_password::answer(ctx).await,
         Endpoint::Reset => Box::pin(reset::answer(ctx)).await,
+        Endpoint::Invitation => Box::pin(invitation::answer(ctx)).await,
         Endpoint::ResetDone => Ok(reset::done(ctx)),
         Endpoint::Undo => Box::pin(undo::answer(ctx)).await,
         Endpoint::Unmet => unmet::answer(ctx).await,

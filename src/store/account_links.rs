@@ -3,7 +3,9 @@
 use crate::domain::account_links::AccountLinks;
 use crate::domain::mail::WaitingMail;
 use crate::domain::user::{Subject, User};
+use crate::factors::Factors;
 use crate::store::engine::{Changes, Expect, Key};
+use crate::store::factors::factors_changes;
 use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
 use crate::store::registry::{names, user_creation};
@@ -107,6 +109,22 @@ impl Store {
             Committed::Yes => AddOutcome::Added,
             Committed::Conflict => AddOutcome::Exists,
         })
+    }
+
+    /// Writes that somebody took their account, and the passkey with which they did where it was one, over what was read. Of two
+    /// who do at the same moment, one meets a conflict.
+    pub async fn accept_invitation(
+        &self,
+        (user, next_user): (&Loaded<User>, &User),
+        (links, next_links): (&Loaded<AccountLinks>, &AccountLinks),
+        factors: Option<(Option<&Loaded<Factors>>, &Factors)>,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = record::replace(user, next_user)?;
+        merge(&mut changes, links_changes(Some(links), next_links)?);
+        if let Some((factors, next_factors)) = factors {
+            merge(&mut changes, factors_changes(factors, next_factors)?);
+        }
+        self.commit(changes).await
     }
 
     /// The person with the bytes of their record.

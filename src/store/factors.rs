@@ -66,20 +66,7 @@ impl Store {
         next: &Factors,
         interaction: Option<(&Loaded<Interaction>, &Interaction)>,
     ) -> Result<Committed, StoreError> {
-        let mut changes = match before {
-            Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
-            Some(loaded) => record::replace(loaded, next)?,
-            None if *next == Factors::none(next.subject, next.handle) => Changes::default(),
-            None => record::create(table::factors(next.subject), next)?,
-        };
-        let before = before.map(|loaded| &loaded.value);
-        for key in added(before, next) {
-            changes.expect.push(Expect::Absent(key.clone()));
-            changes.put.push((key, record::encode(&next.subject)?));
-        }
-        if let Some(before) = before {
-            changes.delete.extend(added(Some(next), before));
-        }
+        let mut changes = factors_changes(before, next)?;
         if let Some((loaded, next)) = interaction {
             changes.expect.push(loaded.unchanged());
             changes.put.push((loaded.key().clone(), record::encode(next)?));
@@ -123,6 +110,25 @@ impl Store {
             };
         }
     }
+}
+
+/// What makes one record of the other, with the index of credentials.
+pub(super) fn factors_changes(before: Option<&Loaded<Factors>>, next: &Factors) -> Result<Changes, StoreError> {
+    let mut changes = match before {
+        Some(loaded) if loaded.value == *next => Changes { expect: vec![loaded.unchanged()], ..Changes::default() },
+        Some(loaded) => record::replace(loaded, next)?,
+        None if *next == Factors::none(next.subject, next.handle) => Changes::default(),
+        None => record::create(table::factors(next.subject), next)?,
+    };
+    let before = before.map(|loaded| &loaded.value);
+    for key in added(before, next) {
+        changes.expect.push(Expect::Absent(key.clone()));
+        changes.put.push((key, record::encode(&next.subject)?));
+    }
+    if let Some(before) = before {
+        changes.delete.extend(added(Some(next), before));
+    }
+    Ok(changes)
 }
 
 fn credential_key(id: &CredentialId) -> Key {

@@ -15,12 +15,12 @@ use crate::mails::{MAIL, due, token};
 use crate::support::*;
 
 const ANNA: &str = "anna@example.test";
-const NEW: &str = "ceren@example.test";
+pub(crate) const NEW: &str = "ceren@example.test";
 
 const APP: &str = "[[app]]\nname = \"wiki\"\ntitle = \"Ortak Wiki\"\nhost = \"wiki.example.test\"\n\
     upstreams = [\"http://127.0.0.1:9\"]\n[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n";
 
-async fn provider() -> Provider {
+pub(crate) async fn provider() -> Provider {
     Provider::with(&format!("{MAIL}{APP}")).await
 }
 
@@ -31,42 +31,42 @@ async fn mails(provider: &Provider) -> Vec<MailMessage> {
 }
 
 /// The token of the only mail that waits: an invitation to this address.
-async fn token_for(provider: &Provider, email: &str) -> String {
+pub(crate) async fn token_for(provider: &Provider, email: &str) -> String {
     let mails = mails(provider).await;
     let [mail] = &mails[..] else { panic!("{mails:?}") };
     assert_eq!(mail.to.as_ref().map(Email::as_str), Some(email));
     token(mail).to_owned()
 }
 
-async fn command(provider: &Provider, command: Value) -> Result<Value, Vec<String>> {
+pub(crate) async fn command(provider: &Provider, command: Value) -> Result<Value, Vec<String>> {
     let command: Command = serde_json::from_value(json!({ "user": command })).unwrap();
     let answer = execute(&Directory::of(&provider.sealgate), command).await;
     answer.map(|answer| json!(answer.members())).map_err(|error| error.into_lines())
 }
 
-async fn invite(provider: &Provider, email: &str) -> Result<Value, Vec<String>> {
+pub(crate) async fn invite(provider: &Provider, email: &str) -> Result<Value, Vec<String>> {
     invite_to(provider, email, None).await
 }
 
-async fn invite_to(provider: &Provider, email: &str, app: Option<&str>) -> Result<Value, Vec<String>> {
+pub(crate) async fn invite_to(provider: &Provider, email: &str, app: Option<&str>) -> Result<Value, Vec<String>> {
     let invitee = json!({ "email": email, "username": null, "name": "Ceren Kaya", "phone": null, "picture": null,
         "roles": [], "groups": ["staff"], "app": app });
     command(provider, json!({ "invite_person": invitee })).await
 }
 
-async fn change(provider: &Provider, email: &str, change: &str) -> Result<Value, Vec<String>> {
+pub(crate) async fn change(provider: &Provider, email: &str, change: &str) -> Result<Value, Vec<String>> {
     command(provider, json!({ "invitation": { "person": { "email": email }, "command": change } })).await
 }
 
-async fn shown(provider: &Provider, email: &str) -> Value {
+pub(crate) async fn shown(provider: &Provider, email: &str) -> Value {
     command(provider, json!({ "show": { "email": email } })).await.unwrap()
 }
 
-async fn user(provider: &Provider, email: &str) -> Option<User> {
+pub(crate) async fn user(provider: &Provider, email: &str) -> Option<User> {
     provider.sealgate.store.user_by_email(&Email::parse(email).unwrap()).await.unwrap()
 }
 
-async fn links(provider: &Provider, email: &str) -> Option<AccountLinks> {
+pub(crate) async fn links(provider: &Provider, email: &str) -> Option<AccountLinks> {
     let sub = user(provider, email).await.unwrap().sub;
     provider.sealgate.store.account_links(sub).await.unwrap().map(|links| links.value)
 }

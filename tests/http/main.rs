@@ -47,6 +47,7 @@ mod groups;
 mod home;
 mod imported;
 mod interaction;
+mod invitation_page;
 mod invitations;
 mod jwks;
 mod jwt;

@@ -35,7 +35,7 @@ async fn mailing() -> Provider {
 }
 
 /// The page that asks whose password was forgotten, come to from the sign-in page of a client.
-async fn forgot_page(provider: &Provider, browser: &Browser<'_>) -> Reply {
+pub(crate) async fn forgot_page(provider: &Provider, browser: &Browser<'_>) -> Reply {
     let page = browser.open(&provider.c1().authorize(&[])).await;
     assert_login(&page);
     let link = between(page.text(), "id=\"forgot-password\" href=\"", "\"").unwrap().replace("&#38;", "&");
@@ -43,7 +43,7 @@ async fn forgot_page(provider: &Provider, browser: &Browser<'_>) -> Reply {
 }
 
 /// Does what the worker does with what was asked for, and yields the mails that are due then.
-async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)> {
+pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)> {
     let (store, now) = (&provider.sealgate.store, provider.clock.now());
     for mail in store.due_mail(now, 1000).await.unwrap() {
         let message = store.open_mail(&mail.value).unwrap();

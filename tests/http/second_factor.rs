@@ -76,13 +76,13 @@ fn challenge(page: &Reply) -> CeremonyChallenge {
 }
 
 /// The answer of a key to the page, bent before it is signed.
-fn answer(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
+pub(crate) fn answer(page: &Reply, authenticator: &Authenticator, bend: impl FnOnce(Ceremony) -> Ceremony) -> String {
     let ceremony = bend(authenticator.assertion(ORIGIN, "id.test", &challenge(page)));
     ceremony.asserted(authenticator).to_string()
 }
 
 /// Sends a passkey on the page of a sign-in.
-async fn passkey(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
+pub(crate) async fn passkey(browser: &Browser<'_>, page: &Reply, answer: &str) -> Reply {
     assert!(is_login(page), "{page:?}");
     let to = between(page.text(), "action=\"/oauth/passkey", "\"").unwrap().replace("&#38;", "&");
     send(browser, &format!("/oauth/passkey{to}"), page, &[("credential", answer)]).await

@@ -8,9 +8,10 @@ use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
-    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame,
-    LoginPage, LoginProblem, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem, Publisher,
-    ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, WeakSignInPage, html, language_tag,
+    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, EnrolProblem, ErrorPage, ForbiddenPage,
+    ForgotPasswordPage, Frame, InvitationChoice, InvitationPage, LoginPage, LoginProblem, NewPasswordPage,
+    NewPasswordProblem, Pages, PasskeyOffer, Problem, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage,
+    SignedOutPage, Way, WayTo, WeakSignInPage, html, language_tag,
 };
 use sealgate::facade::password::PasswordFault;
 
@@ -20,7 +21,7 @@ use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 26] = [
+const PROBLEMS: [(&str, Problem); 27] = [
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
     ("no-redirect-uri", Problem::NoRedirectUri),
@@ -46,6 +47,7 @@ const PROBLEMS: [(&str, Problem); 26] = [
     ("enrolment-link", Problem::EnrolmentLink),
     ("reset-link", Problem::ResetLink),
     ("undo-link", Problem::UndoLink),
+    ("invitation-link", Problem::InvitationLink),
     ("internal", Problem::Internal),
 ];
 
@@ -194,6 +196,22 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     ] {
         add(name, html(&NewPasswordPage { frame: frame(), action, csrf, account, username: account, problem }));
     }
+    let invitation = |app, is_shared, choice| {
+        let inviter = Some(person).filter(|_| app);
+        let app = Some(client).filter(|_| app);
+        let username = account;
+        html(&InvitationPage { frame: frame(), action, csrf, account, username, inviter, app, is_shared, choice })
+    };
+    let password = |or_passkey, problem| InvitationChoice::Password { or_passkey, problem };
+    let passkey = |problem| InvitationChoice::Passkey { options: person, name: "", problem };
+    let short = NewPasswordProblem::Fault(PasswordFault::TooShort);
+    add("invitation", invitation(true, false, password(true, None)));
+    add("invitation-without-app", invitation(false, false, password(false, None)));
+    add("invitation-shared", invitation(true, true, password(true, None)));
+    add("invitation-short", invitation(true, false, password(true, Some(short))));
+    add("invitation-busy", invitation(true, false, password(true, Some(NewPasswordProblem::Busy))));
+    add("invitation-passkey", invitation(true, false, passkey(None)));
+    add("invitation-passkey-refused", invitation(true, false, passkey(Some(EnrolProblem::KeyRefused))));
     add("reset-done", html(&ResetDonePage { frame: frame(), sign_in: action }));
 
     let scopes = [

@@ -61,6 +61,22 @@ error-reset-link-title = This link no longer works
 error-reset-link-text = A reset link works once, for 30 minutes, and only until the password, the email address or the account is changed. Go to the sign-in page and ask for a new one.
 error-undo-link-text = A link that takes a change of address back works once, for 14 days. If somebody else uses your account, tell your administrator.
 
+## Invitations
+
+invitation-title = Accept the invitation
+invitation-lead = An account for <bdi>{ $account }</bdi> was made for you at <bdi>{ $operator }</bdi>. If this is not your address, close this page.
+invitation-lead-inviter = <bdi>{ $inviter }</bdi> invites you to <bdi>{ $operator }</bdi>. The account is for <bdi>{ $account }</bdi>. If this is not your address, close this page.
+invitation-shared = Somebody else is signed in in this browser. Your account is not mixed with theirs: you will be asked to sign in with yours.
+invitation-password = Choose a password
+invitation-submit = Set password and go on
+invitation-passkey = Use a passkey instead
+invitation-passkey-only = Your account will have no password then. Use a passkey that you also have on your other devices, or add another one later.
+invitation-password-instead = Choose a password instead
+invitation-then = Next, you sign in with what you have chosen here.
+invitation-then-app = Next, you sign in with what you have chosen here, and go on to <bdi>{ $app }</bdi>.
+error-invitation-link-title = This invitation no longer works
+error-invitation-link-text = If you have accepted it already, sign in with what you chose then. Otherwise it was withdrawn, replaced by a newer one, or is older than 7 days: ask whoever invited you for a new one.
+
 ## Passkeys, and the second step of a sign-in
 
 passkey-login = Sign in with a passkey

@@ -53,6 +53,22 @@ error-reset-link-title = Bu bağlantı artık geçerli değil
 error-reset-link-text = Sıfırlama bağlantısı 30 dakika içinde bir kez ve yalnızca parola, e-posta adresi veya hesap değişmediyse kullanılabilir. Oturum açma sayfasına gidip yeni bir bağlantı isteyin.
 error-undo-link-text = Adres değişikliğini geri alan bağlantı bir kez ve 14 gün boyunca çalışır. Hesabınızı başka biri kullanıyorsa yöneticinize bildirin.
 
+## Davetler
+
+invitation-title = Daveti kabul edin
+invitation-lead = <bdi>{ $operator }</bdi> sizin için <bdi>{ $account }</bdi> adresiyle bir hesap açtı. Bu adres sizin değilse bu sayfayı kapatın.
+invitation-lead-inviter = <bdi>{ $inviter }</bdi> sizi <bdi>{ $operator }</bdi> hizmetine davet ediyor. Hesap <bdi>{ $account }</bdi> adresi için açıldı. Bu adres sizin değilse bu sayfayı kapatın.
+invitation-shared = Bu tarayıcıda başka birinin oturumu açık. Hesabınız onunkiyle karışmaz: kendi hesabınızla oturum açmanız istenecek.
+invitation-password = Bir parola seçin
+invitation-submit = Parolayı kaydet ve devam et
+invitation-passkey = Bunun yerine geçiş anahtarı kullan
+invitation-passkey-only = Bu durumda hesabınızın parolası olmaz. Diğer cihazlarınızda da bulunan bir geçiş anahtarı kullanın veya daha sonra bir tane daha ekleyin.
+invitation-password-instead = Bunun yerine parola seç
+invitation-then = Ardından burada seçtiğiniz yolla oturum açacaksınız.
+invitation-then-app = Ardından burada seçtiğiniz yolla oturum açıp <bdi>{ $app }</bdi> uygulamasına geçeceksiniz.
+error-invitation-link-title = Bu davet artık geçerli değil
+error-invitation-link-text = Daveti daha önce kabul ettiyseniz o zaman seçtiğiniz yolla oturum açın. Etmediyseniz davet geri alınmış, yenisiyle değiştirilmiş veya üzerinden 7 gün geçmiş olabilir: sizi davet eden kişiden yeni bir davet isteyin.
+
 ## Geçiş anahtarları ve oturum açmanın ikinci adımı
 
 passkey-login = Geçiş anahtarıyla oturum aç

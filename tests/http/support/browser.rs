@@ -39,7 +39,7 @@ impl<'a> Browser<'a> {
         cookies.join("; ")
     }
 
-    async fn send(&self, request: http::request::Builder, body: String) -> Reply {
+    pub(crate) async fn send(&self, request: http::request::Builder, body: String) -> Reply {
         let cookies = self.cookies();
         let mut request = request.header(header::HOST, "id.test");
         if !cookies.is_empty() {

@@ -1,0 +1,275 @@
+//! `/oauth/invitation`: somebody who was invited takes their account. They choose a password or a passkey; that they read the mail
+//! proves the address. Nobody is signed in by it: they sign in with what they have just chosen, and what a sign-in asks for
+//! otherwise, it asks for then.
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+use secrecy::SecretString;
+
+use crate::domain::account_links::{AccountLinks, Invitation};
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::mail::partly_hidden;
+use crate::domain::secret::{Secret, base64url};
+use crate::domain::user::{PasswordHash, User};
+use crate::factors::{FactorKind, FactorOrigin, Factors};
+use crate::oauth::params::Params;
+use crate::page::{EnrolProblem, InvitationChoice, InvitationPage, NewPasswordProblem, Problem, html};
+use crate::password::{Owner, check_password};
+use crate::provider::ceremony::relying_party;
+use crate::provider::enrolment::Enrolling;
+use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
+use crate::provider::visitor::has_home;
+use crate::store::{Committed, Loaded, StoreError};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+use crate::webauthn::CredentialKind;
+
+static PAGE: LinkPage = LinkPage { name: "invitation", path: "/oauth/invitation", over: Problem::InvitationLink };
+
+/// How often an account that changes at the same moment is read again.
+const MOST_TRIES: usize = 8;
+
+/// An account that waits for its owner.
+struct Invited {
+    user: Loaded<User>,
+    links: Loaded<AccountLinks>,
+    invitation: Invitation,
+    factors: Option<Loaded<Factors>>,
+}
+
+/// With what they sign in from then on.
+enum Chosen {
+    Password(PasswordHash),
+    /// The record with the passkey, and what the trail says of it.
+    Passkey(Box<Factors>, String),
+}
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let link = match PAGE.open(ctx)? {
+        LinkOpened::Link(response) => return Ok(response),
+        LinkOpened::Page(link) => link,
+    };
+    if ctx.head.method != Method::POST {
+        let invited = find(ctx, &link).await?;
+        return show_password(ctx, &link, &invited, StatusCode::OK, None).await;
+    }
+    let form = link.form(ctx)?;
+    let invited = find(ctx, &link).await?;
+    if form.has("choose") || form.has("with") {
+        return passkey(ctx, &link, &invited, &form).await;
+    }
+    password(ctx, &link, &invited, &form).await
+}
+
+/// The account, while the invitation is good for it.
+async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Invited, Failure> {
+    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
+    let user = store.user_record(subject).await?.ok_or_else(|| link.over())?;
+    let links = store.account_links(subject).await?.ok_or_else(|| link.over())?;
+    let invitation = links.value.open_invitation(link.link.hash, &user.value, ctx.now).cloned();
+    let invitation = invitation.ok_or_else(|| link.over())?;
+    let factors = store.factors(subject).await?;
+    // Somebody signs in with it already.
+    if user.value.password.is_some() || factors.as_ref().is_some_and(|factors| !factors.value.keys.is_empty()) {
+        return Err(link.over());
+    }
+    Ok(Invited { user, links, invitation, factors })
+}
+
+async fn password(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    invited: &Invited,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let user = &invited.user.value;
+    let new = Secret::new(form.one("new-password")?.unwrap_or_default());
+    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    if let Err(fault) = check_password(&new, &owner) {
+        let problem = NewPasswordProblem::Fault(fault);
+        return show_password(ctx, link, invited, StatusCode::OK, Some(problem)).await;
+    }
+    match ctx.sealgate.passwords.hash(SecretString::from(new.expose()), ctx.random()).await {
+        Ok(hash) => {
+            let accepted = accept(ctx, link, |_| Some(Chosen::Password(hash.clone()))).await?;
+            accepted.ok_or(Failure::Internal)
+        }
+        Err(error) => {
+            tracing::error!(%error, "the password of somebody who was invited could not be hashed");
+            let problem = Some(NewPasswordProblem::Busy);
+            let page = show_password(ctx, link, invited, StatusCode::SERVICE_UNAVAILABLE, problem).await?;
+            Ok(page.with(RETRY_AFTER, "1"))
+        }
+    }
+}
+
+async fn passkey(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    invited: &Invited,
+    form: &Params,
+) -> Result<Response, Failure> {
+    if relying_party(ctx).is_none() {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
+    let typed = form.one("name")?.unwrap_or_default();
+    let Some(sent) = form.one("credential")? else { return show_passkey(ctx, link, invited, typed, None).await };
+    let enrolling = enrolling(ctx, link, &invited.user.value);
+    let verified = match enrolling.verify_key(CredentialKind::Passkey, sent).await? {
+        Ok(verified) => verified,
+        Err(problem) => return show_passkey(ctx, link, invited, typed, Some(problem)).await,
+    };
+    if ctx.sealgate.store.owner_of_credential(&verified.credential.id).await?.is_some() {
+        return show_passkey(ctx, link, invited, typed, Some(EnrolProblem::KeyKnown)).await;
+    }
+    let with_key = |now: &Invited| {
+        let factors = now.factors.as_ref().map(|loaded| &loaded.value)?;
+        // What began before a reset, or before another factor came or went, ends with it.
+        if factors.generation != verified.generation {
+            return None;
+        }
+        let mut next = factors.clone();
+        let name = enrolling.name(&next, FactorKind::Passkey, typed);
+        let _ = next.add_key(&name, verified.credential.clone(), ctx.now);
+        Some(Chosen::Passkey(Box::new(next), format!("{} {name}", FactorKind::Passkey.as_str())))
+    };
+    match accept(ctx, link, with_key).await? {
+        Some(response) => Ok(response),
+        None => show_passkey(ctx, link, invited, typed, Some(EnrolProblem::Expired)).await,
+    }
+}
+
+/// Takes the account, in one commit: of two who use the link at the same moment, one does. `None` when `choose` yields nothing.
+async fn accept(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    choose: impl Fn(&Invited) -> Option<Chosen> + Send,
+) -> Result<Option<Response>, Failure> {
+    for _ in 0..MOST_TRIES {
+        let invited = find(ctx, link).await?;
+        let Some(chosen) = choose(&invited) else { return Ok(None) };
+        if put(ctx, &invited, &chosen).await? == Committed::Yes {
+            return accepted(ctx, &invited, &chosen).await.map(Some);
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+async fn put(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Result<Committed, StoreError> {
+    let mut user = User { email_verified: true, updated_at: ctx.now, ..invited.user.value.clone() };
+    let mut links = invited.links.value.clone();
+    links.invitation = Some(Invitation { accepted_at: Some(ctx.now), ..invited.invitation.clone() });
+    let factors = match chosen {
+        Chosen::Password(hash) => {
+            user.password = Some(hash.clone());
+            None
+        }
+        Chosen::Passkey(factors, _) => Some((invited.factors.as_ref(), &**factors)),
+    };
+    let (user, links) = ((&invited.user, &user), (&invited.links, &links));
+    ctx.sealgate.store.accept_invitation(user, links, factors).await
+}
+
+/// They go on to sign in, where the administrator wanted them to go.
+async fn accepted(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Result<Response, Failure> {
+    let user = &invited.user.value;
+    let event = ctx.event(AuditKind::InvitationAccepted, Actor::Person).of(user.sub);
+    ctx.sealgate.audit.note(match chosen {
+        Chosen::Password(_) => event.with_detail("password"),
+        Chosen::Passkey(_, named) => event.with_detail(named),
+    });
+    let is_shared = is_shared(ctx, user).await?;
+    let next = match destination(ctx, invited).filter(|_| !is_shared) {
+        Some(Destination { address, .. }) => address,
+        None => sign_in(ctx, user, is_shared),
+    };
+    Ok(Response::see_other(&next).with_cookie(mailed_link::used(ctx)))
+}
+
+/// The application that the invitation leads to.
+struct Destination<'a> {
+    title: &'a str,
+    origin: String,
+    address: String,
+}
+
+/// None where nobody was named, the application has gone, or nothing of it opens to this person.
+fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Destination<'a>> {
+    let config = &ctx.sealgate.config;
+    let app = config.apps.iter().find(|app| Some(&app.name) == invited.invitation.app.as_ref())?;
+    let (path, origin) = (app.opens_to(&invited.user.value)?, app.origin(&config.issuer));
+    Some(Destination { title: app.called(), address: format!("{origin}{path}"), origin })
+}
+
+/// The sign-in for one of our own pages. Where somebody else is signed in, it asks all the same.
+fn sign_in(ctx: &RequestContext<'_>, user: &User, is_shared: bool) -> String {
+    let page = if has_home(&ctx.sealgate.config) { "/" } else { "/account" };
+    let hint = ("login_hint", user.email.as_str());
+    let wishes: &[(&str, &str)] = if is_shared { &[hint, ("prompt", "login")] } else { &[hint] };
+    ctx.sign_in_address(page, wishes)
+}
+
+/// Whether somebody else is signed in in this browser: an application would open as them.
+async fn is_shared(ctx: &RequestContext<'_>, user: &User) -> Result<bool, Failure> {
+    let session = ctx.session().await?;
+    Ok(session.is_some_and(|session| session.value.sign_ins.iter().any(|sign_in| sign_in.subject != user.sub)))
+}
+
+fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, link: &MailedLink, user: &'a User) -> Enrolling<'a, 'c> {
+    let origin = FactorOrigin::of(&format!("invitation {}", base64url(link.link.hash.as_bytes())));
+    Enrolling { ctx, user, origin }
+}
+
+async fn show_password(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    invited: &Invited,
+    status: StatusCode,
+    problem: Option<NewPasswordProblem>,
+) -> Result<Response, Failure> {
+    let or_passkey = relying_party(ctx).is_some();
+    show(ctx, link, invited, status, InvitationChoice::Password { or_passkey, problem }).await
+}
+
+/// Begins the ceremony as well: after a form was sent only.
+async fn show_passkey(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    invited: &Invited,
+    name: &str,
+    problem: Option<EnrolProblem>,
+) -> Result<Response, Failure> {
+    let options = enrolling(ctx, link, &invited.user.value).key().await?.passkey;
+    let choice = InvitationChoice::Passkey { options: &options, name, problem };
+    show(ctx, link, invited, StatusCode::OK, choice).await
+}
+
+async fn show(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    invited: &Invited,
+    status: StatusCode,
+    choice: InvitationChoice<'_>,
+) -> Result<Response, Failure> {
+    let user = &invited.user.value;
+    let administrator = match invited.invitation.inviter {
+        Some(subject) => ctx.sealgate.store.user(subject).await?.map(|user| user.name),
+        None => None,
+    };
+    let is_shared = is_shared(ctx, user).await?;
+    let destination = destination(ctx, invited).filter(|_| !is_shared);
+    let page = InvitationPage {
+        frame: ctx.frame(),
+        action: &PAGE.address(ctx),
+        csrf: &link.csrf(),
+        account: &partly_hidden(&user.email),
+        username: user.email.as_str(),
+        inviter: administrator.as_deref(),
+        app: destination.as_ref().map(|destination| destination.title),
+        is_shared,
+        choice,
+    };
+    let then = destination.map(|destination| destination.origin);
+    Ok(Response::page(status, html(&page), then.as_deref()))
+}
