@@ -160,9 +160,9 @@ pub mod page {
     };
     pub mod console {
         pub use crate::page::console::{
-            AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
-            NewClientPage, NewUserPage, PersonFactors, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor,
-            UserField, UserLine, UserPage, UsersPage,
+            AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, InvitationForm, KeysPage,
+            LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation, ResetState, SettingsPage,
+            TrialPage, TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
         };
     }
     pub mod qr_code {

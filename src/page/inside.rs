@@ -48,10 +48,12 @@ pub enum Done {
     User,
     /// A person's sessions and tokens were ended.
     UserRevoked,
+    UserInvited,
+    InvitationWithdrawn,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 16] = [
+    const ALL: [(Self, &'static str); 18] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -68,6 +70,8 @@ impl Done {
         (Self::ClientState, "client-state"),
         (Self::User, "user"),
         (Self::UserRevoked, "user-revoked"),
+        (Self::UserInvited, "user-invited"),
+        (Self::InvitationWithdrawn, "invitation-withdrawn"),
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -96,6 +100,8 @@ impl Done {
             Self::ClientState => t.done_client_state(),
             Self::User => t.done_user(),
             Self::UserRevoked => t.done_user_revoked(),
+            Self::UserInvited => t.done_user_invited(),
+            Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod approval;
 mod audit;
 mod device;
 mod factors;
+mod invitations;
 mod level;
 
 use std::time::Duration;

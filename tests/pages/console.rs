@@ -1,5 +1,6 @@
 //! The console's pages, filled in.
 
+use sealgate::facade::domain::account_links::InvitationState;
 use sealgate::facade::domain::assurance::{AssuranceLevel, FactorId};
 use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate::facade::domain::client::{
@@ -14,9 +15,9 @@ use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Role, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::page::console::{
-    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, KeysPage, LimitLine,
-    NewClientPage, NewUserPage, PersonFactors, ResetState, SettingsPage, TrialPage, TrialProblem, UserFactor,
-    UserField, UserLine, UserPage, UsersPage,
+    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientsPage, InvitationForm, KeysPage,
+    LimitLine, NewClientPage, NewUserPage, PersonFactors, PersonInvitation, ResetState, SettingsPage, TrialPage,
+    TrialProblem, UserFactor, UserField, UserLine, UserPage, UsersPage,
 };
 use sealgate::facade::page::{
     AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, FactorLineKind, Frame, Inside, Named, html,
@@ -74,7 +75,15 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let both = [approved.clone(), unapproved.clone()];
     let page = |inside, clients, next| html(&ClientsPage { inside, clients, next });
     let next = Some("/console?after=c1");
-    for done in [Done::Client, Done::ClientDeleted, Done::ClientState, Done::User, Done::UserRevoked] {
+    for done in [
+        Done::Client,
+        Done::ClientDeleted,
+        Done::ClientState,
+        Done::User,
+        Done::UserRevoked,
+        Done::UserInvited,
+        Done::InvitationWithdrawn,
+    ] {
         assert_eq!(Done::parse(done.as_str()), Some(done));
         let inside = inside(frame, sample, ConsoleRole::Administrator, Some(done));
         add(&format!("console-done-{}", done.as_str()), page(inside, &both, next));
@@ -166,13 +175,17 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor };
+    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor, invitation: None };
+    let invited = |user, state| UserLine { invitation: Some(state), ..row(user, None, UserFactor::None) };
     let users = [
         row(developer.clone(), Some(AT), UserFactor::App),
         row(user.clone(), Some(AT), UserFactor::Passkey),
         row(developer, None, UserFactor::SecurityKey),
         row(nobody.clone(), None, UserFactor::Reset),
-        row(nobody, None, UserFactor::None),
+        row(nobody.clone(), None, UserFactor::None),
+        invited(user.clone(), InvitationState::Invited),
+        invited(user.clone(), InvitationState::Expired),
+        invited(nobody, InvitationState::Accepted),
     ];
     let without_factor = Some((3, 5, AT));
     let next = Some("/console/users?after=u1");
@@ -183,8 +196,16 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 
     let page = |faults| {
         let (email, username, name, groups, roles) = (account, client, person, client, &[Role::Developer].into());
-        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, faults })
+        let invitation = None;
+        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
     };
+    let inviting = |apps, faults| {
+        let (email, username, name, groups) = (account, "", person, "");
+        let invitation = Some(InvitationForm { apps, app: "wiki" });
+        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
+    };
+    add("console-user-new-invite", inviting(&[("mail", "Mail"), ("wiki", client)], &[]));
+    add("console-user-new-invite-wrong", inviting(&[], &[UserField::Email]));
     add("console-user-new", page(&[]));
     add("console-user-new-wrong", page(&[UserField::Email, UserField::Username, UserField::Name, UserField::Groups]));
     add("console-user-new-taken", page(&[UserField::EmailTaken, UserField::UsernameTaken]));
@@ -192,8 +213,20 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let sessions = [Sample::session(1, "curl/8.5.0")];
     let none = PersonFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
     let page = |user, own, sessions, password, faults| {
-        let (link, unsure, factors) = (None, false, none);
-        html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, password, link, unsure, faults })
+        let (link, unsure, factors, invitation) = (None, false, none, PersonInvitation::default());
+        html(&UserPage {
+            inside: inside(),
+            csrf,
+            user,
+            own,
+            sessions,
+            factors,
+            invitation,
+            password,
+            link,
+            unsure,
+            faults,
+        })
     };
     let factor = |kind, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
@@ -209,7 +242,19 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     ];
     let factors_page = |factors, own, link, unsure| {
         let (user, sessions, password, faults) = (&user, &[], None, &[]);
-        html(&UserPage { inside: inside(), csrf, user, own, sessions, factors, password, link, unsure, faults })
+        html(&UserPage {
+            inside: inside(),
+            csrf,
+            user,
+            own,
+            sessions,
+            factors,
+            invitation: PersonInvitation::default(),
+            password,
+            link,
+            unsure,
+            faults,
+        })
     };
     let all_of_them = PersonFactors { lines: &factors, recovery_left: Some(2), blocked: true, ..none };
     add("console-user-factors", factors_page(all_of_them, false, None, false));
@@ -221,6 +266,26 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-factors-link", factors_page(reset, false, link, false));
     let late = PersonFactors { reset: Some(ResetState::Late), ..none };
     add("console-user-factors-late", factors_page(late, false, None, false));
+    let invited = |state, until, may_send| {
+        let invitation = PersonInvitation { state, until, may_send };
+        html(&UserPage {
+            inside: inside(),
+            csrf,
+            user: &user,
+            own: false,
+            sessions: &[],
+            factors: none,
+            invitation,
+            password: None,
+            link: None,
+            unsure: false,
+            faults: &[],
+        })
+    };
+    add("console-user-invited", invited(Some((InvitationState::Invited, AT)), Some(AT), true));
+    add("console-user-invitation-expired", invited(Some((InvitationState::Expired, AT)), Some(AT), true));
+    add("console-user-invitation-accepted", invited(Some((InvitationState::Accepted, AT)), None, false));
+    add("console-user-not-invited", invited(None, None, true));
     add("console-user", page(&user, false, &sessions, Some("a password that was just made"), &[]));
     add("console-user-disabled", page(&disabled, false, &[], None, &[]));
     let nameless = User { username: None, ..disabled.clone() };

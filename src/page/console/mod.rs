@@ -9,4 +9,7 @@ mod users;
 pub use clients::{ClientPage, ClientsPage, NewClientPage, TrialPage, TrialProblem};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use operation::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
-pub use users::{NewUserPage, PersonFactors, ResetState, UserFactor, UserField, UserLine, UserPage, UsersPage};
+pub use users::{
+    InvitationForm, NewUserPage, PersonFactors, PersonInvitation, ResetState, UserFactor, UserField, UserLine,
+    UserPage, UsersPage,
+};

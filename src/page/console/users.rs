@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
+use crate::domain::account_links::InvitationState;
 use crate::domain::session::Session;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Role, User};
@@ -30,6 +31,8 @@ pub struct UserLine {
     /// When they last signed in, as far as the trail still says so.
     pub signed_in_at: Option<UnixTime>,
     pub factor: UserFactor,
+    /// What has become of their invitation, where there is one.
+    pub invitation: Option<InvitationState>,
 }
 
 /// The strongest thing that somebody signs in with besides the password.
@@ -61,7 +64,8 @@ impl UsersPage<'_> {
     }
 }
 
-/// The form for a new person. It sends `csrf`, `email`, `username`, `name`, `groups` (one a line), `role_developer` and `role_admin`.
+/// The form for a new person. It sends `csrf`, `email`, `username`, `name`, `groups` (one a line), `role_developer` and `role_admin`, and
+/// where they can be invited `app` with `invite`, or `with-password`.
 #[derive(Template)]
 #[template(path = "console/new_user.html")]
 pub struct NewUserPage<'a> {
@@ -74,7 +78,18 @@ pub struct NewUserPage<'a> {
     /// Groups, one a line.
     pub groups: &'a str,
     pub roles: &'a BTreeSet<Role>,
+    /// Where people can be invited.
+    pub invitation: Option<InvitationForm<'a>>,
     pub faults: &'a [UserField],
+}
+
+/// What an invitation says beside who it is for.
+#[derive(Debug, Clone, Copy)]
+pub struct InvitationForm<'a> {
+    /// The applications that it may lead to: name, and what people call it.
+    pub apps: &'a [(&'a str, &'a str)],
+    /// The name of the one that is chosen; empty for none.
+    pub app: &'a str,
 }
 
 /// A field of a person's form.
@@ -100,7 +115,7 @@ impl NewUserPage<'_> {
 
 /// One person, with all that can be done. The forms send `csrf` and `action`: `save` with `groups`, `role_developer`,
 /// `role_admin` and, where they have none yet, `username`, `disable`, `enable`, `reset-password`, `revoke`, `end-session` with `session`,
-/// `unblock-factors`, `reset-factors` with `sure`.
+/// `unblock-factors`, `reset-factors` with `sure`, `resend-invitation`, `withdraw-invitation`.
 #[derive(Template)]
 #[template(path = "console/user.html")]
 pub struct UserPage<'a> {
@@ -111,6 +126,7 @@ pub struct UserPage<'a> {
     pub own: bool,
     pub sessions: &'a [Session],
     pub factors: PersonFactors<'a>,
+    pub invitation: PersonInvitation,
     /// A password that was just made, shown this once.
     pub password: Option<&'a str>,
     /// The link of a reset that was just made, shown this once.
@@ -118,6 +134,17 @@ pub struct UserPage<'a> {
     /// Whether the factors were to go without the tick.
     pub unsure: bool,
     pub faults: &'a [UserField],
+}
+
+/// What has become of somebody's invitation, and what can be done about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PersonInvitation {
+    /// With the moment at which it was sent, or accepted.
+    pub state: Option<(InvitationState, UnixTime)>,
+    /// The end of the link.
+    pub until: Option<UnixTime>,
+    /// Whether they sign in with nothing yet, and a link can be sent.
+    pub may_send: bool,
 }
 
 /// What a person signs in with besides the password.
@@ -130,6 +157,17 @@ pub struct PersonFactors<'a> {
     /// Whether codes are not looked at any more after too many wrong ones.
     pub blocked: bool,
     pub reset: Option<ResetState>,
+}
+
+impl PersonInvitation {
+    /// The link's end; `sent` where there is none.
+    fn end<'a>(&'a self, sent: &'a UnixTime) -> &'a UnixTime {
+        self.until.as_ref().unwrap_or(sent)
+    }
+
+    fn is_open(&self) -> bool {
+        self.state.is_some_and(|(state, _)| state != InvitationState::Accepted)
+    }
 }
 
 /// How a reset stands that was not followed by an enrolment.

@@ -7,13 +7,15 @@ use super::console_user::{ConsoleUser, last_segment};
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::admin::Person;
-use crate::admin::command::{Command, FactorCommand, SessionCommand, UserCommand};
+use crate::admin::command::{Command, FactorCommand, InvitationCommand, SessionCommand, UserCommand};
+use crate::domain::account_links::Invitation;
 use crate::domain::audit::AuditKind;
 use crate::domain::secret::Secret;
 use crate::domain::session::SessionId;
 use crate::domain::user::{Subject, User};
+use crate::factors::Factors;
 use crate::oauth::params::Params;
-use crate::page::console::{PersonFactors, UserField, UserPage};
+use crate::page::console::{PersonFactors, PersonInvitation, UserField, UserPage};
 use crate::page::{ConsoleRole, Done, Problem, html};
 use crate::provider::factor_lines::lines;
 use crate::provider::visitor;
@@ -44,6 +46,14 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(person), Done::User).await,
         Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(person), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user).await,
+        Some("resend-invitation") => {
+            let resend = UserCommand::Invitation { person, command: InvitationCommand::Resend };
+            run(ctx, console_user, &user, resend, Done::UserInvited).await
+        }
+        Some("withdraw-invitation") => {
+            let withdraw = UserCommand::Invitation { person, command: InvitationCommand::Withdraw };
+            run(ctx, console_user, &user, withdraw, Done::InvitationWithdrawn).await
+        }
         Some("unblock-factors") => {
             let unblock = UserCommand::Factors { person, command: FactorCommand::Unblock };
             run(ctx, console_user, &user, unblock, Done::User).await
@@ -139,7 +149,7 @@ async fn reset_password(
     show(ctx, console_user, user, &UserSaid::password(&password)).await
 }
 
-fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
+pub(super) fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
     Response::see_other(&visitor::done(ctx, &format!("/console/users/{}", user.sub), done))
 }
 
@@ -171,6 +181,7 @@ pub(super) async fn show(
 ) -> Result<Response, Failure> {
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let factors = factors.as_ref();
+    let links = ctx.sealgate.store.account_links(user.sub).await?;
     let page = UserPage {
         inside: console_user.inside(ctx),
         // The page also answers the form for a new person: its forms belong to the person's own path.
@@ -184,10 +195,25 @@ pub(super) async fn show(
             blocked: factors.is_some_and(|factors| user_factors::is_blocked(factors, ctx.now)),
             reset: factors.and_then(|factors| user_factors::reset_state(factors, ctx.now)),
         },
+        invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
         password: said.password.map(Secret::expose),
         link: said.link.map(Secret::expose),
         unsure: said.unsure,
         faults: said.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+fn invitation(
+    ctx: &RequestContext<'_>,
+    user: &User,
+    factors: Option<&Factors>,
+    invitation: Option<&Invitation>,
+) -> PersonInvitation {
+    let is_used = user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty());
+    PersonInvitation {
+        state: invitation.map(|known| (known.state(ctx.now), known.accepted_at.unwrap_or(known.sent_at))),
+        until: invitation.map(|known| known.expires_at),
+        may_send: !is_used && user.is_enabled() && ctx.sealgate.sends_mail(),
+    }
 }

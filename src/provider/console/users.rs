@@ -10,11 +10,12 @@ use super::user::{self, UserSaid};
 use super::user_factors;
 use super::user_form::{groups, new_password, roles, username};
 use crate::admin::command::{Command, UserCommand};
-use crate::admin::user_settings::NewUser;
+use crate::admin::user_settings::{Invitee, NewUser};
+use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::{LONGEST_NAME, is_line, is_seen};
 use crate::domain::user::{Email, Role, Subject};
-use crate::page::console::{NewUserPage, UserField, UserLine, UsersPage};
-use crate::page::{Problem, html};
+use crate::page::console::{InvitationForm, NewUserPage, UserField, UserLine, UsersPage};
+use crate::page::{Done, Problem, html};
 use crate::store::UsersFound;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -45,7 +46,9 @@ pub(super) async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         let signed_in_at = store.last_sign_in(user.sub).await?;
         let factors = store.factors(user.sub).await?;
         let factor = user_factors::strongest(factors.as_ref().map(|loaded| &loaded.value));
-        lines.push(UserLine { user, signed_in_at, factor });
+        let kept = store.account_links(user.sub).await?;
+        let invitation = kept.and_then(|links| links.value.invitation).map(|invitation| invitation.state(ctx.now));
+        lines.push(UserLine { user, signed_in_at, factor, invitation });
     }
     let counted = ctx.sealgate.enrolment.last();
     let page = UsersPage {
@@ -66,6 +69,7 @@ struct Typed {
     name: String,
     groups: String,
     roles: BTreeSet<Role>,
+    app: String,
 }
 
 /// The form for a new person, and what it makes.
@@ -81,11 +85,18 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         name: text("name")?,
         groups: text("groups")?,
         roles: roles(&form),
+        app: text("app")?,
     };
+    // Where nobody can be invited, the form has one button without a name.
+    let by_mail = form.has("invite");
+    if by_mail && !ctx.sealgate.sends_mail() {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
     let mut faults = Vec::new();
     let email = Email::parse(&typed.email).filter(|email| is_seen(email.as_str()));
     match &email {
         None => faults.push(UserField::Email),
+        Some(email) if by_mail && MailAddress::of(email).is_none() => faults.push(UserField::Email),
         Some(email) if ctx.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),
         Some(_) => {}
     }
@@ -111,6 +122,15 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
         return Ok(show(ctx, console_user, &typed, &faults));
     };
+    let (roles, groups) = (typed.roles.into_iter().collect(), groups.into_iter().collect());
+    if by_mail {
+        let app = Some(typed.app).filter(|app| !app.is_empty());
+        let (name, phone, picture) = (typed.name, None, None);
+        let invitee = Invitee { email: email.clone(), username, name, phone, picture, roles, groups, app };
+        execute(ctx, console_user, Command::User(UserCommand::InvitePerson(Box::new(invitee)))).await?;
+        let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
+        return Ok(user::back(ctx, &added, Done::UserInvited));
+    }
     let password = new_password(ctx);
     let new = NewUser {
         email: email.clone(),
@@ -119,8 +139,8 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
         name: typed.name,
         phone: None,
         picture: None,
-        roles: typed.roles.into_iter().collect(),
-        groups: groups.into_iter().collect(),
+        roles,
+        groups,
         password: password.clone().into(),
     };
     execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
@@ -129,6 +149,8 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
+    let apps: Vec<_> = ctx.sealgate.config.apps.iter().map(|app| (app.name.as_str(), app.called())).collect();
+    let invitation = ctx.sealgate.sends_mail().then_some(InvitationForm { apps: &apps, app: &typed.app });
     let page = NewUserPage {
         inside: console_user.inside(ctx),
         csrf: &console_user.csrf(ctx),
@@ -137,6 +159,7 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, fau
         name: &typed.name,
         groups: &typed.groups,
         roles: &typed.roles,
+        invitation,
         faults,
     };
     Response::page(StatusCode::OK, html(&page), None)
