@@ -200,11 +200,12 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
     };
     let inviting = |apps, faults| {
-        let (email, username, name, groups) = (account, "", person, "");
+        let (email, username, name, groups, roles) = (account, "", person, "", &[Role::Developer].into());
         let invitation = Some(InvitationForm { apps, app: "wiki" });
         html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
     };
-    add("console-user-new-invite", inviting(&[("mail", "Mail"), ("wiki", client)], &[]));
+    let apps = [("mail", "Mail"), ("wiki", client)];
+    add("console-user-new-invite", inviting(&apps, &[]));
     add("console-user-new-invite-wrong", inviting(&[], &[UserField::Email]));
     add("console-user-new", page(&[]));
     add("console-user-new-wrong", page(&[UserField::Email, UserField::Username, UserField::Name, UserField::Groups]));

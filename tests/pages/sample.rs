@@ -156,7 +156,7 @@ impl Sample {
 /// Every page in every state, by name.
 pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
     let pages = pages(sample.operator, Language::English);
-    let &Sample { client, account, action, csrf, subject, request_id, .. } = sample;
+    let &Sample { client, account, person, action, csrf, subject, request_id, .. } = sample;
     let frame = || frame(&pages, language, action);
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(language)), html));
