@@ -5,6 +5,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::domain::mail::{DeadMail, MailId, MailKind, MailMessage, SentMail, WaitingMail};
 use crate::domain::sealed::Sealed;
 use crate::domain::secret::SecretHash;
@@ -207,20 +209,20 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
         let after = after.map(|mail| table::waiting_mail(mail.due_at, mail.id));
-        self.page(&table::all(Table::Outbox), after.as_deref(), limit).await
+        self.readable(&table::all(Table::Outbox), after, limit).await
     }
 
     /// Up to `limit` mails that were given up, the oldest first, after `after`.
     pub async fn dead_mails(&self, after: Option<&DeadMail>, limit: usize) -> Result<Vec<DeadMail>, StoreError> {
         let after = after.map(|dead| table::dead_mail(dead.at, dead.mail.id));
-        let page: Vec<Loaded<DeadMail>> = self.page(&table::all(Table::DeadMail), after.as_deref(), limit).await?;
+        let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), after, limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
     /// Up to `limit` mails that were sent, the newest first, after `after`.
     pub async fn sent_mails(&self, after: Option<&SentMail>, limit: usize) -> Result<Vec<SentMail>, StoreError> {
         let after = after.map(|sent| table::sent_mail(sent.at, sent.id));
-        let page: Vec<Loaded<SentMail>> = self.page(&table::all(Table::SentMail), after.as_deref(), limit).await?;
+        let page: Vec<Loaded<SentMail>> = self.readable(&table::all(Table::SentMail), after, limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
@@ -281,24 +283,45 @@ impl Store {
     }
 
     async fn find_dead(&self, id: MailId) -> Result<Option<Loaded<DeadMail>>, StoreError> {
-        let page: Vec<Loaded<DeadMail>> = self.page(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
+        let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), None, MOST_DEAD).await?;
         Ok(page.into_iter().find(|dead| dead.value.mail.id == id))
     }
 
     /// Counts what the outbox holds. Reads all of it: not for a request. From here on the bound goes by this count: other
     /// processes may have sent some.
     pub async fn count_outbox(&self) -> Result<OutboxCounts, StoreError> {
-        let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<WaitingMail>);
+        let (mut waiting, mut oldest, mut after) = (0, None::<UnixTime>, None::<Key>);
         loop {
-            let page = self.waiting_mails(after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.value.clone());
-            waiting += page.len();
-            oldest = page.iter().map(|mail| mail.value.created_at).chain(oldest).min();
+            let rows = self.engine.scan(&table::all(Table::Outbox), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = Some(last.clone());
+            waiting += rows.len();
+            let mails = rows.into_iter().filter_map(|(key, bytes)| record::decode::<WaitingMail>(&key, bytes).ok());
+            oldest = mails.map(|mail| mail.value.created_at).chain(oldest).min();
         }
         self.outbox.store(waiting, Ordering::Relaxed);
         let dead = self.count(table::all(Table::DeadMail)).await?;
         Ok(OutboxCounts { waiting, dead, oldest })
+    }
+
+    /// Up to `limit` records under a prefix. One that cannot be read is passed over: no mail may keep others back, nor keep the
+    /// program from its start.
+    async fn readable<T: DeserializeOwned>(
+        &self,
+        prefix: &[u8],
+        mut after: Option<Key>,
+        limit: usize,
+    ) -> Result<Vec<Loaded<T>>, StoreError> {
+        loop {
+            let rows = self.engine.scan(prefix, after.as_deref(), limit).await?;
+            let Some((last, _)) = rows.last() else { return Ok(Vec::new()) };
+            after = Some(last.clone());
+            let readable = rows.into_iter().filter_map(|(key, bytes)| record::decode(&key, bytes).ok());
+            let readable: Vec<Loaded<T>> = readable.collect();
+            if !readable.is_empty() {
+                return Ok(readable);
+            }
+        }
     }
 
     pub(super) fn mail_gone(&self) {
@@ -387,6 +410,37 @@ mod tests {
         assert_ne!(hash, here.code_hash(b"ben", "12345678").unwrap());
         assert_ne!(hash, here.code_hash(b"anna", "12345679").unwrap());
         assert_ne!(hash, other.code_hash(b"anna", "12345678").unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_read_keeps_nothing_back() {
+        let engine = Arc::new(MemoryEngine::new());
+        let before = Store::open(Arc::<MemoryEngine>::clone(&engine), 10).await.unwrap();
+        let id = MailId::from_bytes([9; 16]);
+        let keys = [
+            table::waiting_mail(at(1), id),
+            table::waiting_mail(at(5000), id),
+            table::dead_mail(at(1), id),
+            table::sent_mail(at(9000), id),
+        ];
+        let put = keys.into_iter().map(|key| (key, b"?".to_vec())).collect();
+        before.write(Changes { put, ..Changes::default() }).await.unwrap();
+        // The next start.
+        let store = Store::open(engine, 10).await.unwrap();
+        let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
+        assert!(store.add_mail(&[waiting(&store, 1, at(50)), waiting(&store, 2, at(60))]).await.unwrap());
+        let counts = store.count_outbox().await.unwrap();
+        assert_eq!(counts, OutboxCounts { waiting: 4, dead: 1, oldest: Some(at(50)) });
+        // Also where it stands alone on a page.
+        assert_eq!(store.waiting_mails(None, 1).await.unwrap()[0].value.created_at, at(50));
+        let due = store.due_mail(at(100), 10).await.unwrap();
+        let sent = SentMail::new(&due[0].value, "250 ok", at(100));
+        assert_eq!(store.mail_was_sent(&due[0], &sent).await.unwrap(), Committed::Yes);
+        let dead = DeadMail::new(due[1].value.clone(), DeadReason::Refused, None, at(100));
+        assert_eq!(store.give_mail_up(&due[1], &dead).await.unwrap(), Committed::Yes);
+        assert_eq!(store.sent_mails(None, 1).await.unwrap(), [sent]);
+        assert_eq!(store.dead_mails(None, 1).await.unwrap(), [dead]);
+        assert!(store.retry_mail(due[1].value.id, at(200)).await.unwrap());
     }
 
     #[tokio::test]
