@@ -5,6 +5,7 @@ use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
 
 use crate::mailbox;
 use crate::mails::MAIL;
+use crate::meddler::At;
 use crate::steps::{assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
 
@@ -251,6 +252,26 @@ async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothi
     let browser = with_anna(&provider).await;
     assert!(waits(&move_to(&browser, "bem@example.test").await));
     assert!(mailbox::take(&provider.sealgate).await.is_empty());
+}
+
+/// Two wrong codes at once: the one that meets the other's count is as wrong, whoever has the address.
+#[tokio::test]
+async fn wrong_codes_that_meet_tell_nothing_of_the_address() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let browser = with_anna(&provider).await;
+    let mut answers = Vec::new();
+    for address in ["ben@example.test", "bem@example.test"] {
+        move_to(&browser, address).await;
+        let page = browser.get(PAGE).await;
+        let stop = meddler.stop(At::BeforeCommit, b'A');
+        let (met, _) = tokio::join!(
+            browser.submit(&page, &[("code", "00000000")]),
+            stop.meanwhile(browser.submit(&page, &[("code", "00000001")])),
+        );
+        answers.push(met.text().replace("ben@", "bem@").replace(&csrf(&met), ""));
+    }
+    assert!(answers[0].contains("The code is not right"), "{}", answers[0]);
+    assert_eq!(answers[0], answers[1]);
 }
 
 fn csrf(page: &Reply) -> String {

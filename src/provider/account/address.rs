@@ -243,8 +243,8 @@ async fn take_code(
             }
             return Ok(done);
         }
-        // They have shown that they read its mail: they may be told whose it is.
-        if store.user_by_email(&address).await?.is_some_and(|owner| owner.sub != user.value.sub) {
+        // They have shown that they read its mail: they may be told that it is somebody's. Nobody else may.
+        if done.is_ok() && store.user_by_email(&address).await?.is_some_and(|owner| owner.sub != user.value.sub) {
             store.change_account_links(user.value.sub, &[], |links| links.verification = None).await?;
             return Ok(Err(AddressProblem::Taken));
         }
