@@ -15,7 +15,7 @@ pub mod admin {
 }
 pub mod app {
     pub mod reset_lookup {
-        pub use crate::app::reset_lookup::look_up;
+        pub use crate::app::reset_lookup::{LONGEST_DELAY, look_up};
     }
     pub mod address_lookup {
         pub use crate::app::address_lookup::look_up;

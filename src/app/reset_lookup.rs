@@ -1,6 +1,8 @@
 //! Who it is that asked for a reset of their password. Looked up when the mail's turn comes, and not in the request, which so
 //! does the same for everybody.
 
+use std::time::Duration;
+
 use crate::app::state::Sealgate;
 use crate::clock::random;
 use crate::domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET_LIFE, ResetLink};
@@ -9,6 +11,10 @@ use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use crate::domain::time::UnixTime;
 use crate::domain::user::User;
 use crate::store::{Committed, Loaded, StoreError};
+
+/// The longest that a mail lies before it is sent. Mails are sent one after the other: whoever asks for somebody else's link
+/// and then for their own would read off their own mail's time whether one went before it.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// What is mailed to whoever was looked up.
 enum Answer {
@@ -21,8 +27,9 @@ enum Answer {
 }
 
 /// Puts the mail that the person gets in the place of `wanted`, which asks for a reset and was taken from the outbox. Where
-/// nobody gets one, it goes. The mail is due at once and goes to the address that the account has. A crash before the commit
-/// leaves `wanted` where it is, and one after it makes no second link. A conflict means that somebody else has taken `wanted`.
+/// nobody gets one, it goes. The mail is due soon, at a random time, and goes to the address that the account has. A crash
+/// before the commit leaves `wanted` where it is, and one after it makes no second link. A conflict means that somebody else
+/// has taken `wanted`.
 ///
 /// # Errors
 /// When the store fails or nothing seals; `wanted` is still there then.
@@ -90,5 +97,8 @@ fn made(
     let (id, kind) = (MailId::from_bytes(random(entropy)), mail.kind());
     let message = MailMessage { to: Some(user.email.clone()), mail, ..message.clone() };
     let sealed = sealgate.store.seal_mail(id, random(entropy), &message)?;
-    Ok(WaitingMail::new(id, kind, Some(user.sub), sealed, now))
+    // Of 2^32 numbers the remainder prefers some by next to nothing.
+    let delay = u64::from(u32::from_be_bytes(random(entropy))) % (LONGEST_DELAY.as_secs() + 1);
+    let due_at = now.plus(Duration::from_secs(delay));
+    Ok(WaitingMail { due_at, ..WaitingMail::new(id, kind, Some(user.sub), sealed, now) })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sealgate::facade::app::reset_lookup::look_up;
+use sealgate::facade::app::reset_lookup::{LONGEST_DELAY, look_up};
 use sealgate::facade::clock::Clock as _;
 use sealgate::facade::config::Language;
 use sealgate::facade::domain::account_links::{
@@ -42,7 +42,7 @@ pub(crate) async fn forgot_page(provider: &Provider, browser: &Browser<'_>) -> R
     browser.get(&link).await
 }
 
-/// Does what the worker does with what was asked for, and yields the mails that are due then.
+/// Does what the worker does with what was asked for, and yields the mails that are due soon.
 pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)> {
     let (store, now) = (&provider.sealgate.store, provider.clock.now());
     for mail in store.due_mail(now, 1000).await.unwrap() {
@@ -51,7 +51,7 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
             let _ = look_up(&provider.sealgate, now, &mail, &message).await.unwrap();
         }
     }
-    mails::due(store, now).await
+    mails::due(store, now.plus(LONGEST_DELAY)).await
 }
 
 /// The token of a link that was mailed to whoever has this address or username. From another network each time.
@@ -284,6 +284,25 @@ async fn one_who_looks_up_late_changes_nothing_any_more() {
     assert_eq!(store.account_links(provider.anna.sub).await.unwrap().unwrap().value, links);
     assert_eq!(links.resets.len(), 1);
     assert_eq!(work(&provider).await.len(), 1);
+}
+
+/// Mails are sent one after the other. When one is sent that somebody asked for themselves must not tell whether there is one
+/// for the address that they asked for before.
+#[tokio::test]
+async fn nobody_foresees_when_a_mail_is_sent() {
+    let provider = mailing().await;
+    for _ in 0..3 {
+        for _ in 0..3 {
+            link_of(&provider, ANNA).await;
+        }
+        // More are not sent to one address within an hour.
+        provider.wait(3600);
+    }
+    let mails = work(&provider).await;
+    let delays: Vec<u64> = mails.iter().map(|(mail, _)| mail.due_at.seconds() - mail.created_at.seconds()).collect();
+    assert_eq!(delays.len(), 9);
+    assert!(delays.iter().all(|delay| *delay <= LONGEST_DELAY.as_secs()), "{delays:?}");
+    assert!(delays.iter().any(|delay| *delay != delays[0]), "{delays:?}");
 }
 
 #[tokio::test]
