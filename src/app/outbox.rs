@@ -78,6 +78,8 @@ pub(crate) struct OutboxWorker {
     /// What was sent and is not noted yet, because the store failed at that moment. To send it again would be a second copy.
     unnoted: HashMap<MailId, SentMail>,
     counted: Option<Instant>,
+    /// How far the mails were looked at that lie behind those which cannot be sent now.
+    passed: Option<WaitingMail>,
 }
 
 /// Sends until told to stop.
@@ -103,7 +105,7 @@ pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
 
 impl OutboxWorker {
     pub(crate) fn new(sealgate: Arc<Sealgate>) -> Self {
-        Self { sealgate, relay: None, config: None, pause: None, unnoted: HashMap::new(), counted: None }
+        Self { sealgate, relay: None, config: None, pause: None, unnoted: HashMap::new(), counted: None, passed: None }
     }
 
     /// Sends what is due.
@@ -136,7 +138,7 @@ impl OutboxWorker {
                 tokio::time::sleep(relay.pace).await;
             }
             if sent == 0 {
-                return Ok(());
+                return if is_usable { Ok(()) } else { self.settle_behind().await };
             }
         }
     }
@@ -205,6 +207,24 @@ impl OutboxWorker {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// While nothing can be sent, those that could stand in front of all others. A page a look of what is due behind them is done
+    /// with, as far as it needs no mail server: else what strangers ask for would fill the outbox until nobody is told anything.
+    async fn settle_behind(&mut self) -> Result<(), StoreError> {
+        if !self.is_paused() {
+            self.passed = None;
+            return Ok(());
+        }
+        let now = self.sealgate.clock.now();
+        let page = self.sealgate.store.waiting_mails(self.passed.as_ref(), BATCH).await?;
+        let is_due = |mail: &&Loaded<WaitingMail>| mail.value.due_at <= now;
+        for mail in page.iter().filter(is_due) {
+            let _ = self.is_settled(mail).await?;
+        }
+        // From the beginning again, at the end.
+        self.passed = page.last().filter(is_due).map(|mail| mail.value.clone());
+        Ok(())
     }
 
     async fn is_usable(&mut self, relay: &Relay) -> bool {

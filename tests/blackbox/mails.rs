@@ -117,3 +117,26 @@ fn a_mail_that_is_refused_is_given_up_alone_and_tried_again_or_dropped_by_hand()
     assert_eq!(relay.mails().len(), 1);
     assert!(listed(&instance, &[]).is_empty());
 }
+
+/// Those that cannot be sent stand in front of what strangers ask for: it would fill the outbox until nobody is told anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_no_mail_server_is_done_behind_mails_that_wait_for_it() {
+    let relay = MailServer::start();
+    relay.is_now(Illness { silent: true, ..Illness::default() });
+    let instance = instance(&relay, &[]);
+    for number in 0..40 {
+        instance.run(&["user", "invite", "--email", &format!("p{number}@example.test"), "--name", "Somebody"]);
+    }
+    instance.tells("the mail server cannot be used");
+    let browser = Browser::new(&instance);
+    let page = browser.open(&instance.url("/account")).await;
+    let (_, link) = page.body.split_once("id=\"forgot-password\" href=\"").expect("a link");
+    let link = link.split('"').next().unwrap().replace("&#38;", "&");
+    let page = browser.open(&instance.url(&link)).await;
+    for account in ["anna@example.test", "nobody@example.test"] {
+        assert_eq!(browser.submit(&page, &[("email", account)]).await.status, 200);
+    }
+    let count = |kind: &str| listed(&instance, &[]).iter().filter(|mail| mail["kind"] == kind).count();
+    wait_until("both were looked up", || (count("reset_wanted"), count("reset")) == (0, 1));
+    assert!(count("invitation") == 40 && relay.mails().is_empty());
+}
