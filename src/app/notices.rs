@@ -16,10 +16,17 @@ pub async fn write(sealgate: &Sealgate) {
     }
     while let Some(event) = events.next() {
         let (Some(subject), Some(telling)) = (event.subject, event.telling.clone()) else { continue };
-        if let Err(error) = tell(sealgate, subject, &event, &telling).await {
-            tracing::warn!(%error, "people are told later by mail of what happened to their accounts");
-            sealgate.audit.tell_later(std::iter::once(event).chain(events).collect());
-            return;
+        match tell(sealgate, subject, &event, &telling).await {
+            Ok(()) => {}
+            // It will not be read at the next pulse either, and all others would wait behind it.
+            Err(error @ StoreError::Broken(_)) => {
+                tracing::error!(%error, %subject, "somebody is not told by mail of what happened to their account");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "people are told later by mail of what happened to their accounts");
+                sealgate.audit.tell_later(std::iter::once(event).chain(events).collect());
+                return;
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use sealgate::facade::app::notices;
 use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate::facade::domain::mail::{Mail, Notice};
 use sealgate::facade::domain::time::UnixTime;
+use sealgate::facade::store::engine::{Changes, Engine as _, Outcome};
 
 use crate::mailbox;
 use crate::mails::MAIL;
@@ -74,6 +76,23 @@ async fn of_one_kind_a_mail_goes_at_once_and_one_an_hour_later_with_a_count() {
     assert_eq!(told(&provider).await, (Vec::new(), 1));
     provider.wait(1);
     assert_eq!(told(&provider).await, (vec![(Notice::RecoveryCodesMade, 2, ANNA.to_owned())], 0));
+}
+
+/// A record that is damaged stays so: it must not keep everybody from being told for ever.
+#[tokio::test]
+async fn one_whose_record_cannot_be_read_keeps_nobody_else_from_being_told() {
+    let provider = Provider::with(MAIL).await;
+    let happened = |person| {
+        let event = AuditEvent::new(provider.clock.now(), AuditKind::FactorRemoved, Actor::Person);
+        provider.sealgate.audit.note(event.of(person));
+    };
+    let damaged = [b"b", &provider.anna.sub.as_bytes()[..], b"factor_removed"].concat();
+    let changes = Changes { put: vec![(damaged, b"?".to_vec())], ..Changes::default() };
+    assert_eq!(provider.engine.commit(changes).await.unwrap(), Outcome::Committed);
+    happened(provider.anna.sub);
+    happened(provider.ben.sub);
+    let to_ben = (Notice::FactorRemoved, 1, "ben@example.test".to_owned());
+    assert_eq!(told(&provider).await, (vec![to_ben], 0));
 }
 
 #[tokio::test]
