@@ -2,6 +2,7 @@
 
 import { mkdir, rm } from "node:fs/promises";
 import { accessible, considerate, fitting, light, reachable, settled, stretched, structured } from "./checks.mjs";
+import { mailsReceived, startMailServer } from "./mails.mjs";
 import { STATES } from "./states.mjs";
 import { WALKS } from "./walks.mjs";
 import { SIZES, cookiesOf, cookiesOfFactors, first, launch, open, second, startClient, third } from "./world.mjs";
@@ -112,7 +113,7 @@ async function follow(browser, walk, scripts, language) {
   };
   const name = `${walk.name} (${scripts ? "script" : "plain"})`;
   try {
-    await walk.go(enter, { browser, scripts, words: (words) => words[language] });
+    await walk.go(enter, { browser, scripts, language, words: (words) => words[language] });
     for (const { journal } of journals) journal.complaints.forEach((complaint) => tell(`${name}: ${complaint}`));
   } catch (error) {
     tell(`${name}: ${error.message.split("\n").slice(0, 6).join(" ")} at ${journals.at(-1)?.page.url()}`);
@@ -125,15 +126,17 @@ const started = Date.now();
 await rm(SCREENSHOTS, { recursive: true, force: true });
 await mkdir(SCREENSHOTS, { recursive: true });
 const client = await startClient();
+const mailServer = await startMailServer();
 const browser = await launch();
 try {
   await Promise.all([...LANES.map((lane) => examineAll(browser, lane)), walkAll(browser)]);
 } finally {
   await browser.close();
   client.close();
+  mailServer.close();
 }
 if (count.secondLooks > SECOND_LOOKS) tell(`${count.secondLooks} second looks, and at most ${SECOND_LOOKS} are taken`);
 const seconds = ((Date.now() - started) / 1000).toFixed(0);
-console.log(`${count.pages} pages, ${count.views} pictures, ${count.walks} walks, ${count.secondLooks} second looks, the heaviest page ${count.heaviest} bytes, ${faults.length} faults, ${seconds} s`);
+console.log(`${count.pages} pages, ${count.views} pictures, ${count.walks} walks, ${mailsReceived()} mails, ${count.secondLooks} second looks, the heaviest page ${count.heaviest} bytes, ${faults.length} faults, ${seconds} s`);
 if (count.pages + count.walks === 0) console.log("nothing has such a name");
 process.exitCode = faults.length === 0 && count.pages + count.walks > 0 ? 0 : 1;

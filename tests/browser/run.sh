@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every page in Chromium against the real program: the provider, the gate, and the sample application behind it.
+# Every page in Chromium against the real program: the provider, the gate, and the sample application behind it. The mails that it
+# sends arrive here, and are read.
 #
 #   tests/browser/run.sh [PART…]
 #
@@ -18,15 +19,22 @@ cargo build --locked --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
 # Nothing ever listens on the last one.
-read -r port admin upstream callback away brief brief_admin < <(node tests/support/free_ports.mjs 7)
+read -r port admin upstream callback away brief brief_admin mail < <(node tests/support/free_ports.mjs 8)
 # The load balancer is trusted so that each browser can come from an address of its own, with rate limits of its own.
+export OPERATOR="Örnek Kurumu" MAIL_PORT="$mail" MAIL_FROM="no-reply@example.test"
 configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' <<END
 [login]
 failures_per_account = 4
 [form_post]
 enabled = true
 [pages]
-operator = "Örnek Kurumu"
+operator = "$OPERATOR"
+[mail]
+host = "127.0.0.1"
+port = $mail
+tls = "none"
+from = "$OPERATOR <$MAIL_FROM>"
+per_minute = 6000
 [console]
 enabled = true
 [factors]
@@ -86,6 +94,11 @@ for number in 1 2 3 4 5 6 7; do
     for mode in script plain; do
         sealgate user add --email "adim.$number.$mode@example.test" --name "Adım Güvenlioğlu" --password-stdin <<<"$PASSWORD" >/dev/null
     done
+done
+# Who forget their password.
+for mode in script plain; do
+    sealgate user add --email "unutkan.$mode@example.test" --name "Unutkan Kişi" --email-verified --password-stdin \
+        <<<"$PASSWORD" >/dev/null
 done
 # Whom an administrator disables, and lets in again.
 sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null

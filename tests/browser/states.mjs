@@ -1,6 +1,7 @@
 // Every page, a row each: who is signed in ("nobody", "first", "second", "both", "third"), and how to get there. `status`: of the page, where it
 // is not 200. `factors`: the third person must have theirs. `show(page, lane)` ends when the page is there.
 
+import { linkIn, mailTo } from "./mails.mjs";
 import { APP, AWAY, CALLBACK, ISSUER, STRANGER, authorize, first, fourth, leave, second, signIn, third } from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
@@ -65,6 +66,38 @@ async function enrolment(page, lane, way) {
   if (way) await leave(page, () => page.click(way));
 }
 
+/// From the sign-in page to the one that asks whose password was forgotten.
+async function forgotten(page) {
+  await page.goto(authorize());
+  await page.click("#forgot-password");
+  await page.waitForSelector("#reset-submit");
+}
+
+async function askForLink(page, email) {
+  await forgotten(page);
+  await page.fill("#email", email);
+  await page.click("#reset-submit");
+  await page.waitForSelector("#ask-again");
+}
+
+/// The page that the lane's first person reaches by the link in their mail. One link for all: few mails an hour go to anybody.
+const links = new Map();
+async function choosePassword(page, lane) {
+  if (!links.has(lane)) {
+    await askForLink(page, first(lane));
+    links.set(lane, linkIn(await mailTo(first(lane), lane.startsWith("tr") ? "Parolanızı sıfırlayın" : "Reset your password")));
+  }
+  await page.goto(links.get(lane));
+  await page.waitForSelector("#new-password-submit");
+}
+
+async function chooseShortPassword(page, lane) {
+  await choosePassword(page, lane);
+  await page.fill("#new-password", "short");
+  await page.click("#new-password-submit");
+  await page.waitForSelector("#password-problem");
+}
+
 /// Registers a client in the console, whose secret its page shows once.
 async function register(page) {
   await page.goto(`${ISSUER}/console/clients/new`);
@@ -118,6 +151,14 @@ export const STATES = [
   { name: "login-throttled", as: "nobody", status: 429, show: (page) => wrong(page, 429) },
   { name: "login-again", as: "first", show: at(authorize({ prompt: "login" })) },
   { name: "login-max-age", as: "first", show: at(authorize({ max_age: "0" })) },
+  { name: "forgot-password", as: "nobody", show: forgotten },
+  {
+    name: "forgot-password-asked", as: "nobody",
+    show: (page) => askForLink(page, `nobody.${crypto.randomUUID()}@example.test`),
+  },
+  { name: "reset", as: "nobody", show: choosePassword },
+  { name: "reset-wrong", as: "nobody", show: chooseShortPassword },
+  { name: "reset-done", as: "nobody", show: at(`${ISSUER}/oauth/reset/done`) },
   { name: "consent", as: "first", show: at(authorize({ prompt: "consent" })) },
   { name: "consent-little", as: "first", show: at(authorize({ prompt: "consent", scope: "openid" })) },
   { name: "chooser", as: "both", show: at(authorize({ prompt: "select_account" })) },
@@ -215,6 +256,7 @@ export const STATES = [
     show: at(`${ISSUER}/oauth/logout?client_id=reports&post_logout_redirect_uri=https%3A%2F%2Fevil.example%2F`),
   },
   { name: "error-cookie-missing", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
+  { name: "error-reset-link", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/reset?token=x`) },
   { name: "error-nothing-to-do", as: "first", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },
   { name: "error-not-found", as: "nobody", status: 404, show: at(`${ISSUER}/nowhere`) },

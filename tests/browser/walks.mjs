@@ -7,9 +7,10 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
+import { mailTo, read } from "./mails.mjs";
 import {
-  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, authenticator, authorize, cookiesOf, earlyTotp, first, fourth, leave,
-  second, totp, walker,
+  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, authenticator, authorize, cookiesOf, earlyTotp, first, forgetful, fourth,
+  leave, second, totp, walker,
 } from "./world.mjs";
 
 const LANE = "walk";
@@ -399,6 +400,7 @@ export const WALKS = [
         [authorize({ client_id: "stranger" }), `${ISSUER}/oauth/login?**`],
         [authorize({ redirect_uri: "https://evil.example/" }), `${CLIENT_SITE}/`],
         [`${ISSUER}/oauth/nothing`, `${ISSUER}/oauth/login?**`],
+        [`${ISSUER}/oauth/reset?token=x`, `${ISSUER}/oauth/login?**`],
         [`${ISSUER}/oauth/token`, `${ISSUER}/oauth/login?**`],
         [`${APP}/.sealgate/nothing`, `${ISSUER}/oauth/login?**`],
         [`${AWAY}/`, `${AWAY}/`],
@@ -964,6 +966,72 @@ export const WALKS = [
       await type(page, "#code", totp(secret));
       await page.keyboard.press("Enter");
       assert.ok((await answer(page)).get("code"));
+    },
+  },
+  {
+    name: "reset a forgotten password by a mailed link, and pass the second step",
+    async go(enter, { scripts, language, words }) {
+      const person = forgetful(scripts);
+      const password = "unutulmayacak bambaşka bir parola";
+      // Signed in elsewhere, with a second step.
+      const own = await enter();
+      await enterAccount(own.page, person, SECURITY);
+      const secret = await addApp(own.page, "Telefon");
+      // On the way to the application, with the wrong password.
+      const { page } = await enter();
+      await page.goto(`${APP}/report?month=11`);
+      await signInByKeys(page, person, "unuttum");
+      await page.waitForSelector("#login-problem");
+      await press(page, "#forgot-password");
+      await page.waitForSelector("#reset-submit");
+      await awaits(page, "#email");
+      assert.equal(await heading(page), words({ en: "Forgotten password", tr: "Parolanızı mı unuttunuz?" }));
+      await type(page, "#email", person);
+      await press(page, "#reset-submit");
+      await page.waitForSelector("#ask-again");
+      assert.equal(await heading(page), words({ en: "Check your email", tr: "E-postanıza bakın" }));
+      await awaits(page, ".lead");
+      const title = words({ en: "Reset your password", tr: "Parolanızı sıfırlayın" });
+      const link = await read(enter, await mailTo(person, title), { to: person, language, title, name: "reset" });
+      assert.match(link, /\/oauth\/reset\?token=[\w-]+$/);
+      // A scanner of links opens it first, and uses nothing up.
+      for (const method of ["HEAD", "GET"]) assert.equal((await fetch(link, { method, redirect: "manual" })).status, 303, method);
+      await page.goto(link);
+      // The token is in the address no more.
+      assert.equal(page.url(), `${ISSUER}/oauth/reset`);
+      assert.equal(await heading(page), words({ en: "Choose a new password", tr: "Yeni parola seçin" }));
+      await awaits(page, "#new-password");
+      const whose = await page.textContent(".lead");
+      assert.ok(whose.includes("@example.test") && !whose.includes(person), whose);
+      await type(page, "#new-password", "kısa");
+      await press(page, "#new-password-submit");
+      await page.waitForSelector("#password-problem");
+      await awaits(page, "#new-password");
+      await type(page, "#new-password", password);
+      await press(page, "#new-password-submit", "Space");
+      await page.waitForURL(`${ISSUER}/oauth/reset/done`);
+      await awaits(page, ".lead");
+      // That signed nobody in, and ended the other browser's session.
+      for (const browser of [page, own.page]) {
+        await browser.goto(SECURITY);
+        await browser.waitForSelector("#login-submit");
+      }
+      await page.goto(`${ISSUER}/oauth/reset/done`);
+      // On to the application: the old password is none, and the new one is not all.
+      await press(page, "#sign-in");
+      await signInByKeys(page, person);
+      await page.waitForSelector("#login-problem");
+      await signInByKeys(page, person, password);
+      await page.waitForSelector("#code-submit");
+      await type(page, "#code", totp(secret));
+      await page.keyboard.press("Enter");
+      await page.waitForURL(`${APP}/report?month=11`);
+      assert.match(await page.textContent("body"), new RegExp(person));
+      // They are told, and the link is worth nothing any more.
+      const told = words({ en: "Your password was reset", tr: "Parolanız sıfırlandı" });
+      await read(enter, await mailTo(person, told), { to: person, language, title: told, name: "password-reset" });
+      await page.goto(link);
+      assert.equal(await heading(page), words({ en: "This link no longer works", tr: "Bu bağlantı artık geçerli değil" }));
     },
   },
 ];

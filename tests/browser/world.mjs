@@ -59,6 +59,9 @@ export const fourth = (lane) => `zorunlu.${lane}@example.test`;
 /// Somebody without a second step, for one walk: a number, and whether it goes with scripts.
 export const walker = (number, scripts) => `adim.${number}.${scripts ? "script" : "plain"}@example.test`;
 
+/// Who has forgotten their password, and has a proven address.
+export const forgetful = (scripts) => `unutkan.${scripts ? "script" : "plain"}@example.test`;
+
 /// The code of an authenticator app (RFC 6238) for a secret in groups of base32, so many steps from now.
 export function totp(secret, steps = 0) {
   const bits = [...secret.replaceAll(" ", "")].map((char) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(char).toString(2).padStart(5, "0")).join("");

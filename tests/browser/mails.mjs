@@ -1,0 +1,111 @@
+// The mail server of the suite. What the program sends is kept here, and read as its recipient's program reads it.
+
+import assert from "node:assert/strict";
+import PostalMime from "postal-mime";
+import { SMTPServer } from "smtp-server";
+import { accessible, fitting } from "./checks.mjs";
+import { ISSUER, SIZES } from "./world.mjs";
+
+const { MAIL_PORT, MAIL_FROM, OPERATOR } = process.env;
+const SCREENSHOTS = new URL("screenshots/", import.meta.url).pathname;
+
+/// Mails that nobody has asked for yet, and who waits for one.
+const kept = [];
+const waiting = new Set();
+let received = 0;
+
+/// How many mails came.
+export const mailsReceived = () => received;
+
+export async function startMailServer() {
+  const server = new SMTPServer({
+    disabledCommands: ["AUTH", "STARTTLS"],
+    async onData(stream, session, done) {
+      try {
+        const parts = [];
+        for await (const part of stream) parts.push(part);
+        const mail = await PostalMime.parse(Buffer.concat(parts));
+        const { mailFrom, rcptTo } = session.envelope;
+        keep({ ...mail, envelope: { from: mailFrom.address, to: rcptTo.map(({ address }) => address) } });
+        done();
+      } catch (error) {
+        done(error);
+      }
+    },
+  });
+  await new Promise((ready, failed) => server.on("error", failed).listen(Number(MAIL_PORT), "127.0.0.1", ready));
+  return server;
+}
+
+function keep(mail) {
+  received += 1;
+  for (const one of waiting) {
+    if (one.wants(mail)) {
+      waiting.delete(one);
+      one.got(mail);
+      return;
+    }
+  }
+  kept.push(mail);
+}
+
+/// The next mail to this address whose subject has these words. Each is handed out once.
+export function mailTo(address, words) {
+  const wants = ({ envelope, subject }) => envelope.to.includes(address) && subject.includes(words);
+  const place = kept.findIndex(wants);
+  if (place >= 0) return kept.splice(place, 1)[0];
+  return new Promise((got, failed) => {
+    const one = { wants, got: (mail) => { clearTimeout(late); got(mail); } };
+    const late = setTimeout(() => {
+      waiting.delete(one);
+      const others = kept.filter(({ envelope }) => envelope.to.includes(address)).map(({ subject }) => subject);
+      failed(new Error(`no mail "${words}" came to ${address}, but ${JSON.stringify(others)}`));
+    }, 30_000);
+    waiting.add(one);
+  });
+}
+
+/// The one address in a mail.
+export function linkIn({ text }) {
+  const links = new Set(text.match(/https?:\/\/\S+/g));
+  assert.equal(links.size, 1, `not exactly one link: ${text}`);
+  return [...links][0];
+}
+
+/// Reads a mail in a browser: who it is from and to, its language, its one link, that nothing in it comes from elsewhere, and that
+/// it can be read on a phone. `name`: of its pictures. Yields the link.
+export async function read(enter, mail, { to, language, title, name }) {
+  assert.deepEqual(mail.envelope, { from: MAIL_FROM, to: [to] });
+  assert.deepEqual(mail.from, { name: OPERATOR, address: MAIL_FROM });
+  assert.deepEqual(mail.to.map(({ address }) => address), [to]);
+  assert.equal(mail.subject, `${title} – ${OPERATOR}`);
+  assert.equal(mail.headers.find(({ key }) => key === "auto-submitted")?.value, "auto-generated");
+  assert.deepEqual(mail.attachments, []);
+  const link = linkIn(mail);
+  assert.ok(link.startsWith(`${ISSUER}/`), link);
+  assert.doesNotMatch(mail.html, /url\(|@import|<(script|link|img|iframe|object|form|svg)\b|\s(src|srcset|background)=/i);
+  // axe-core is a script.
+  const { page, journal } = await enter({ scripts: true });
+  await page.setViewportSize(SIZES.narrow);
+  await page.setContent(mail.html);
+  const said = await page.evaluate(() => ({
+    language: document.documentElement.lang,
+    heading: document.querySelector("h1").textContent,
+    links: [...document.querySelectorAll("[href]")].map((element) => element.getAttribute("href")),
+    words: document.body.innerText,
+  }));
+  assert.deepEqual([said.language, said.heading, said.links], [language, title, [link]]);
+  // Both say the same: each line of the text is on the page, but for the one before the footer.
+  const plain = (text) => text.replace(/\s+/g, " ").trim();
+  for (const line of mail.text.split("\n").map(plain).filter((line) => line !== "--")) {
+    assert.ok(plain(said.words).includes(line) || said.links.includes(line), `only in the text: ${line}`);
+  }
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    const faults = [...await fitting(page), ...await accessible(page, colorScheme === "light", ["best-practice"])];
+    assert.deepEqual(faults, [], `${name} (${colorScheme})`);
+    await page.screenshot({ path: `${SCREENSHOTS}mail-${name}.${language}.narrow.${colorScheme}.png`, fullPage: true });
+  }
+  assert.deepEqual(journal.responses.map((response) => response.url()), []);
+  return link;
+}
