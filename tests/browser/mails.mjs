@@ -65,24 +65,34 @@ export function mailTo(address, words) {
   });
 }
 
+const linksIn = ({ text }) => [...new Set(text.match(/https?:\/\/\S+/g))];
+
 /// The one address in a mail.
-export function linkIn({ text }) {
-  const links = new Set(text.match(/https?:\/\/\S+/g));
-  assert.equal(links.size, 1, `not exactly one link: ${text}`);
-  return [...links][0];
+export function linkIn(mail) {
+  const links = linksIn(mail);
+  assert.equal(links.length, 1, `not exactly one link: ${mail.text}`);
+  return links[0];
 }
 
-/// Reads a mail in a browser: who it is from and to, its language, its one link, that nothing in it comes from elsewhere, and that
-/// it can be read on a phone. `name`: of its pictures. Yields the link.
-export async function read(enter, mail, { to, language, title, name }) {
+/// The verification code in a mail, which has no link.
+export function codeIn(mail) {
+  const codes = mail.text.match(/^ *\d{4} \d{4}$/gm);
+  assert.equal(codes?.length, 1, `not exactly one code: ${mail.text}`);
+  assert.deepEqual(linksIn(mail), []);
+  return codes[0].trim();
+}
+
+/// Reads a mail in a browser: who it is from and to, its language, its one link or its code, that nothing in it comes from elsewhere,
+/// and that it can be read on a phone. `name`: of its pictures. Yields the link or the code.
+export async function read(enter, mail, { to, language, title, name, hasCode = false }) {
   assert.deepEqual(mail.envelope, { from: MAIL_FROM, to: [to] });
   assert.deepEqual(mail.from, { name: OPERATOR, address: MAIL_FROM });
   assert.deepEqual(mail.to.map(({ address }) => address), [to]);
   assert.equal(mail.subject, `${title} – ${OPERATOR}`);
   assert.equal(mail.headers.find(({ key }) => key === "auto-submitted")?.value, "auto-generated");
   assert.deepEqual(mail.attachments, []);
-  const link = linkIn(mail);
-  assert.ok(link.startsWith(`${ISSUER}/`), link);
+  const wanted = hasCode ? codeIn(mail) : linkIn(mail);
+  if (!hasCode) assert.ok(wanted.startsWith(`${ISSUER}/`), wanted);
   assert.doesNotMatch(mail.html, /url\(|@import|<(script|link|img|iframe|object|form|svg)\b|\s(src|srcset|background)=/i);
   // axe-core is a script.
   const { page, journal } = await enter({ scripts: true });
@@ -91,10 +101,12 @@ export async function read(enter, mail, { to, language, title, name }) {
   const said = await page.evaluate(() => ({
     language: document.documentElement.lang,
     heading: document.querySelector("h1").textContent,
+    code: document.querySelector(".code")?.textContent,
     links: [...document.querySelectorAll("[href]")].map((element) => element.getAttribute("href")),
     words: document.body.innerText,
   }));
-  assert.deepEqual([said.language, said.heading, said.links], [language, title, [link]]);
+  assert.deepEqual([said.language, said.heading], [language, title]);
+  assert.deepEqual([said.links, said.code], hasCode ? [[], wanted] : [[wanted], undefined]);
   // Both say the same: each line of the text is on the page, but for the one before the footer.
   const plain = (text) => text.replace(/\s+/g, " ").trim();
   for (const line of mail.text.split("\n").map(plain).filter((line) => line !== "--")) {
@@ -107,5 +119,5 @@ export async function read(enter, mail, { to, language, title, name }) {
     await page.screenshot({ path: `${SCREENSHOTS}mail-${name}.${language}.narrow.${colorScheme}.png`, fullPage: true });
   }
   assert.deepEqual(journal.responses.map((response) => response.url()), []);
-  return link;
+  return wanted;
 }

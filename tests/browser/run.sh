@@ -100,6 +100,10 @@ for mode in script plain; do
     sealgate user add --email "unutkan.$mode@example.test" --name "Unutkan Kişi" --email-verified --password-stdin \
         <<<"$PASSWORD" >/dev/null
 done
+# Who change their address.
+for mode in script plain; do
+    sealgate user add --email "adres.$mode@example.test" --name "Adres Değiştiren" --password-stdin <<<"$PASSWORD" >/dev/null
+done
 # Whom an administrator disables, and lets in again.
 sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")

@@ -98,6 +98,21 @@ async function chooseShortPassword(page, lane) {
   await page.waitForSelector("#password-problem");
 }
 
+/// The page that asks for the code that was mailed to the second person, whose address is not verified.
+async function mailedCode(page, lane) {
+  await page.goto(`${ISSUER}/account/address`);
+  await signIn(page, second(lane));
+  await page.click("#verify");
+  await page.waitForSelector("#code-submit");
+}
+
+async function wrongAddress(page, lane) {
+  await fresh(page, lane, `${ISSUER}/account/address/new`);
+  await page.fill("#address", "şule@example.test");
+  await page.click("#address-submit");
+  await page.waitForSelector("#address-problem");
+}
+
 /// Registers a client in the console, whose secret its page shows once.
 async function register(page) {
   await page.goto(`${ISSUER}/console/clients/new`);
@@ -179,6 +194,11 @@ export const STATES = [
     show: (page) => post(page, `${ISSUER}/account/password`,
       { "#current": "x", "#new": "one two three four", "#again": "four three two one" }, "#password-submit"),
   },
+  { name: "account-address", as: "first", show: at(`${ISSUER}/account/address`) },
+  { name: "account-address-unverified", as: "second", show: at(`${ISSUER}/account/address`) },
+  { name: "account-address-code", as: "nobody", show: mailedCode },
+  { name: "account-address-new", as: "nobody", show: (page, lane) => fresh(page, lane, `${ISSUER}/account/address/new`) },
+  { name: "account-address-new-wrong", as: "nobody", show: wrongAddress },
   { name: "factor-app", as: "nobody", factors: true, show: (page, lane) => secondStep(page, lane, "totp") },
   { name: "factor-app-wrong", as: "nobody", factors: true, show: (page, lane) => wrongCode(page, lane, "totp") },
   { name: "factor-key", as: "nobody", factors: true, show: (page, lane) => secondStep(page, lane, "key") },
@@ -257,6 +277,7 @@ export const STATES = [
   },
   { name: "error-cookie-missing", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-reset-link", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/reset?token=x`) },
+  { name: "error-undo-link", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/undo?token=x`) },
   { name: "error-nothing-to-do", as: "first", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },
   { name: "error-not-found", as: "nobody", status: 404, show: at(`${ISSUER}/nowhere`) },

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
-import { mailTo, read } from "./mails.mjs";
+import { linkIn, mailTo, read } from "./mails.mjs";
 import {
   APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, authenticator, authorize, cookiesOf, earlyTotp, first, forgetful, fourth,
   leave, second, totp, walker,
@@ -1032,6 +1032,65 @@ export const WALKS = [
       await read(enter, await mailTo(person, told), { to: person, language, title: told, name: "password-reset" });
       await page.goto(link);
       assert.equal(await heading(page), words({ en: "This link no longer works", tr: "Bu bağlantı artık geçerli değil" }));
+    },
+  },
+  {
+    name: "prove the address by a mailed code, change it, and take the change back",
+    async go(enter, { scripts, language, words }) {
+      const mode = scripts ? "script" : "plain";
+      const [old, next] = [`adres.${mode}@example.test`, `yeni.adres.${mode}@example.test`];
+      const titles = {
+        code: words({ en: "Confirm your email address", tr: "E-posta adresinizi doğrulayın" }),
+        newCode: words({ en: "Confirm your new email address", tr: "Yeni e-posta adresinizi doğrulayın" }),
+        changed: words({ en: "Your email address was changed", tr: "E-posta adresiniz değiştirildi" }),
+        reset: words({ en: "Reset your password", tr: "Parolanızı sıfırlayın" }),
+      };
+      const { page } = await enter();
+      await enterAccount(page, old, `${ISSUER}/account`);
+      await press(page, "#address");
+      await press(page, "#verify");
+      await page.waitForSelector("#code-submit");
+      const code = await read(enter, await mailTo(old, titles.code), { to: old, language, title: titles.code, name: "code", hasCode: true });
+      await type(page, "#code", code === "0000 0000" ? "11111111" : "00000000");
+      await press(page, "#code-submit");
+      await page.waitForSelector("#address-problem");
+      await type(page, "#code", code);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("[role=status].done");
+      assert.equal(await page.textContent("#address-state"), words({ en: "Verified", tr: "Doğrulandı" }));
+      // Another one, which gets a code of its own.
+      await press(page, "#change-address");
+      await page.waitForSelector("#address-submit");
+      await awaits(page, "#address");
+      await type(page, "#address", next);
+      await press(page, "#address-submit");
+      await page.waitForSelector("#code-submit");
+      const newCode = await read(enter, await mailTo(next, titles.newCode),
+        { to: next, language, title: titles.newCode, name: "new-code", hasCode: true });
+      await type(page, "#code", newCode.replace(" ", ""));
+      await press(page, "#code-submit");
+      await page.waitForSelector("[role=status].done");
+      assert.ok((await page.textContent(".facts")).includes(next));
+      // Both addresses are told, and the old one can take it back.
+      await read(enter, await mailTo(next, titles.changed), { to: next, language, title: titles.changed, name: "address-new" });
+      const undo = await read(enter, await mailTo(old, titles.changed), { to: old, language, title: titles.changed, name: "address-old" });
+      const owner = await enter();
+      await owner.page.goto(undo);
+      assert.equal(owner.page.url(), `${ISSUER}/oauth/undo`);
+      assert.equal(await heading(owner.page), words({ en: "Take the change of address back?", tr: "Adres değişikliği geri alınsın mı?" }));
+      await press(owner.page, "#undo-submit");
+      await owner.page.waitForSelector("#sign-in");
+      assert.equal(await heading(owner.page), words({ en: "The account is safe", tr: "Hesap güvende" }));
+      // Whoever changed it is signed out; the owner chooses a password, and signs in with the old address.
+      await page.goto(SECURITY);
+      await page.waitForSelector("#login-submit");
+      await owner.page.goto(linkIn(await mailTo(old, titles.reset)));
+      await type(owner.page, "#new-password", "yalnızca benim bildiğim parola");
+      await press(owner.page, "#new-password-submit");
+      await owner.page.waitForURL(`${ISSUER}/oauth/reset/done`);
+      await owner.page.goto(SECURITY);
+      await signInByKeys(owner.page, old, "yalnızca benim bildiğim parola");
+      await owner.page.waitForURL(SECURITY);
     },
   },
 ];
