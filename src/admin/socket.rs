@@ -117,7 +117,7 @@ pub(crate) async fn serve(
         async move {
             match command {
                 Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
-                command => execute(&Directory::of(&sealgate), command).await,
+                command => execute(&Directory::of(&sealgate.current()), command).await,
             }
         }
     };

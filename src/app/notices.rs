@@ -10,6 +10,7 @@ use crate::store::StoreError;
 
 /// Has mails wait about what has happened since the last call.
 pub async fn write(sealgate: &Sealgate) {
+    let sealgate = &sealgate.current();
     let mut events = sealgate.audit.take_told().into_iter();
     if !sealgate.sends_mail() {
         return;

@@ -153,6 +153,13 @@ impl Sealgate {
         self.config.mail.is_some() && self.store.seals()
     }
 
+    /// The same under the configuration that is in effect now: for what was begun before a reload and goes on beside requests. The
+    /// pages are those of before.
+    #[must_use]
+    pub fn current(&self) -> Self {
+        Self { config: self.in_effect.load_full(), ..self.clone() }
+    }
+
     /// The same capabilities under other settings. What is made at the start of the settings (the store, the signer, the
     /// password threads, the lifetime of access tokens) stays as it is: the new settings say the same of it, see
     /// [`crate::config::Difference`].

@@ -10,18 +10,22 @@ const TIMEOUT: u64 = 2;
 
 /// A server that hands its mails to this one, and the people of this many addresses.
 fn instance(relay: &MailServer, people: &[&str]) -> Instance {
-    let sections = format!(
-        "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\n\
-         timeout_seconds = {TIMEOUT}\nper_minute = 6000\n",
-        relay.port
-    );
-    let mut instance = Instance::prepare(&Settings { sections, ..Settings::default() });
+    let mut instance = Instance::prepare(&Settings { sections: section(relay), ..Settings::default() });
     for person in people {
         let words = ["user", "add", "--email", person, "--name", "Somebody", "--password-stdin"];
         instance.run_with_input(&words, "a password for everybody\n");
     }
     instance.start();
     instance
+}
+
+/// The section of the configuration for this mail server.
+fn section(relay: &MailServer) -> String {
+    format!(
+        "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\n\
+         timeout_seconds = {TIMEOUT}\nper_minute = 6000\n",
+        relay.port
+    )
 }
 
 /// Has a person be told that an administrator has changed their account.
@@ -139,4 +143,20 @@ async fn what_needs_no_mail_server_is_done_behind_mails_that_wait_for_it() {
     let count = |kind: &str| listed(&instance, &[]).iter().filter(|mail| mail["kind"] == kind).count();
     wait_until("both were looked up", || (count("reset_wanted"), count("reset")) == (0, 1));
     assert!(count("invitation") == 40 && relay.mails().is_empty());
+}
+
+#[test]
+fn a_mail_server_that_a_reload_brings_is_used_at_once() {
+    let relay = MailServer::start();
+    let instance = Instance::started(&Settings::default());
+    let invite = ["user", "invite", "--email", "one@example.test", "--name", "Somebody"];
+    let refused = instance.try_run(&invite, "");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("configure [mail]"), "{refused:?}");
+    instance.configure(&Settings { sections: section(&relay), ..Settings::default() });
+    instance.run(&["reload"]);
+    instance.run(&invite);
+    let mail = relay.await_mail_to("one@example.test");
+    assert!(mail.link().starts_with(&instance.url("/oauth/invitation?token=")), "{mail:?}");
+    act_on(&instance, "one@example.test");
+    wait_until("both were sent", || sent(&instance) == 2);
 }
