@@ -164,12 +164,15 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK
     uint64_t most = atomic_load(&words[MOST]);
     if (answer == CKR_OK)
         answer = presence();
-    if (answer == CKR_OK && most != 0 && atomic_load(&words[OPEN]) >= most)
+    if (answer != CKR_OK)
+        return end(answer);
+    /* A place first: two who ask at the same moment would both find the last one. */
+    if (atomic_fetch_add(&words[OPEN], 1) >= most && most != 0)
         answer = CKR_SESSION_COUNT;
-    if (answer == CKR_OK)
+    else
         answer = real->C_OpenSession(slot, flags, application, notify, session);
-    if (answer == CKR_OK)
-        atomic_fetch_add(&words[OPEN], 1);
+    if (answer != CKR_OK)
+        atomic_fetch_sub(&words[OPEN], 1);
     return end(answer);
 }
 
