@@ -2,7 +2,9 @@
 //! something else here adds it, and the compiler finds what nothing uses in all that does not stand here.
 
 pub mod admin {
-    pub use crate::admin::{Directory, Mailing, NobodySigns, OnThisThread, Person, ask, execute, export, hex, import};
+    pub use crate::admin::{
+        CommandError, Directory, Mailing, NobodySigns, OnThisThread, Person, ask, execute, export, hex, import,
+    };
     pub mod client_settings {
         pub use crate::admin::client_settings::NewClient;
     }

@@ -37,7 +37,7 @@ mod users;
 mod wire;
 
 pub(crate) use answer::Answer;
-pub(crate) use directory::CommandError;
+pub use directory::CommandError;
 pub use directory::{Directory, Mailing};
 pub use execute::execute;
 pub(crate) use export::ExportError;

@@ -52,7 +52,9 @@ async fn what_an_ill_mail_server_did_not_take_arrives_once_when_it_is_well() {
     relay.is_now(Illness { silent: true, ..Illness::default() });
     let people = ["one@example.test", "two@example.test", "three@example.test"];
     let mut instance = instance(&relay, &people);
-    people.iter().for_each(|person| act_on(&instance, person));
+    for person in people {
+        act_on(&instance, person);
+    }
     instance.tells("the mail server cannot be used");
     assert_eq!(listed(&instance, &[]).len(), people.len());
     // Nobody who signs in knows of it.

@@ -152,7 +152,8 @@ fn htpasswd_has_names_and_needs_a_domain() {
     assert_eq!((&ben["name"], &ben["email_verified"]), (&json!("Ben.K"), &json!(false)));
     assert_eq!(site.json(&["user", "show", "carol@other.test"])["username"], Value::Null);
     // Told by line, with what to do, and never what stands there.
-    let rows: String = (0..).zip(REFUSED_HASHES).map(|(number, hash)| format!("p{number}:{hash}\n")).collect();
+    let rows: Vec<String> = (0..).zip(REFUSED_HASHES).map(|(number, hash)| format!("p{number}:{hash}\n")).collect();
+    let rows = rows.concat();
     let errors = site.errors(&with(&HTPASSWD, &["--email-verified"]), &rows);
     assert_eq!(errors.len(), REFUSED_HASHES.len() + 1, "{errors:?}");
     for (error, number) in errors.iter().zip(1..=REFUSED_HASHES.len()) {
@@ -196,7 +197,8 @@ fn there_is_an_end_to_what_is_read() {
     let arguments = ["user", "import", path, "--format", "csv"];
     fs::File::create(&file).unwrap().set_len((32 << 20) + 1).unwrap();
     assert_eq!(site.errors(&arguments, ""), [format!("{path}: the file has more than 32 MiB; split it")]);
-    let people = |count: usize| (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<String>();
+    let people =
+        |count: usize| (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<Vec<_>>().concat();
     fs::write(&file, "email,name\n".to_owned() + &people(10_001)).unwrap();
     let errors = site.errors(&arguments, "");
     assert_eq!(errors, ["line 10002: more than 10000 people; split the file", "nobody was imported"]);
@@ -295,7 +297,8 @@ fn an_export_is_a_table_without_hashes_that_no_spreadsheet_runs() {
     // What it wrote, an import reads.
     let other = Site::new();
     let rows: Vec<_> = lines[1..3].iter().map(|line| line.split("\",\"").collect::<Vec<_>>()).collect();
-    let again: String = rows.iter().map(|row| format!("\"{}\",\"{}\",\"{}\"\n", row[1], row[3], row[5])).collect();
+    let again: Vec<String> = rows.iter().map(|row| format!("\"{}\",\"{}\",\"{}\"\n", row[1], row[3], row[5])).collect();
+    let again = again.concat();
     other.json_with(&CSV, &format!("email,name,phone_number\n{again}"));
     let names = |site: &Site| {
         let list = site.json(&["user", "list"]);

@@ -1,5 +1,6 @@
 //! The account's address: proven by a code that is typed in the browser that asked for it, and changed in the same way.
 
+use sealgate::facade::domain::account_links::AccountLinks;
 use sealgate::facade::domain::mail::{CodePurpose, Mail, Notice};
 use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
 
@@ -165,7 +166,7 @@ async fn a_pending_code_dies_with_the_password_and_with_a_sign_out_everywhere() 
                 store.change_user(provider.ben.sub, |user| user.password = Some(other.clone())).await.unwrap();
             }
             "revoke" => {
-                store.change_account_links(provider.ben.sub, &[], |links| links.take_back()).await.unwrap();
+                store.change_account_links(provider.ben.sub, &[], AccountLinks::take_back).await.unwrap();
             }
             _ => {
                 let page = browser.get(PAGE).await;

@@ -1,7 +1,7 @@
 //! People who were imported with the hashes of another system: they sign in with the password that they know.
 
 use sealgate::facade::admin::command::Command;
-use sealgate::facade::admin::{Directory, execute};
+use sealgate::facade::admin::{CommandError, Directory, execute};
 use sealgate::facade::domain::user::{Email, PasswordHash, User};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn import(provider: &Provider, people: &[(&str, &str)]) -> Result<(), Vec<
     let file = json!({ "rows": rows, "faults": [], "skipped": 0 });
     let command = json!({ "user": { "import": { "dry_run": false, "file": file } } });
     let command: Command = serde_json::from_value(command).unwrap();
-    execute(&Directory::of(&provider.sealgate), command).await.map(drop).map_err(|error| error.into_lines())
+    execute(&Directory::of(&provider.sealgate), command).await.map(drop).map_err(CommandError::into_lines)
 }
 
 async fn user(provider: &Provider, email: &str) -> User {

@@ -78,8 +78,8 @@ async fn somebody_who_was_invited_chooses_a_password_and_signs_in_where_they_wer
     let on = take(&browser, &short).await;
     assert_eq!((on.status, on.location()), (303, "https://wiki.example.test/"));
     assert_eq!((browser.cookie(LINK), browser.cookie(SESSION)), (None, None), "nobody is signed in by it");
-    let taken = user(&provider, NEW).await.unwrap();
-    assert!(taken.email_verified && taken.password.is_some());
+    let accepted = user(&provider, NEW).await.unwrap();
+    assert!(accepted.email_verified && accepted.password.is_some());
     let told = shown(&provider, NEW).await;
     assert_eq!(
         (&told["invitation"], &told["invitation_accepted_at"]),
@@ -225,8 +225,8 @@ async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
     let made = key_of(&page, &key, |ceremony| ceremony);
     let login = send(&browser, PAGE, &page, &form(made.as_str())).await;
     assert_login(&login);
-    let taken = user(&provider, NEW).await.unwrap();
-    assert!(taken.password.is_none() && taken.email_verified, "{taken:?}");
+    let accepted = user(&provider, NEW).await.unwrap();
+    assert!(accepted.password.is_none() && accepted.email_verified, "{accepted:?}");
     let factors = provider.sealgate.store.factors(sub).await.unwrap().unwrap().value;
     assert!(factors.has_passkey() && factors.pending.is_empty());
     // Nobody puts a password beside it by the same link.
@@ -250,9 +250,9 @@ async fn of_a_password_and_a_passkey_at_once_one_is_chosen() {
     let made = key_of(&page, &Authenticator::new(KeyAlgorithm::Es256, &[9; 32]), |ceremony| ceremony);
     let form = [("with", "key"), ("kind", "passkey"), ("credential", made.as_str())];
     let _ = tokio::join!(send(&one, PAGE, &page, &form), take(&other, &in_other));
-    let taken = user(&provider, NEW).await.unwrap();
-    let factors = provider.sealgate.store.factors(taken.sub).await.unwrap().unwrap().value;
-    assert!(taken.password.is_some() != factors.has_passkey());
+    let accepted = user(&provider, NEW).await.unwrap();
+    let factors = provider.sealgate.store.factors(accepted.sub).await.unwrap().unwrap().value;
+    assert!(accepted.password.is_some() != factors.has_passkey());
 }
 
 #[tokio::test]

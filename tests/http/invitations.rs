@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sealgate::facade::admin::command::Command;
-use sealgate::facade::admin::{Directory, execute};
+use sealgate::facade::admin::{CommandError, Directory, execute};
 use sealgate::facade::clock::Clock;
 use sealgate::facade::domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
@@ -41,7 +41,7 @@ pub(crate) async fn token_for(provider: &Provider, email: &str) -> String {
 pub(crate) async fn command(provider: &Provider, command: Value) -> Result<Value, Vec<String>> {
     let command: Command = serde_json::from_value(json!({ "user": command })).unwrap();
     let answer = execute(&Directory::of(&provider.sealgate), command).await;
-    answer.map(|answer| json!(answer.members())).map_err(|error| error.into_lines())
+    answer.map(|answer| json!(answer.members())).map_err(CommandError::into_lines)
 }
 
 pub(crate) async fn invite(provider: &Provider, email: &str) -> Result<Value, Vec<String>> {

@@ -29,6 +29,9 @@ static NETWORK: AtomicU32 = AtomicU32::new(1);
 const ANNA: &str = "anna@example.test";
 const NEW: &str = "purple lantern under seven bridges";
 const LINK: &str = "__Host-sealgate-link";
+const LATE: &str = "another lantern under the bridge";
+
+type Change = fn(&mut User);
 
 async fn mailing() -> Provider {
     Provider::with(MAIL).await
@@ -218,7 +221,6 @@ async fn the_worker_mails_a_link_to_the_address_of_the_account_and_to_nobody_els
 
 #[tokio::test]
 async fn who_cannot_be_helped_by_a_link_gets_none_and_the_record_goes() {
-    type Change = fn(&mut User);
     let cases: [(&str, &str, Change); 4] = [
         ("nobody@example.test", "", |_| {}),
         (ANNA, "address not verified", |anna| anna.email_verified = false),
@@ -352,7 +354,6 @@ async fn a_link_is_used_once_and_only_while_nothing_has_changed() {
     let known = provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap().password;
     assert_ne!(known, provider.anna.password);
 
-    type Change = fn(&mut User);
     let changes: [(&str, Change); 4] = [
         ("disabled", |anna| anna.state = UserState::Disabled),
         ("not verified", |anna| anna.email_verified = false),
@@ -492,7 +493,6 @@ async fn of_two_who_use_a_link_at_once_one_sets_the_password() {
     let (one, other) = (provider.browser(), provider.browser());
     let (first, second) = (open(&one, &token).await, open(&other, &token).await);
     let stop = meddler.stop(At::BeforeCommit, b'u');
-    const LATE: &str = "another lantern under the bridge";
     let (late, early) = tokio::join!(
         one.submit(&first, &[("new-password", LATE)]),
         stop.meanwhile(other.submit(&second, &[("new-password", NEW)])),

@@ -28,7 +28,7 @@ fn clear(server: &MailServer) -> Transport {
 
 fn trusting(server: &MailServer, tls: &str) -> Transport {
     let certificate = server.certificate();
-    transport(server, &format!("tls = \"{tls}\"\nca_file = {certificate:?}\ntimeout_seconds = 5"))
+    transport(server, &format!("tls = \"{tls}\"\nca_file = \"{}\"\ntimeout_seconds = 5", certificate.display()))
 }
 
 fn reset() -> Composed {

@@ -165,6 +165,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 }
 
 /// The pages about people in every state.
+#[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();

@@ -154,6 +154,7 @@ impl Sample {
 }
 
 /// Every page in every state, by name.
+#[expect(clippy::too_many_lines, reason = "a list of pages")]
 pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, String)> {
     let pages = pages(sample.operator, Language::English);
     let &Sample { client, account, person, action, csrf, subject, request_id, .. } = sample;

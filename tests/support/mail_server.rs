@@ -29,6 +29,7 @@ pub(crate) enum Speaks {
 }
 
 /// What is wrong with the server. It may change while the server runs.
+#[expect(clippy::struct_excessive_bools, reason = "each is an illness of its own")]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Illness {
     /// It accepts connections and says nothing.
@@ -347,9 +348,9 @@ impl Session {
                     self.say(&mut stream, "RCPT", "250 2.1.5 ok").await?;
                 }
                 "DATA" => {
-                    let refuses = self.illness().answers.iter().any(|(command, _)| *command == "DATA");
+                    let is_refusing = self.illness().answers.iter().any(|(command, _)| *command == "DATA");
                     self.say(&mut stream, "DATA", "354 go on").await?;
-                    if refuses {
+                    if is_refusing {
                         continue;
                     }
                     let mut raw = String::new();
