@@ -7,12 +7,13 @@ use super::directory::{CommandError, Directory};
 use super::people;
 use super::person::Person;
 use crate::clock::random;
+use crate::domain::account_links::LinkToken;
 use crate::domain::audit::AuditKind;
 use crate::domain::factor_failures::FactorFailures;
 use crate::domain::grant::EndReason;
 use crate::domain::secret::Secret;
 use crate::domain::user::{Subject, User};
-use crate::factors::{EnrolmentLink, FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
+use crate::factors::{FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
 use crate::store::FactorsChanged;
 use crate::webauthn::UserHandle;
 
@@ -38,7 +39,7 @@ async fn list(directory: &Directory<'_>, sub: Subject) -> Result<Answer, Command
 /// Removes every factor of every kind and ends all that was opened with them: whoever found the lost device may be in. The
 /// password is not enough from then on: without that, whoever knows it would be in with no second step at all.
 async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
-    let (link, token) = EnrolmentLink::new(user.sub, random(directory.entropy));
+    let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
     let until = directory.clock.now().plus(LINK_LIFE);
     let gone = change(directory, user.sub, |factors| {
         let gone = removed(factors);

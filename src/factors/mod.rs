@@ -4,13 +4,11 @@
 //! All of a person's factors are one record, so that whatever changes them (a code that is used, a guess that is counted, a
 //! key that is removed) is one commit that expects the bytes it decided on.
 
-mod enrolment_link;
 mod record;
 mod trial;
 
-pub use enrolment_link::{EnrolmentLink, LINK_LIFE, LINK_PATH};
 pub use record::{
-    FactorKind, FactorOrigin, FactorReset, FactorSummary, Factors, KeyFactor, PendingFactor, PendingKind, TotpFactor,
-    factor_name,
+    FactorKind, FactorOrigin, FactorReset, FactorSummary, Factors, KeyFactor, LINK_LIFE, LINK_PATH, PendingFactor,
+    PendingKind, TotpFactor, factor_name,
 };
 pub use trial::{FactorTrial, OpenedTotp};

@@ -1,5 +1,7 @@
 //! What is kept of a person's factors.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::assurance::{AssuranceLevel, FactorId};
@@ -113,6 +115,12 @@ pub struct PendingFactor {
     pub kind: PendingKind,
     pub until: UnixTime,
 }
+
+/// How long the link is good by which somebody enrols a factor after a reset.
+pub const LINK_LIFE: Duration = Duration::from_hours(24);
+
+/// The path of the page that it leads to, with its token in the query parameter `token`.
+pub const LINK_PATH: &str = "/oauth/enrolment";
 
 /// What an administrator's reset leaves: until a factor is enrolled by the link, nobody signs in as this person, with the
 /// right password either.

@@ -4,11 +4,11 @@
 use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
 
+use crate::domain::account_links::LinkToken;
 use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::secret::SecretHash;
 use crate::domain::user::User;
-use crate::factors::EnrolmentLink;
 use crate::oauth::next_step::{CredentialMark, PersonTerms, required_level};
 use crate::page::{AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, KeyEnrolment, Problem, html};
 use crate::provider::ceremony::relying_party;
@@ -180,7 +180,7 @@ pub(super) async fn link(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
 /// A page where it does not, or not any more.
 pub(super) async fn opened(ctx: &RequestContext<'_>, token: &str) -> Result<SecretHash, Failure> {
     let over = || Failure::page(Problem::EnrolmentLink);
-    let link = EnrolmentLink::parse(token).ok_or_else(over)?;
+    let link = LinkToken::parse(token).ok_or_else(over)?;
     let factors = ctx.sealgate.store.factors(link.subject).await?;
     let opens = factors.is_some_and(|factors| factors.value.opens_reset(&link.hash, ctx.now));
     if opens { Ok(link.hash) } else { Err(over()) }
