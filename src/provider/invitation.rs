@@ -64,12 +64,10 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 
 /// The account, while the invitation is good for it.
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Invited, Failure> {
-    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
-    let user = store.user_record(subject).await?.ok_or_else(|| link.over())?;
-    let links = store.account_links(subject).await?.ok_or_else(|| link.over())?;
+    let (user, links) = link.account(ctx).await?;
     let invitation = links.value.open_invitation(link.link.hash, &user.value, ctx.now).cloned();
     let invitation = invitation.ok_or_else(|| link.over())?;
-    let factors = store.factors(subject).await?;
+    let factors = ctx.sealgate.store.factors(user.value.sub).await?;
     // Somebody signs in with it already.
     if user.value.password.is_some() || factors.as_ref().is_some_and(|factors| !factors.value.keys.is_empty()) {
         return Err(link.over());

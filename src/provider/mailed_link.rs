@@ -2,10 +2,12 @@
 //! before its reader sees it. So nothing is done until a form is sent, by a browser that has opened the link itself. The token
 //! moves from the address into a cookie at once, and stands in no history, log or Referer.
 
-use crate::domain::account_links::LinkToken;
+use crate::domain::account_links::{AccountLinks, LinkToken};
 use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
+use crate::domain::user::User;
 use crate::oauth::params::Params;
 use crate::page::Problem;
+use crate::store::Loaded;
 use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
@@ -81,6 +83,20 @@ impl MailedLink {
         let form = ctx.form()?;
         let sound = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, &self.csrf()));
         if sound { Ok(form) } else { Err(Failure::page(Problem::ExpiredForm)) }
+    }
+
+    /// The account that the link is about, and what was mailed for it. Whether the link is among that, the caller says.
+    ///
+    /// # Errors
+    /// A page when there is none; when the store fails.
+    pub(super) async fn account(
+        &self,
+        ctx: &RequestContext<'_>,
+    ) -> Result<(Loaded<User>, Loaded<AccountLinks>), Failure> {
+        let (store, subject) = (&ctx.sealgate.store, self.link.subject);
+        let user = store.user_record(subject).await?.ok_or_else(|| self.over())?;
+        let links = store.account_links(subject).await?.ok_or_else(|| self.over())?;
+        Ok((user, links))
     }
 
     /// The page that says that the link is good no more.

@@ -68,9 +68,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 
 /// The account, while the link is good for it.
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable, Failure> {
-    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
-    let user = store.user_record(subject).await?.ok_or_else(|| link.over())?;
-    let links = store.account_links(subject).await?.ok_or_else(|| link.over())?;
+    let (user, links) = link.account(ctx).await?;
     let is_good = links.value.reset(link.link.hash, &user.value, ctx.now).is_some();
     // It went to this address while it was proven.
     if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }

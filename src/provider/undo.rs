@@ -67,9 +67,7 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
 
 /// The account, while the link is good.
 async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Undoable, Failure> {
-    let (store, subject) = (&ctx.sealgate.store, link.link.subject);
-    let user = store.user_record(subject).await?.ok_or_else(|| link.over())?;
-    let links = store.account_links(subject).await?.ok_or_else(|| link.over())?;
+    let (user, links) = link.account(ctx).await?;
     let undo = links.value.undo(link.link.hash, ctx.now).cloned().ok_or_else(|| link.over())?;
     Ok(Undoable { user, links, undo })
 }
