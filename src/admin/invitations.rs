@@ -228,14 +228,13 @@ impl<'a> Sender<'a> {
         let (entropy, now) = (self.directory.entropy, self.directory.clock.now());
         let app = app.and_then(|app| self.title(app)).map(str::to_owned);
         let mail = Mail::Invitation { token: token.expose().to_owned(), inviter, app };
-        let (id, kind) = (MailId::from_bytes(random(entropy)), mail.kind());
+        let id = MailId::from_bytes(random(entropy));
         let language = self.sealgate.config.pages.default_language;
         let message = MailMessage { to: Some(user.email.clone()), language, at: now, origin: None, mail };
-        let sealed = self.directory.store.seal_mail(id, random(entropy), &message).map_err(|error| {
+        self.directory.store.new_mail((id, random(entropy)), Some(user.sub), &message, now).map_err(|error| {
             tracing::error!(%error, "an invitation cannot be sealed and is not sent");
             CommandError::invalid("the invitation cannot be sealed; the log says why")
-        })?;
-        Ok(WaitingMail::new(id, kind, Some(user.sub), sealed, now))
+        })
     }
 }
 

@@ -139,11 +139,10 @@ fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingM
     }
     let (id, now) = (MailId::from_bytes(random(directory.entropy)), directory.clock.now());
     let mail = Mail::Notice { notice: Notice::AdministratorActed, count: 1 };
-    let (to, kind) = (Some(before.email.clone()), mail.kind());
     let language = sealgate.config.pages.default_language;
-    let message = MailMessage { to, language, at: now, origin: None, mail };
-    match directory.store.seal_mail(id, random(directory.entropy), &message) {
-        Ok(sealed) => vec![WaitingMail::new(id, kind, Some(before.sub), sealed, now)],
+    let message = MailMessage { to: Some(before.email.clone()), language, at: now, origin: None, mail };
+    match directory.store.new_mail((id, random(directory.entropy)), Some(before.sub), &message, now) {
+        Ok(mail) => vec![mail],
         Err(error) => {
             tracing::error!(%error, "a mail cannot be sealed and is not sent");
             Vec::new()

@@ -33,8 +33,7 @@ pub async fn look_up(
         }
     };
     let entropy = sealgate.entropy.as_ref();
-    let (id, kind) = (MailId::from_bytes(random(entropy)), mail.kind());
     let message = MailMessage { to: Some(to), mail, ..message.clone() };
-    let sealed = store.seal_mail(id, random(entropy), &message)?;
-    store.replace_mail(wanted, &[WaitingMail::new(id, kind, subject, sealed, now)]).await
+    let id = MailId::from_bytes(random(entropy));
+    store.replace_mail(wanted, &[store.new_mail((id, random(entropy)), subject, &message, now)?]).await
 }

@@ -4,7 +4,7 @@
 use crate::app::state::Sealgate;
 use crate::clock::random;
 use crate::domain::audit::{AuditEvent, Telling};
-use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail};
+use crate::domain::mail::{Mail, MailId, MailMessage, Notice, RequestOrigin, WaitingMail};
 use crate::domain::user::Subject;
 use crate::store::StoreError;
 
@@ -51,8 +51,8 @@ async fn tell(sealgate: &Sealgate, subject: Subject, event: &AuditEvent, telling
             let mail = Mail::Notice { notice: telling.notice, count };
             let (to, origin) = (Some(user.email.clone()), origin.clone());
             let message = MailMessage { to, language, at: event.at, origin, mail };
-            let sealed = store.seal_mail(id, random(entropy), &message)?;
-            Ok(WaitingMail { due_at, ..WaitingMail::new(id, MailKind::Notice, Some(subject), sealed, now) })
+            let mail = store.new_mail((id, random(entropy)), Some(subject), &message, now)?;
+            Ok(WaitingMail { due_at, ..mail })
         })
         .await
 }

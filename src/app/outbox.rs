@@ -18,7 +18,7 @@ use crate::mail::{SendError, Sender, Transport, compose};
 use crate::metrics::MailOutcome;
 use crate::store::{Committed, Loaded, StoreError};
 
-/// How often somebody looks whether a mail is due. A look reads one key.
+/// How often somebody looks whether a mail is due. A look reads [`BATCH`] records.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How often the outbox is counted: all of it is read for that.

@@ -94,11 +94,11 @@ fn made(
     mail: Mail,
 ) -> Result<WaitingMail, StoreError> {
     let entropy = sealgate.entropy.as_ref();
-    let (id, kind) = (MailId::from_bytes(random(entropy)), mail.kind());
+    let id = MailId::from_bytes(random(entropy));
     let message = MailMessage { to: Some(user.email.clone()), mail, ..message.clone() };
-    let sealed = sealgate.store.seal_mail(id, random(entropy), &message)?;
+    let mail = sealgate.store.new_mail((id, random(entropy)), Some(user.sub), &message, now)?;
     // Of 2^32 numbers the remainder prefers some by next to nothing.
     let delay = u64::from(u32::from_be_bytes(random(entropy))) % (LONGEST_DELAY.as_secs() + 1);
     let due_at = now.plus(Duration::from_secs(delay));
-    Ok(WaitingMail { due_at, ..WaitingMail::new(id, kind, Some(user.sub), sealed, now) })
+    Ok(WaitingMail { due_at, ..mail })
 }

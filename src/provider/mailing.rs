@@ -33,14 +33,13 @@ pub(super) fn new_mail(
     to: Option<&Email>,
     mail: Mail,
 ) -> Result<WaitingMail, Failure> {
-    let (id, kind) = (MailId::from_bytes(ctx.random()), mail.kind());
+    let id = MailId::from_bytes(ctx.random());
     let origin = Some(ctx.request_origin());
     let message = MailMessage { to: to.cloned(), language: ctx.language(), at: ctx.now, origin, mail };
-    let sealed = ctx.sealgate.store.seal_mail(id, ctx.random(), &message).map_err(|error| {
+    ctx.sealgate.store.new_mail((id, ctx.random()), subject, &message, ctx.now).map_err(|error| {
         tracing::error!(%error, "a mail cannot be sealed and is not sent");
         Failure::Unavailable
-    })?;
-    Ok(WaitingMail::new(id, kind, subject, sealed, ctx.now))
+    })
 }
 
 /// Whether a stranger may cause one more mail to the address with this lookup key. Asked before anybody looks whose address it

@@ -51,13 +51,9 @@ impl Store {
             let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
             change(&mut next);
             let mut changes = removal(mail);
-            let of_links = links_changes(loaded.as_ref(), &next)?;
-            changes.expect.extend(of_links.expect);
-            changes.put.extend(of_links.put);
-            changes.delete.extend(of_links.delete);
+            merge(&mut changes, links_changes(loaded.as_ref(), &next)?);
             add_mails(&mut changes, others)?;
-            if self.commit_with_mails(changes, others).await? == Committed::Yes {
-                self.mail_gone();
+            if self.commit_without_mail(changes, others).await? == Committed::Yes {
                 return Ok(Committed::Yes);
             }
             let now: Option<Loaded<WaitingMail>> = self.load(mail.key().clone()).await?;

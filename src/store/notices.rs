@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::domain::language::Language;
-    use crate::domain::mail::{Mail, MailKind, MailMessage};
+    use crate::domain::mail::{Mail, MailMessage};
     use crate::store::memory::MemoryEngine;
     use crate::store::record::Loaded;
     use crate::store::sealer::{NONCE_BYTES, Sealer};
@@ -113,8 +113,8 @@ mod tests {
             let id = id.unwrap_or(MailId::from_bytes([number; 16]));
             let mail = Mail::Notice { notice: Notice::FactorAdded, count };
             let message = MailMessage { to: None, language: Language::English, at: at(now), origin: None, mail };
-            let sealed = store.seal_mail(id, [number; NONCE_BYTES], &message)?;
-            Ok(WaitingMail { due_at, ..WaitingMail::new(id, MailKind::Notice, Some(subject), sealed, at(now)) })
+            let mail = store.new_mail((id, [number; NONCE_BYTES]), Some(subject), &message, at(now))?;
+            Ok(WaitingMail { due_at, ..mail })
         });
         told.await.unwrap();
     }

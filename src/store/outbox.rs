@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::domain::mail::{DeadMail, MailId, MailKind, MailMessage, SentMail, WaitingMail};
-use crate::domain::sealed::Sealed;
 use crate::domain::secret::SecretHash;
 use crate::domain::time::UnixTime;
 use crate::domain::user::Subject;
@@ -34,14 +33,21 @@ pub struct OutboxCounts {
 }
 
 impl Store {
-    /// Seals what a mail says. `nonce`: random.
+    /// A mail that is due at once, sealed. `nonce`: random.
     ///
     /// # Errors
     /// [`SealError::NoKey`] when nothing seals here.
-    pub fn seal_mail(&self, id: MailId, nonce: [u8; NONCE_BYTES], message: &MailMessage) -> Result<Sealed, SealError> {
+    pub fn new_mail(
+        &self,
+        (id, nonce): (MailId, [u8; NONCE_BYTES]),
+        subject: Option<Subject>,
+        message: &MailMessage,
+        now: UnixTime,
+    ) -> Result<WaitingMail, SealError> {
         let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
         let plain = zeroize::Zeroizing::new(serde_json::to_vec(message).map_err(|_| SealError::Refused)?);
-        sealing.sealer.seal(&table::mail_text(id), nonce, &plain)
+        let sealed = sealing.sealer.seal(&table::mail_text(id), nonce, &plain)?;
+        Ok(WaitingMail::new(id, message.mail.kind(), subject, sealed, now))
     }
 
     /// What a mail says.
@@ -117,12 +123,6 @@ impl Store {
         Ok(due)
     }
 
-    /// When the next mail is due.
-    pub async fn next_mail_due(&self) -> Result<Option<UnixTime>, StoreError> {
-        let rows = self.engine.scan(&table::all(Table::Outbox), None, 1).await?;
-        Ok(rows.first().and_then(|(key, _)| table::mail_due_at(key)))
-    }
-
     /// Takes a mail to send it within `lease`. `None` when somebody else has it.
     pub async fn take_mail(
         &self,
@@ -163,6 +163,15 @@ impl Store {
     ) -> Result<Committed, StoreError> {
         let mut changes = removal(mail);
         add_mails(&mut changes, others)?;
+        self.commit_without_mail(changes, others).await
+    }
+
+    /// Commits that a mail goes, and what comes in its place.
+    pub(super) async fn commit_without_mail(
+        &self,
+        changes: Changes,
+        others: &[WaitingMail],
+    ) -> Result<Committed, StoreError> {
         let committed = self.commit_with_mails(changes, others).await?;
         if committed == Committed::Yes {
             self.mail_gone();
@@ -176,11 +185,7 @@ impl Store {
         let mut changes = removal(mail);
         changes.put.push((table::expiry(sent.expires_at, &key), Vec::new()));
         changes.put.push((key, record::encode(sent)?));
-        let committed = self.commit(changes).await?;
-        if committed == Committed::Yes {
-            self.mail_gone();
-        }
-        Ok(committed)
+        self.commit_without_mail(changes, &[]).await
     }
 
     /// Gives a mail up. The oldest that was given up gives way when there are too many.
@@ -195,11 +200,7 @@ impl Store {
         }
         changes.put.push((table::expiry(dead.expires_at, &key), Vec::new()));
         changes.put.push((key, record::encode(dead)?));
-        let committed = self.commit(changes).await?;
-        if committed == Committed::Yes {
-            self.mail_gone();
-        }
-        Ok(committed)
+        self.commit_without_mail(changes, &[]).await
     }
 
     /// Up to `limit` mails that wait, in the order in which they are due, after `after`.
@@ -244,11 +245,7 @@ impl Store {
     /// Removes a mail that waits or was given up. False when there is none with this id.
     pub async fn drop_mail(&self, id: MailId) -> Result<bool, StoreError> {
         if let Some(waiting) = self.find_waiting(id).await? {
-            let dropped = self.commit(removal(&waiting)).await? == Committed::Yes;
-            if dropped {
-                self.mail_gone();
-            }
-            return Ok(dropped);
+            return Ok(self.commit_without_mail(removal(&waiting), &[]).await? == Committed::Yes);
         }
         let Some(dead) = self.find_dead(id).await? else { return Ok(false) };
         Ok(self.commit(removal(&dead)).await? == Committed::Yes)
@@ -263,9 +260,8 @@ impl Store {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.value.clone());
             for mail in page.iter().filter(|mail| mail.value.subject == Some(subject) && mail.value.kind == kind) {
-                if self.commit(removal(mail)).await? == Committed::Yes {
-                    self.mail_gone();
-                }
+                // A conflict means that it goes at this very moment.
+                let _ = self.commit_without_mail(removal(mail), &[]).await?;
             }
         }
     }
@@ -372,8 +368,7 @@ mod tests {
 
     fn waiting(store: &Store, number: u8, now: UnixTime) -> WaitingMail {
         let id = MailId::from_bytes([number; 16]);
-        let sealed = store.seal_mail(id, [number; NONCE_BYTES], &message()).unwrap();
-        WaitingMail::new(id, MailKind::Reset, None, sealed, now)
+        store.new_mail((id, [number; NONCE_BYTES]), None, &message(), now).unwrap()
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use sealgate::facade::domain::account_links::{
 };
 use sealgate::facade::domain::audit::{AuditFilter, AuditKind};
 use sealgate::facade::domain::grant::EndReason;
-use sealgate::facade::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
+use sealgate::facade::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
 use sealgate::facade::domain::user::{Email, Subject, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::password::hash_blocking;
@@ -627,8 +627,7 @@ async fn a_full_outbox_changes_no_answer() {
     let mails: Vec<WaitingMail> = (0..9_999_u128)
         .map(|number| {
             let id = MailId::from_bytes(number.to_be_bytes());
-            let sealed = store.seal_mail(id, [1; 12], &message).unwrap();
-            WaitingMail::new(id, MailKind::ResetWanted, None, sealed, now)
+            store.new_mail((id, [1; 12]), None, &message, now).unwrap()
         })
         .collect();
     for some in mails.chunks(500) {
