@@ -54,8 +54,9 @@ export function structured(page, language) {
     // What is typed there is about others or names a thing: the browser must not offer the reader's own name and password.
     const others = /^\/(console|account\/(app-passwords|security)|oauth\/enrol)/.test(location.pathname);
     for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
-      // Passkeys are for signing in.
-      const usual = location.pathname === "/oauth/forgot-password" && field.name === "email" ? "username" : autocomplete[field.name];
+      // Passkeys are for signing in; and on the page of an invitation a passkey is named.
+      const here = { "/oauth/forgot-password": { email: "username" }, "/oauth/invitation": { name: "off" } }[location.pathname];
+      const usual = here?.[field.name] ?? autocomplete[field.name];
       const wanted = usual && (others ? "off" : usual);
       say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
     }

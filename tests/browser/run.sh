@@ -18,17 +18,20 @@ export CHROMIUM
 cargo build --locked --quiet --bin sealgate --example legacy
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
-# Nothing ever listens on the last one.
-read -r port admin upstream callback away brief brief_admin mail < <(node tests/support/free_ports.mjs 8)
+# Nothing ever listens on $away.
+read -r port admin upstream callback away brief brief_admin mail turkish turkish_admin < <(node tests/support/free_ports.mjs 10)
 # The load balancer is trusted so that each browser can come from an address of its own, with rate limits of its own.
 export OPERATOR="Örnek Kurumu" MAIL_PORT="$mail" MAIL_FROM="no-reply@example.test"
-configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' <<END
+# sections: what the configurations of those have that send mail.
+sections() {
+    cat <<END
 [login]
 failures_per_account = 4
 [form_post]
 enabled = true
 [pages]
 operator = "$OPERATOR"
+$1
 [mail]
 host = "127.0.0.1"
 port = $mail
@@ -64,6 +67,8 @@ upstreams = ["http://127.0.0.1:$away"]
 path = "/"
 access = "public"
 END
+}
+configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections "")
 
 export ISSUER="http://localhost:$port" CALLBACK_PORT="$callback" APP="http://app.localhost:$port"
 export AWAY="http://away.localhost:$port" PASSWORD="doğru at pil zımba"
@@ -104,6 +109,12 @@ done
 for mode in script plain; do
     sealgate user add --email "adres.$mode@example.test" --name "Adres Değiştiren" --password-stdin <<<"$PASSWORD" >/dev/null
 done
+for lane in en-script en-plain tr-script tr-plain; do
+    for name in geri kapanan; do
+        sealgate user add --email "$name.$lane@example.test" --name "Adresi Değiştirilen" --email-verified --password-stdin \
+            <<<"$PASSWORD" >/dev/null
+    done
+done
 # Whom an administrator disables, and lets in again.
 sealgate user add --email "leaver.walk@example.test" --name "Ayrılan Kişi" --password-stdin <<<"$PASSWORD" >/dev/null
 uris=(--redirect-uri "http://localhost:$callback/callback" --post-logout-redirect-uri "http://localhost:$callback/")
@@ -112,20 +123,25 @@ sealgate client add --id calendar --name "Takvim" --type public "${uris[@]}" >/d
 # Takes a security key or a passkey.
 sealgate client add --id vault --name "Kasa" --type public --level 3 "${uris[@]}" >/dev/null
 
-# A second provider, with a token of its own, whose sign-ins lapse while somebody types.
-serve_brief() {
-    local work=$work/brief
+# serve_other NAME PORT ADMIN_PORT [SERVER_LINE…]: another provider, with a token of its own, where one person is known. Standard input
+# is what follows in its configuration.
+serve_other() {
+    local work=$work/$1
     local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf
     mkdir "$work"
+    configure "${@:2}"
     hsm/init-token.sh "$work/hsm" sealgate >/dev/null
-    configure "$brief" "$brief_admin" <<<$'[sessions]\ninteraction_seconds = 5'
     sealgate key generate >/dev/null
-    sealgate user add --email "gulsah.karaosmanoglu.walk@example.test" --name "Gülşah" --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate user add --email "gulsah.karaosmanoglu.walk@example.test" --name "Gülşah İpek Karaosmanoğlu" --email-verified \
+        --role admin --password-stdin <<<"$PASSWORD" >/dev/null
     sealgate client add --id reports --name "Aylık Raporlar" --type public "${uris[@]}" >/dev/null
     serve
 }
-serve_brief
-export BRIEF="http://localhost:$brief"
+# One whose sign-ins lapse while somebody types.
+serve_other brief "$brief" "$brief_admin" <<<$'[sessions]\ninteraction_seconds = 5'
+# One that writes to people in Turkish where it does not know their language.
+serve_other turkish "$turkish" "$turkish_admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections 'default_language = "tr"')
+export BRIEF="http://localhost:$brief" TURKISH="http://localhost:$turkish"
 
 timeout --kill-after 10 "${BROWSER_TIMEOUT:-900}" node tests/browser/main.mjs "$@" \
     || { echo "tests/browser failed (exit code $?; 124 means that it took too long)"; exit 1; }

@@ -1,8 +1,10 @@
 // Every page, a row each: who is signed in ("nobody", "first", "second", "both", "third"), and how to get there. `status`: of the page, where it
 // is not 200. `factors`: the third person must have theirs. `show(page, lane)` ends when the page is there.
 
-import { linkIn, mailTo } from "./mails.mjs";
-import { APP, AWAY, CALLBACK, ISSUER, STRANGER, authorize, first, fourth, leave, second, signIn, third } from "./world.mjs";
+import { codeIn, linkIn, mailTo } from "./mails.mjs";
+import {
+  APP, AWAY, CALLBACK, ISSUER, STRANGER, authenticator, authorize, earlyTotp, first, fourth, leave, open, second, signIn, third,
+} from "./world.mjs";
 
 const at = (address) => (page) => page.goto(address);
 
@@ -157,6 +159,104 @@ async function addPerson(page) {
   await page.waitForSelector("#new-password");
 }
 
+/// Somebody with a long address, whom the first person has invited, as that one sees them.
+async function inviteInConsole(page, email = `mehmet-cemalettin.karahasanogullari.${crypto.randomUUID().slice(0, 8)}@ogrenci-isleri.universite.example.test`) {
+  await page.goto(`${ISSUER}/console/users/new`);
+  await page.fill("#email", email);
+  await page.fill("#name", "Mehmet Cemalettin Karahasanoğulları");
+  await page.selectOption("#app", "legacy");
+  await page.click("#user-invite");
+  await page.waitForSelector("#user-withdraw-invitation");
+}
+
+async function withdrawInConsole(page) {
+  await inviteInConsole(page);
+  await page.click("#user-withdraw-invitation");
+  await page.waitForSelector("#user-withdraw-invitation", { state: "detached" });
+}
+
+async function inviteBadly(page) {
+  await page.goto(`${ISSUER}/console/users/new`);
+  await page.fill("#email", "mehmet..karahasanogullari@example.test");
+  await page.click("#user-invite");
+  await page.waitForSelector("[role=alert]");
+}
+
+/// The page of an invitation. One for all of a lane: looking at it uses nothing up.
+const invitations = new Map();
+async function invitation(page, lane) {
+  if (!invitations.has(lane)) {
+    const email = `${crypto.randomUUID()}@ogrenci-isleri.universite.example.test`;
+    const inviter = await open(page.context().browser());
+    await inviter.page.goto(`${ISSUER}/console/users/new`);
+    await signIn(inviter.page, first(lane));
+    await inviter.page.waitForSelector("#user-invite");
+    await inviteInConsole(inviter.page, email);
+    await inviter.context.close();
+    invitations.set(lane, linkIn(await mailTo(email, "Your invitation")));
+  }
+  await page.goto(invitations.get(lane));
+  await page.waitForSelector("#new-password-submit");
+}
+
+async function acceptBadly(page, lane) {
+  await invitation(page, lane);
+  await page.fill("#new-password", "short");
+  await page.click("#new-password-submit");
+  await page.waitForSelector("#password-problem");
+}
+
+async function choosePasskey(page, lane) {
+  await invitation(page, lane);
+  await page.click("#choose-passkey");
+  await page.waitForSelector("#choose-password");
+}
+
+/// The page by which the change of somebody's address is taken back. Whoever changed it added an authenticator app, or a passkey.
+const undos = new Map();
+async function takeBack(page, lane, name, adds) {
+  const old = `${name}.${lane}@example.test`;
+  if (!undos.has(old)) {
+    const entered = await open(page.context().browser(), { language: lane.slice(0, 2) });
+    const thief = entered.page;
+    await authenticator(entered);
+    await thief.goto(`${ISSUER}/account/security`);
+    await signIn(thief, old);
+    await adds(thief);
+    await thief.waitForSelector("[role=status].done");
+    await thief.goto(`${ISSUER}/account/address/new`);
+    const next = `${name}.yeni-ve-uzun-bir-adres.${lane}@baska-bir-kurulus.example.test`;
+    await thief.fill("#address", next);
+    await thief.click("#address-submit");
+    const words = (en, tr) => lane.startsWith("tr") ? tr : en;
+    await thief.fill("#code", codeIn(await mailTo(next, words("Confirm your new email address", "Yeni e-posta adresinizi doğrulayın"))));
+    await thief.click("#code-submit");
+    await thief.waitForSelector("[role=status].done");
+    await entered.context.close();
+    undos.set(old, linkIn(await mailTo(old, words("Your email address was changed", "E-posta adresiniz değiştirildi"))));
+  }
+  await page.goto(undos.get(old));
+  await page.waitForSelector("#undo-submit");
+}
+
+async function addsApp(page) {
+  await page.click("#add-totp");
+  await page.fill("#name", "Başkasının telefonundaki doğrulama uygulaması");
+  await page.fill("#code", await earlyTotp(await page.textContent("#totp-secret")));
+  await page.click("#totp-confirm");
+}
+
+async function addsPasskey(page) {
+  await page.click("#add-key");
+  await page.click("#enrol-passkey");
+}
+
+async function takenBack(page, lane, name, adds) {
+  await takeBack(page, lane, name, adds);
+  await page.click("#undo-submit");
+  await page.waitForSelector("#added");
+}
+
 export const STATES = [
   { name: "login", as: "nobody", show: at(authorize()) },
   { name: "login-hint", as: "nobody", show: (page, lane) => page.goto(authorize({ login_hint: first(lane) })) },
@@ -174,6 +274,13 @@ export const STATES = [
   { name: "reset", as: "nobody", show: choosePassword },
   { name: "reset-wrong", as: "nobody", show: chooseShortPassword },
   { name: "reset-done", as: "nobody", show: at(`${ISSUER}/oauth/reset/done`) },
+  { name: "invitation", as: "nobody", show: invitation },
+  { name: "invitation-wrong", as: "nobody", show: acceptBadly },
+  { name: "invitation-passkey", as: "nobody", show: choosePasskey },
+  { name: "invitation-shared", as: "second", show: invitation },
+  { name: "undo", as: "nobody", show: (page, lane) => takeBack(page, lane, "geri", addsApp) },
+  { name: "undo-done", as: "nobody", show: (page, lane) => takenBack(page, lane, "geri", addsApp) },
+  { name: "undo-closed", as: "nobody", show: (page, lane) => takenBack(page, lane, "kapanan", addsPasskey) },
   { name: "consent", as: "first", show: at(authorize({ prompt: "consent" })) },
   { name: "consent-little", as: "first", show: at(authorize({ prompt: "consent", scope: "openid" })) },
   { name: "chooser", as: "both", show: at(authorize({ prompt: "select_account" })) },
@@ -253,6 +360,10 @@ export const STATES = [
     name: "console-user-wrong", as: "first",
     show: (page, lane) => post(page, `${ISSUER}/console/users/new`, { "#email": first(lane), "#groups": "a b\u0007" }, "#user-add"),
   },
+  { name: "console-user-invited", as: "first", show: (page) => inviteInConsole(page) },
+  { name: "console-user-invitation-wrong", as: "first", show: inviteBadly },
+  { name: "console-user-invitation-withdrawn", as: "first", show: withdrawInConsole },
+  { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
   { name: "console-user-added", as: "first", show: addPerson },
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
@@ -277,6 +388,7 @@ export const STATES = [
   },
   { name: "error-cookie-missing", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-reset-link", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/reset?token=x`) },
+  { name: "error-invitation-link", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/invitation?token=x`) },
   { name: "error-undo-link", as: "nobody", status: 400, show: at(`${ISSUER}/oauth/undo?token=x`) },
   { name: "error-nothing-to-do", as: "first", status: 400, show: at(`${ISSUER}/oauth/login?interaction=x`) },
   { name: "error-expired-form", as: "nobody", status: 400, show: forged },

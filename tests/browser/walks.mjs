@@ -9,8 +9,8 @@ import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
 import { linkIn, mailTo, read } from "./mails.mjs";
 import {
-  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, authenticator, authorize, cookiesOf, earlyTotp, first, forgetful, fourth,
-  leave, second, totp, walker,
+  APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, TURKISH, appOf, authenticator, authorize, cookiesOf,
+  earlyTotp, first, forgetful, fourth, leave, second, totp, walker,
 } from "./world.mjs";
 
 const LANE = "walk";
@@ -142,6 +142,37 @@ async function pressUntouched(page, key, selector) {
 const factorNames = (page) => page.locator(".factor .name bdi").allTextContents();
 
 const heading = (page) => page.textContent("h1");
+
+/// Invites somebody in the console, as its first person, and comes to the page of who was invited.
+async function invite(page, issuer, email, name, app = "") {
+  const form = `${issuer}/console/users/new`;
+  await page.goto(form);
+  if (await page.$("#login-submit")) await signInByKeys(page, first(LANE));
+  await page.waitForURL(form);
+  await type(page, "#email", email);
+  await type(page, "#name", name);
+  if (app) {
+    await reach(page, "#app");
+    for (let step = 0; step < 5 && await page.inputValue("#app") !== app; step += 1) await page.keyboard.press("ArrowDown");
+    assert.equal(await page.inputValue("#app"), app);
+  }
+  await press(page, "#user-invite");
+  await page.waitForSelector("[role=status].done");
+}
+
+const stateOfInvitation = (page) => page.textContent("#invitation-state");
+
+/// Reads the invitation that came to somebody, and yields its link.
+async function readInvitation(enter, issuer, to, language, name) {
+  const title = { en: "Your invitation", tr: "Davetiniz" }[language];
+  const mail = await mailTo(to, title);
+  assert.ok(mail.text.includes("Gülşah İpek Karaosmanoğlu"), mail.text);
+  const link = await read(enter, mail, { to, language, title, name, issuer });
+  assert.match(link, /\/oauth\/invitation\?token=[\w-]+$/);
+  return link;
+}
+
+const NO_INVITATION = { en: "This invitation no longer works", tr: "Bu davet artık geçerli değil" };
 
 export const WALKS = [
   {
@@ -1091,6 +1122,107 @@ export const WALKS = [
       await owner.page.goto(SECURITY);
       await signInByKeys(owner.page, old, "yalnızca benim bildiğim parola");
       await owner.page.waitForURL(SECURITY);
+    },
+  },
+  {
+    name: "invite somebody, who chooses a password and goes on to the application",
+    async go(enter, { scripts, language, words }) {
+      // Each provider writes to people whom it does not know in a language of its own.
+      const issuer = words({ en: ISSUER, tr: TURKISH });
+      const invited = `davetli.${scripts ? "script" : "plain"}@example.test`;
+      const password = "kimsenin benim yerime seçmediği parola";
+      const { page } = await enter();
+      await invite(page, issuer, invited, "Davetli Öğrenci", "legacy");
+      assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Good until /, tr: /^Gönderildi: .* Son geçerlilik: / }));
+      const stale = await readInvitation(enter, issuer, invited, language, "invitation");
+      // The mail was lost: the new link takes the place of the one before.
+      await press(page, "#user-resend-invitation", "Space");
+      await page.waitForSelector("[role=status].done");
+      const link = linkIn(await mailTo(invited, words({ en: "Your invitation", tr: "Davetiniz" })));
+      assert.notEqual(link, stale);
+      await page.goto(`${issuer}/console/users?find=davetli`);
+      assert.ok((await page.textContent("table")).includes(words({ en: "Invited", tr: "Davet edildi" })));
+      const theirs = await enter();
+      await theirs.page.goto(stale);
+      assert.equal(await heading(theirs.page), words(NO_INVITATION));
+      // A scanner of links opens it first, and uses nothing up.
+      for (const method of ["HEAD", "GET"]) assert.equal((await fetch(link, { method, redirect: "manual" })).status, 303, method);
+      await theirs.page.goto(link);
+      // The token is in the address no more.
+      assert.equal(theirs.page.url(), `${issuer}/oauth/invitation`);
+      assert.equal(await heading(theirs.page), words({ en: "Accept the invitation", tr: "Daveti kabul edin" }));
+      await awaits(theirs.page, "#new-password");
+      const whose = await theirs.page.textContent(".lead");
+      assert.ok(whose.includes("@example.test") && !whose.includes(invited) && whose.includes("Gülşah İpek Karaosmanoğlu"), whose);
+      await type(theirs.page, "#new-password", "kısa");
+      await press(theirs.page, "#new-password-submit");
+      await theirs.page.waitForSelector("#password-problem");
+      await awaits(theirs.page, "#new-password");
+      await type(theirs.page, "#new-password", password);
+      await theirs.page.keyboard.press("Enter");
+      // That signed nobody in: they do so with what they chose, and come to the application.
+      await theirs.page.waitForSelector("#login-submit");
+      await signInByKeys(theirs.page, invited, password);
+      await theirs.page.waitForURL(`${appOf(issuer)}/`);
+      assert.match(await theirs.page.textContent("body"), new RegExp(invited));
+      await theirs.page.goto(`${issuer}/account`);
+      assert.ok((await theirs.page.textContent(".facts")).includes(words({ en: "Verified", tr: "Doğrulandı" })));
+      // The link was good once, and the administrator sees that it was used.
+      await theirs.page.goto(link);
+      assert.equal(await heading(theirs.page), words(NO_INVITATION));
+      await press(page, "a.name");
+      assert.match(await stateOfInvitation(page), words({ en: /^Accepted on /, tr: /^Kabul edildi: / }));
+      assert.equal(await page.locator("#user-resend-invitation, #user-withdraw-invitation").count(), 0);
+    },
+  },
+  {
+    name: "invite somebody, who chooses a passkey, and somebody whose invitation is withdrawn",
+    async go(enter, { scripts, language, words }) {
+      const issuer = words({ en: ISSUER, tr: TURKISH });
+      const mode = scripts ? "script" : "plain";
+      const invited = `gecis.${mode}@example.test`;
+      const { page } = await enter();
+      await invite(page, issuer, invited, "Geçiş Anahtarlı");
+      const link = await readInvitation(enter, issuer, invited, language, "invitation-passkey");
+      const entered = await enter();
+      const theirs = entered.page;
+      const phone = await authenticator(entered);
+      await theirs.goto(link);
+      await press(theirs, "#choose-passkey");
+      await theirs.waitForSelector("#choose-password");
+      // Without scripts a passkey cannot be made, and the page says so.
+      assert.equal(await theirs.isVisible("[data-without-scripts]"), !scripts);
+      assert.equal(await theirs.isVisible("#enrol-passkey"), scripts);
+      if (scripts) {
+        await type(theirs, "#name", "Telefonum");
+        await press(theirs, "#enrol-passkey");
+        // On the sign-in page this authenticator takes the first passkey that is offered.
+        await theirs.waitForURL(`${issuer}/`);
+        assert.equal((await phone.credentials()).length, 1);
+        await theirs.goto(`${issuer}/account/security`);
+        assert.deepEqual(await factorNames(theirs), ["Telefonum"]);
+      } else {
+        await press(theirs, "#choose-password");
+        await type(theirs, "#new-password", "bu tarayıcıda betik çalışmıyor");
+        await press(theirs, "#new-password-submit");
+        await theirs.waitForSelector("#login-submit");
+        assert.equal(await theirs.inputValue("#email"), invited);
+        await type(theirs, "#password", "bu tarayıcıda betik çalışmıyor");
+        await theirs.keyboard.press("Enter");
+        await theirs.waitForURL(`${issuer}/`);
+      }
+      await theirs.goto(link);
+      assert.equal(await heading(theirs), words(NO_INVITATION));
+      // The wrong person: the link that was mailed opens nothing any more.
+      const wrong = `yanlis.${mode}@example.test`;
+      await invite(page, issuer, wrong, "Yanlış Kişi");
+      const lost = linkIn(await mailTo(wrong, words({ en: "Your invitation", tr: "Davetiniz" })));
+      await press(page, "#user-withdraw-invitation");
+      await page.waitForSelector("#user-withdraw-invitation", { state: "detached" });
+      await page.waitForSelector("[role=status].done");
+      assert.match(await stateOfInvitation(page), words({ en: /no invitation that works/, tr: /geçerli bir daveti yok/ }));
+      await theirs.goto(lost);
+      assert.equal(await heading(theirs), words(NO_INVITATION));
     },
   },
 ];

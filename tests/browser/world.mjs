@@ -4,13 +4,15 @@ import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { chromium } from "playwright-core";
 
-const { ISSUER, BRIEF, APP, AWAY, PASSWORD, CALLBACK_PORT, CHROMIUM } = process.env;
-export { ISSUER, BRIEF, APP, AWAY, PASSWORD };
+const { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD, CALLBACK_PORT, CHROMIUM } = process.env;
+export { ISSUER, BRIEF, TURKISH, APP, AWAY, PASSWORD };
 export const CLIENT_SITE = `http://localhost:${CALLBACK_PORT}`;
 export const CALLBACK = `${CLIENT_SITE}/callback`;
 /// A host that is nobody's.
 export const STRANGER = ISSUER.replace("localhost", "stranger.localhost");
-const OWN = [ISSUER, BRIEF, APP, AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
+/// The application behind a provider.
+export const appOf = (issuer) => issuer.replace("localhost", "app.localhost");
+const OWN = [ISSUER, BRIEF, TURKISH, APP, appOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
 
 export const LOCALES = { en: "en-US", tr: "tr-TR" };
 export const SIZES = { narrow: { width: 320, height: 640 }, wide: { width: 1280, height: 800 } };
