@@ -22,6 +22,9 @@ pub mod app {
     pub mod address_lookup {
         pub use crate::app::address_lookup::look_up;
     }
+    pub mod outbox {
+        pub use crate::app::outbox::keep;
+    }
     pub mod notices {
         pub use crate::app::notices::write;
     }

@@ -83,7 +83,7 @@ pub(crate) struct OutboxWorker {
 }
 
 /// Sends until told to stop.
-pub(crate) async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
+pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut worker = OutboxWorker::new(sealgate);
     loop {
         tokio::select! {

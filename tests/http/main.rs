@@ -11,6 +11,8 @@ mod configuration;
 mod factors;
 #[path = "../support/foreign_hashes.rs"]
 mod foreign_hashes;
+#[path = "../support/mail_server.rs"]
+mod mail_server;
 #[path = "../support/mails.rs"]
 mod mails;
 #[path = "../support/meddler.rs"]
@@ -59,6 +61,7 @@ mod login;
 mod logout;
 mod looks;
 mod notices;
+mod outbox;
 mod pages;
 mod pkce;
 mod races;
