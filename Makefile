@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-signer audit advisories clean
+.PHONY: help run deb test test-quick test-rest test-programs test-read-only test-run test-release test-install test-clients test-apps test-browser test-traefik test-faults soak mutants lint systemd fuzz bench-gate bench-mail bench-signer audit advisories clean
 
 help:
 	@echo "make run           a provider, a gate and a sample application on http://localhost:8080 (PORT=9080 for another port)"
@@ -26,6 +26,7 @@ help:
 	@echo "make mutants       takes each guard out in turn: its tests must notice (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          what strangers send: each parser for FUZZ_SECONDS (10)"
 	@echo "make bench-gate    the gate beside bare Pingora and HAProxy, as ratios"
+	@echo "make bench-mail    sign-ins beside mail servers that take no mail, as ratios (a release build, then five minutes)"
 	@echo "make bench-signer  the signer beside bare threads on the same token, as ratios"
 	@echo "make audit         licences, bans, sources and advisories of the dependencies"
 
@@ -136,6 +137,11 @@ bench-gate:
 	@.ci/install bench
 	$(CARGO) build --locked --profile bench --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
+
+bench-mail:
+	@.ci/install run
+	$(CARGO) build --locked --release --bin sealgate
+	node benches/mail/run.mjs
 
 bench-signer:
 	@.ci/install run

@@ -4,6 +4,7 @@
 #
 # PORT=8080: the public port. APP_PORT (PORT + 1) and ADMIN_PORT (PORT + 1020) are the sample application's and the metrics'.
 # SEALGATE=FILE: that program, instead of one that is found or built.
+# MAIL_PORT=1025: mails are sent, to the mail server that listens there on this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 077
@@ -48,6 +49,13 @@ esac
 mkdir -p "$run"
 config=$run/demo.toml
 sed "s/:8080\"/:$port\"/; s/:8081\"/:$app_port\"/; s/:9100\"/:$admin_port\"/; s#\"\.\./run/#\"#" conf/demo.toml >"$config"
+[ -z "${MAIL_PORT:-}" ] || cat >>"$config" <<END
+[mail]
+host = "127.0.0.1"
+port = $MAIL_PORT
+tls = "none"
+from = "Sealgate demo <no-reply@example.com>"
+END
 # The application needs nothing but the standard library.
 rustc --edition 2024 -O -o "$run/legacy" examples/legacy.rs
 [ -e "$run/hsm/pin" ] || echo "making a SoftHSM token in $run/hsm"
