@@ -192,6 +192,9 @@ pub enum Notice {
     FactorFailed,
     RecoveryCodeUsed,
     RecoveryCodesMade,
+    /// A key was refused, since its count went back: somebody may have copied it.
+    KeyMayBeCopied,
+    AppPasswordCreated,
     /// To the new address.
     AddressChanged,
     /// An administrator changed the account.
@@ -201,7 +204,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::PasswordChanged,
         Self::PasswordReset,
         Self::FactorAdded,
@@ -210,6 +213,8 @@ impl Notice {
         Self::FactorFailed,
         Self::RecoveryCodeUsed,
         Self::RecoveryCodesMade,
+        Self::KeyMayBeCopied,
+        Self::AppPasswordCreated,
         Self::AddressChanged,
         Self::AdministratorActed,
         Self::FactorsReset,
