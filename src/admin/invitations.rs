@@ -77,7 +77,7 @@ async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     // What waits to be sent leads nowhere any more.
     store.drop_mails_of(found.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
-    if store.put_user_and_links(user_pair, links_pair, &[mail]).await? == Committed::Conflict {
+    if store.put_user_and_links(user_pair, links_pair, &[mail], None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!("{email} was changed at this very moment; look, and try again")));
     }
     directory.record(directory.event(AuditKind::InvitationSent).of(found.sub)).await;

@@ -208,19 +208,15 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
     check_password(password, &owner).map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
-    let changed = directory.store.change_user(sub, |user| user.password = Some(hash.clone())).await?;
-    let user = changed.ok_or_else(|| absent(person))?;
-    // After the change: whoever signs in with the old password in between is put out too. A refresh token that the old
-    // password gave somebody must not outlive it.
-    let ended = end_everything(directory, sub).await?;
+    let (user, ended) = change_and_end(directory, person, sub, |user| user.password = Some(hash.clone())).await?;
     directory.record(directory.event(AuditKind::PasswordChanged).of(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
 async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = set_state(directory, person, UserState::Disabled).await?;
+    let sub = find(directory, person).await?.sub;
     // Enabling must bring back neither a browser that was in before nor a client that held a refresh token.
-    let ended = end_everything(directory, user.sub).await?;
+    let (user, ended) = change_and_end(directory, person, sub, |user| user.state = UserState::Disabled).await?;
     directory.record(directory.event(AuditKind::UserDisabled).of(user.sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
@@ -246,6 +242,20 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     directory.record(directory.event(AuditKind::PersonRevoked).of(sub).with_detail(ended.to_string())).await;
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
     Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
+}
+
+/// Changes somebody, and ends all that they were let in with: whoever signs in by what was changed in between is put out too,
+/// and a refresh token that it gave somebody must not outlive it.
+async fn change_and_end(
+    directory: &Directory<'_>,
+    person: &Person,
+    sub: Subject,
+    change: impl Fn(&mut User) + Send,
+) -> Result<(User, Ended), CommandError> {
+    let revocation = directory.store.new_revocation(sub, EndReason::Administrator, directory.clock.now());
+    let changed = directory.store.change_user_with(&revocation, change).await?;
+    let user = changed.ok_or_else(|| absent(person))?;
+    Ok((user, directory.store.carry_out(&revocation).await?))
 }
 
 async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {

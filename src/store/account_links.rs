@@ -9,6 +9,7 @@ use crate::store::factors::factors_changes;
 use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
 use crate::store::registry::{names, user_creation};
+use crate::store::revocations::{Revocation, opened};
 use crate::store::table;
 use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, Store, StoreError};
 
@@ -66,12 +67,13 @@ impl Store {
 
     /// Writes a person and what was mailed to them over what was read, in one commit, with the mails that tell of it and the
     /// entries by which they are found. Of two who use a link at the same moment, one meets a conflict; and so does who takes
-    /// an address or a username that somebody else has.
+    /// an address or a username that somebody else has. A revocation that this causes is open with it.
     pub async fn put_user_and_links(
         &self,
         (user, next_user): (&Loaded<User>, &User),
         (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
         mails: &[WaitingMail],
+        revocation: Option<&Revocation>,
     ) -> Result<Committed, StoreError> {
         let mut changes = if user.value == *next_user {
             Changes { expect: vec![user.unchanged()], ..Changes::default() }
@@ -86,7 +88,7 @@ impl Store {
         changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
         merge(&mut changes, links_changes(links, next_links)?);
         add_mails(&mut changes, mails)?;
-        self.commit_with_mails(changes, mails).await
+        self.commit_with_mails(opened(changes, revocation)?, mails).await
     }
 
     /// Adds people who are invited, each with what was mailed to them: all of them, or nobody.

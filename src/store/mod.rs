@@ -29,6 +29,7 @@ mod registrations;
 mod registry;
 mod relying_party;
 mod restored;
+mod revocations;
 pub(crate) mod sealer;
 mod sessions;
 pub(crate) mod sled;
@@ -61,6 +62,7 @@ pub(crate) use record::Loaded;
 pub(crate) use registrations::Registered;
 pub(crate) use registry::UsersFound;
 pub use registry::{AddOutcome, RenameOutcome};
+pub(crate) use revocations::Revocation;
 pub use sweep::Swept;
 pub use table::Table;
 pub(crate) use transfer::EXPORT_FORMAT;
@@ -109,6 +111,8 @@ pub struct Store {
     registrations: AtomicUsize,
     /// Mails that wait.
     outbox: AtomicUsize,
+    /// Revocations that this process has begun.
+    revocations: AtomicU64,
     trail: AuditCounts,
 }
 
@@ -149,6 +153,7 @@ impl Store {
             sealing: None,
             registrations: AtomicUsize::new(0),
             outbox: AtomicUsize::new(0),
+            revocations: AtomicU64::new(0),
             trail: AuditCounts::default(),
         }
     }

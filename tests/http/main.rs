@@ -49,6 +49,7 @@ mod groups;
 mod home;
 mod imported;
 mod interaction;
+mod interrupted;
 mod invitation_page;
 mod invitations;
 mod jwks;

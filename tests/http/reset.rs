@@ -1,5 +1,6 @@
 //! A forgotten password: asking for a link, whose it is, and what it does.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::facade::app::reset_lookup::{LONGEST_DELAY, look_up};
@@ -14,6 +15,7 @@ use sealgate::facade::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingM
 use sealgate::facade::domain::user::{Email, Subject, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::password::hash_blocking;
+use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::{Committed, RenameOutcome};
 use secrecy::SecretString;
 
@@ -22,7 +24,7 @@ use crate::meddler::At;
 use crate::second_factor::with_key;
 use crate::security::{between, with_app};
 use crate::steps::{assert_code, assert_login, with_anna};
-use crate::support::{Browser, Provider, Reply, form_action, is_consent, is_login};
+use crate::support::{Browser, Provider, Reply, form_action, is_consent, is_login, token_device};
 use crate::totp::code;
 
 static NETWORK: AtomicU32 = AtomicU32::new(1);
@@ -584,9 +586,8 @@ async fn a_sign_in_with_the_old_password_does_not_outlive_the_reset() {
 }
 
 #[tokio::test]
-async fn a_crash_before_the_password_is_set_leaves_a_good_link_and_nothing_open() {
+async fn a_crash_before_the_password_is_set_leaves_a_good_link() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
-    let thief = with_anna(&provider).await;
     let token = link_of(&provider, ANNA).await;
     let browser = provider.browser();
     let page = open(&browser, &token).await;
@@ -594,9 +595,25 @@ async fn a_crash_before_the_password_is_set_leaves_a_good_link_and_nothing_open(
     let failed = browser.submit(&page, &[("new-password", NEW)]).await;
     assert!(failed.status >= 500, "{failed:?}");
     meddler.fail(None);
-    assert!(is_login(&thief.open("/account").await), "the sessions have ended already");
     let page = browser.get("/oauth/reset").await;
     assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+}
+
+#[tokio::test]
+async fn a_crash_after_the_password_is_set_leaves_nobody_in_after_the_next_start() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let token = link_of(&provider, ANNA).await;
+    let browser = provider.browser();
+    let page = open(&browser, &token).await;
+    meddler.fail(Some(b's'));
+    browser.submit(&page, &[("new-password", NEW)]).await;
+    meddler.fail(None);
+    assert_eq!(thief.get("/account").await.status, 200);
+    let engine = Arc::clone(&meddler) as Arc<dyn Engine>;
+    provider.again_with(MAIL, engine, token_device::signer()).await;
+    assert!(is_login(&thief.open("/account").await));
+    assert_over(&open(&browser, &token).await);
 }
 
 #[tokio::test]

@@ -234,7 +234,7 @@ async fn take_code(
             CodeVerdict::Wrong => (Vec::new(), Err(AddressProblem::WrongCode)),
             CodeVerdict::Over => (Vec::new(), Err(AddressProblem::Over)),
         };
-        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails).await?;
+        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails, None).await?;
         if written == Committed::Yes {
             if let Ok(done) = done {
                 let kind =
