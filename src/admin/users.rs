@@ -6,7 +6,7 @@ use super::directory::{CommandError, Directory, Mailing, PAGE};
 use super::people::{absent, email_taken, faults, find, taken, username_taken};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
-use super::{factors, import, invitations};
+use super::{bulk_invitation, factors, import, invitations};
 use crate::clock::random;
 use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::AuditKind;
@@ -31,8 +31,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
         UserCommand::Invitation { person, command } => invitations::execute(directory, &person, command).await,
-        // The command line sends it as the one above.
-        UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person")),
+        UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
+        // The command line sends it as one of the two above.
+        UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person or invite_many")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
         UserCommand::Disable(person) => disable(directory, &person).await,

@@ -32,6 +32,13 @@ pub struct OutboxCounts {
     pub oldest: Option<UnixTime>,
 }
 
+/// How full the outbox is, mails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutboxRoom {
+    pub waiting: usize,
+    pub free: usize,
+}
+
 impl Store {
     /// A mail that is due at once, sealed. `nonce`: random.
     ///
@@ -71,7 +78,12 @@ impl Store {
 
     /// Whether there is room for so many more.
     pub fn has_room_for_mail(&self, more: usize) -> bool {
-        self.outbox.load(Ordering::Relaxed).saturating_add(more) <= MOST_WAITING
+        more <= self.outbox_room().free
+    }
+
+    pub fn outbox_room(&self) -> OutboxRoom {
+        let waiting = self.outbox.load(Ordering::Relaxed);
+        OutboxRoom { waiting, free: MOST_WAITING.saturating_sub(waiting) }
     }
 
     /// Puts mails into the outbox that have no other cause. False when there is no room.

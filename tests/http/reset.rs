@@ -431,6 +431,7 @@ async fn a_token_that_was_not_mailed_for_this_opens_nothing() {
         expires_at: provider.clock.now().plus(RESET_LIFE),
         app: None,
         inviter: None,
+        language: None,
         accepted_at: None,
     };
     let invite = |links: &mut AccountLinks| links.invitation = Some(invitation.clone());
