@@ -280,17 +280,19 @@ impl WaitingMail {
         Self { due_at: now.plus(lease), ..self.clone() }
     }
 
-    /// The same after a try that failed and may succeed later. `jitter`: random; it moves the wait by a fifth at most.
+    /// The same after a try that failed and may succeed later. `jitter`: random; it moves the wait by a fifth at most. The last
+    /// try is made shortly before the mail is of no use, however long the wait before it would be.
     ///
     /// # Errors
-    /// When it would come too late: the mail is dead.
+    /// When that was the last one: the mail is dead.
     pub fn postponed(&self, answer: &str, now: UnixTime, jitter: u8) -> Result<Self, DeadReason> {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_WAIT);
         let wait = doubled.mul_f64(0.8 + 0.4 * f64::from(jitter) / 255.0);
-        let due_at = now.plus(wait);
-        if due_at > self.not_after {
+        let left = self.not_after.since(now).saturating_sub(FIRST_WAIT);
+        if left.is_zero() {
             return Err(DeadReason::Expired);
         }
+        let due_at = now.plus(wait.min(left));
         Ok(Self { due_at, attempts: self.attempts + 1, last_answer: Some(cut(answer)), ..self.clone() })
     }
 
@@ -428,6 +430,27 @@ mod tests {
     #[test]
     fn a_hidden_address_has_its_first_letter_and_its_domain() {
         assert_eq!(partly_hidden(&Email::parse("şule@example.test").unwrap()), "ş…@example.test");
+    }
+
+    #[test]
+    fn the_last_try_is_made_while_the_mail_is_of_use() {
+        for jitter in [0, 128, 255] {
+            let mut mail = waiting(MailKind::Reset);
+            let end = mail.not_after;
+            let (mut tries, mut now) = (Vec::new(), mail.created_at);
+            while let Ok(next) = mail.postponed("451 later", now, jitter) {
+                assert!(next.due_at > now && next.due_at < end, "{jitter}: {tries:?}");
+                tries.push(next.due_at.seconds() - 1000);
+                (now, mail) = (next.due_at, next);
+            }
+            // The wait before it would have ended after the mail's time.
+            assert_eq!(tries.last(), Some(&(30 * 60 - 30)), "{jitter}: {tries:?}");
+            assert!((6..=7).contains(&tries.len()), "{jitter}: {tries:?}");
+        }
+        // Between the last two is no wait of its own.
+        let mail = waiting(MailKind::Reset);
+        assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 1770), 0), Err(DeadReason::Expired));
+        assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 9000), 0), Err(DeadReason::Expired));
     }
 
     #[test]
