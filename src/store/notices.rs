@@ -148,4 +148,16 @@ mod tests {
         told(&store, 20_000, 6).await;
         assert_eq!(waiting(&store).await, [(20_000, 1)]);
     }
+
+    #[tokio::test]
+    async fn after_a_restore_the_first_is_told_at_once() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
+        told(&store, 1000, 1).await;
+        told(&store, 1001, 2).await;
+        store.take_back_after_restore(at(1002)).await.unwrap();
+        assert_eq!(waiting(&store).await, []);
+        told(&store, 1003, 3).await;
+        assert_eq!(waiting(&store).await, [(1003, 1)]);
+    }
 }
