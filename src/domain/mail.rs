@@ -127,8 +127,11 @@ pub enum Mail {
         code: String,
         purpose: CodePurpose,
     },
-    /// Somebody wanted an account with an address that has one.
-    AccountExists,
+    /// Somebody wanted to prove an address that has an account.
+    AccountExists {
+        #[serde(default)]
+        purpose: CodePurpose,
+    },
     /// To the old address. `token`: of the link that takes it back. `new_address`: partly hidden.
     AddressChanged {
         token: String,
@@ -151,7 +154,7 @@ impl Mail {
             Self::PasskeysOnly => MailKind::PasskeysOnly,
             Self::Invitation { .. } => MailKind::Invitation,
             Self::VerificationCode { .. } => MailKind::VerificationCode,
-            Self::AccountExists => MailKind::AccountExists,
+            Self::AccountExists { .. } => MailKind::AccountExists,
             Self::AddressChanged { .. } => MailKind::AddressChanged,
             Self::Notice { .. } => MailKind::Notice,
             Self::Test => MailKind::Test,
@@ -167,7 +170,7 @@ impl fmt::Debug for Mail {
 }
 
 /// What a verification code proves the address for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodePurpose {
     /// The address that the account has.
@@ -175,6 +178,7 @@ pub enum CodePurpose {
     /// An address that the account is to have.
     NewAddress,
     /// An account that is to be made.
+    #[default]
     Registration,
 }
 

@@ -149,11 +149,18 @@ impl MailView<'_> {
                 let how = t.mail_code_how(minutes(CODE_LIFE));
                 (title, vec![lead], None, vec![how, t.mail_code_never(operator), t.mail_code_not_you()])
             }
-            Mail::AccountExists => (
+            Mail::AccountExists { purpose: CodePurpose::Registration } => (
                 t.mail_exists_title(),
                 vec![t.mail_exists_lead(operator)],
                 Some(t.mail_exists_button()),
                 vec![t.mail_exists_not_you()],
+            ),
+            // An account that has an address proves it to nobody else.
+            Mail::AccountExists { purpose: CodePurpose::Address | CodePurpose::NewAddress } => (
+                t.mail_exists_title_new(),
+                vec![t.mail_exists_lead_new(operator)],
+                Some(t.mail_exists_button()),
+                vec![t.mail_exists_not_you_new()],
             ),
             Mail::AddressChanged { new_address, .. } => (
                 t.mail_undo_title(),

@@ -231,7 +231,7 @@ async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothi
     let browser = with_anna(&provider).await;
     let known = move_to(&browser, "BEN@example.test").await;
     let told = mailbox::take(&provider.sealgate).await;
-    assert_eq!((told.len(), &told[0].mail), (1, &Mail::AccountExists));
+    assert_eq!((told.len(), &told[0].mail), (1, &Mail::AccountExists { purpose: CodePurpose::NewAddress }));
     assert_eq!(mailbox::address(&told[0]), "ben@example.test", "the address that the account has, not the one typed");
     let unknown = move_to(&browser, "BEM@example.test").await;
     assert_eq!(

@@ -981,6 +981,9 @@ mail-code-not-you = If it was not you, you need not do anything: without the cod
 
 mail-exists-title = You already have an account
 mail-exists-lead = Someone wanted to create an account at <bdi>{ $operator }</bdi> with this address. It already has one. If it was you, sign in; if you have forgotten your password, the sign-in page lets you reset it:
+mail-exists-title-new = Your email address was entered for another account
+mail-exists-lead-new = Someone wanted to make this the address of another <bdi>{ $operator }</bdi> account. It is the address of your account, so nothing was changed. If it was you, sign in to the account that has this address; to use the address elsewhere, change it there first:
+mail-exists-not-you-new = If it was not you, you need not do anything: your account and its address stay as they are.
 mail-exists-button = Sign in
 mail-exists-not-you = If it was not you, you need not do anything: no account was created and nothing was changed.
 

@@ -933,6 +933,9 @@ mail-code-not-you = İşlemi siz başlatmadıysanız bir şey yapmanıza gerek y
 
 mail-exists-title = Zaten bir hesabınız var
 mail-exists-lead = Birisi bu adresle <bdi>{ $operator }</bdi> hesabı oluşturmak istedi. Bu adresin zaten bir hesabı var. İsteği siz yaptıysanız oturum açın; parolanızı unuttuysanız oturum açma sayfasından sıfırlayabilirsiniz:
+mail-exists-title-new = E-posta adresiniz başka bir hesap için yazıldı
+mail-exists-lead-new = Birisi bu adresi başka bir <bdi>{ $operator }</bdi> hesabının adresi yapmak istedi. Bu adres sizin hesabınıza ait olduğundan hiçbir şey değişmedi. İsteği siz yaptıysanız bu adresin ait olduğu hesapla oturum açın; adresi başka bir hesapta kullanmak için önce bu hesabın adresini değiştirin:
+mail-exists-not-you-new = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesabınız ve adresi olduğu gibi kalıyor.
 mail-exists-button = Oturum aç
 mail-exists-not-you = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesap oluşturulmadı ve hiçbir şey değişmedi.
 
