@@ -99,9 +99,12 @@ impl MailKind {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
-    /// `account`: the lookup key of the address or username that was typed. Itself it is not kept.
+    /// `account`: the lookup key of the address or username that was typed. Itself it is not kept. `browser`: marks of which the
+    /// account must know one; none where anybody may ask.
     ResetWanted {
         account: SecretHash,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        browser: Vec<SecretHash>,
     },
     /// `code`: for the one to whom this is sent, where nobody else has the address.
     AddressWanted {

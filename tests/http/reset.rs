@@ -201,6 +201,62 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
     assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
 }
 
+/// Strangers must not keep somebody's resets away. Whether a browser is the owner's is not looked at in the request.
+#[tokio::test]
+async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
+    let provider = mailing().await;
+    let own = with_anna(&provider).await;
+    let known = own.cookie("__Host-sealgate-known").unwrap();
+    let ask = async |cookie: Option<&str>| {
+        let mut browser = provider.browser();
+        browser.address = format!("198.51.100.{}", NETWORK.fetch_add(1, Ordering::Relaxed) % 250);
+        if let Some(cookie) = cookie {
+            browser.set_cookie("__Host-sealgate-known", cookie);
+        }
+        let page = forgot_page(&provider, &browser).await;
+        let before = mails::due(&provider.sealgate.store, provider.clock.now()).await.len();
+        let answer = browser.submit(&page, &[("email", ANNA)]).await;
+        let asked = mails::due(&provider.sealgate.store, provider.clock.now()).await.len() - before;
+        (asked, (answer.status, answer.text().len()))
+    };
+    let mut answers = Vec::new();
+    for _ in 0..10 {
+        let (asked, answer) = ask(None).await;
+        assert_eq!(asked, 1);
+        answers.push(answer);
+        provider.wait(1201);
+    }
+    let _ = work(&provider).await;
+    provider.wait(1800);
+    for mail in provider.sealgate.store.due_mail(provider.clock.now(), 1000).await.unwrap() {
+        let _ = provider.sealgate.store.replace_mail(&mail, &[]).await.unwrap();
+    }
+    let events = asked_events(&provider).await.len();
+    let forged = "AAAAAAAAAAAAAAAAAAAAAA.BBBBBBBBBBBBBBBBBBBBBB";
+    for (cookie, asked, mailed) in [
+        (None, 0, 0),
+        (Some(forged.to_owned()), 1, 0),
+        (Some(known.clone()), 1, 1),
+        (Some(format!("{known}.{forged}")), 1, 1),
+        (Some(known.clone()), 1, 1),
+        // It is used up too, whatever stands beside it.
+        (Some(known.clone()), 0, 0),
+        (Some(format!("CCCCCCCCCCCCCCCCCCCCCC.{known}")), 1, 0),
+    ] {
+        let (found, answer) = ask(cookie.as_deref()).await;
+        assert_eq!(found, asked, "{cookie:?}");
+        answers.push(answer);
+        let links = work(&provider).await;
+        assert_eq!(links.len(), mailed, "{cookie:?}: {links:?}");
+        assert!(links.iter().all(|(_, message)| matches!(message.mail, Mail::Reset { .. })), "{links:?}");
+        for mail in provider.sealgate.store.waiting_mails(None, 10).await.unwrap() {
+            let _ = provider.sealgate.store.replace_mail(&mail, &[]).await.unwrap();
+        }
+    }
+    assert_eq!(asked_events(&provider).await.len(), events + 3);
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
 #[tokio::test]
 async fn the_worker_mails_a_link_to_the_address_of_the_account_and_to_nobody_else() {
     let provider = mailing().await;

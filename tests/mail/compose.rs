@@ -184,7 +184,7 @@ fn what_no_flow_makes_is_an_error() {
     let issuer = issuer();
     let sender = Sender { issuer: &issuer, operator: "Example", accent: None };
     let fault = |mail| compose(&message(mail, Language::English), &sender, MailId::from_bytes([7; 16])).unwrap_err();
-    assert_eq!(fault(Mail::ResetWanted { account: SecretHash::of(b"x") }), ComposeError::NotSent);
+    assert_eq!(fault(Mail::ResetWanted { account: SecretHash::of(b"x"), browser: Vec::new() }), ComposeError::NotSent);
     let wanted = Mail::AddressWanted { code: "12345678".to_owned(), purpose: CodePurpose::Registration };
     assert_eq!(fault(wanted), ComposeError::NotSent);
     for token in ["", "a b", "a&b=c", "a\r\nb", "ğ", "a/../b"] {
