@@ -16,7 +16,7 @@ use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User, UserState};
 use crate::password::{Owner, check_password};
-use crate::store::{AddOutcome, Ended, RenameOutcome};
+use crate::store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
@@ -107,7 +107,12 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    let user = match directory.store.rename_user(before.sub, change).await? {
+    // With the change: whoever reads the old mailbox is told of it, and takes nothing back.
+    let left = |before: &User, after: &User| {
+        let is_moved = before.email.lookup_key() != after.email.lookup_key();
+        is_moved.then(|| AddressLeft { mails: word_to_old_address(directory, before), links: take_all_back })
+    };
+    let user = match directory.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
         RenameOutcome::Absent => return Err(absent(person)),
         RenameOutcome::EmailTaken => return Err(email_taken(&next.email)),
@@ -115,20 +120,18 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
             return Err(next.username.as_ref().map_or_else(|| email_taken(&next.email), username_taken));
         }
     };
-    if before.email.lookup_key() != user.email.lookup_key() {
-        // An administrator's word is the last one: nobody takes it back from a mailbox that the account has left.
-        let change = |links: &mut AccountLinks| {
-            links.take_back();
-            links.undos.clear();
-        };
-        directory.store.change_account_links(user.sub, &word_to_old_address(directory, &before), change).await?;
-    }
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
         let event = directory.event(AuditKind::UserChanged).of(user.sub);
         directory.record(event.with_detail(fields.join(", "))).await;
     }
     Ok(UserAnswer::from(user).into())
+}
+
+/// An administrator's word is the last one: nobody takes it back from a mailbox that the account has left.
+fn take_all_back(links: &mut AccountLinks) {
+    links.take_back();
+    links.undos.clear();
 }
 
 /// Word of a change to the address that the account had. The new one is told by the trail.

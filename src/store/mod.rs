@@ -48,6 +48,7 @@ use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, Key, Outcome};
 use crate::store::sealer::Sealer;
 
+pub(crate) use account_links::AddressLeft;
 pub use app_passwords::AppPasswordAdded;
 pub(crate) use audit::AuditPage;
 pub use audit::AuditRecord;

@@ -201,22 +201,35 @@ impl Store {
             let mut next = loaded.value.clone();
             change(&mut next);
             next.sub = subject;
-            let mut changes = record::replace(&loaded, &next)?;
-            let (before, after) = (names(&loaded.value), names(&next));
-            for name in after.iter().filter(|name| !before.contains(name)) {
-                if self.load::<Subject>(name.clone()).await?.is_some() {
-                    let is_address = *name == table::email(&next.email.lookup_key());
-                    return Ok(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken });
-                }
-                changes.expect.push(Expect::Absent(name.clone()));
-                changes.put.push((name.clone(), record::encode(&subject)?));
-            }
-            changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
+            let changes = match self.rename_changes(&loaded, &next).await? {
+                Ok(changes) => changes,
+                Err(taken) => return Ok(taken),
+            };
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(RenameOutcome::Renamed(Box::new(next)));
             }
         }
         Err(StoreError::Contended)
+    }
+
+    /// What makes one person of the other, with the entries by which they are found; or who has a name that they are to have.
+    pub(super) async fn rename_changes(
+        &self,
+        loaded: &Loaded<User>,
+        next: &User,
+    ) -> Result<Result<Changes, RenameOutcome>, StoreError> {
+        let mut changes = record::replace(loaded, next)?;
+        let (before, after) = (names(&loaded.value), names(next));
+        for name in after.iter().filter(|name| !before.contains(name)) {
+            if self.load::<Subject>(name.clone()).await?.is_some() {
+                let is_address = *name == table::email(&next.email.lookup_key());
+                return Ok(Err(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken }));
+            }
+            changes.expect.push(Expect::Absent(name.clone()));
+            changes.put.push((name.clone(), record::encode(&next.sub)?));
+        }
+        changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
+        Ok(Ok(changes))
     }
 
     /// Removes a person with their sessions, grants and consents.
