@@ -83,6 +83,20 @@ impl MailKind {
         }
     }
 
+    /// Whether somebody sits before a page and waits for it.
+    pub const fn is_awaited(self) -> bool {
+        match self {
+            Self::ResetWanted
+            | Self::AddressWanted
+            | Self::Reset
+            | Self::PasskeysOnly
+            | Self::VerificationCode
+            | Self::AccountExists
+            | Self::Test => true,
+            Self::Invitation | Self::AddressChanged | Self::Notice => false,
+        }
+    }
+
     /// For how long a mail of this kind is tried: no longer than what it carries is good.
     pub const fn tried_for(self) -> Duration {
         match self {

@@ -135,6 +135,27 @@ impl Store {
         Ok(due)
     }
 
+    /// Up to `most` mails that are due behind this one and for which somebody waits. Reads all that is due behind it.
+    pub async fn awaited_mail_behind(
+        &self,
+        after: &Loaded<WaitingMail>,
+        now: UnixTime,
+        most: usize,
+    ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let (mut awaited, mut after) = (Vec::new(), after.value.clone());
+        loop {
+            let page = self.waiting_mails(Some(&after), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(awaited) };
+            after = last.value.clone();
+            let is_end = after.due_at > now;
+            awaited.extend(page.into_iter().filter(|mail| mail.value.due_at <= now && mail.value.kind.is_awaited()));
+            if is_end || awaited.len() >= most {
+                awaited.truncate(most);
+                return Ok(awaited);
+            }
+        }
+    }
+
     /// Takes a mail to send it within `lease`. `None` when somebody else has it.
     pub async fn take_mail(
         &self,
@@ -405,6 +426,25 @@ mod tests {
         assert_eq!(store.sent_mails(None, 10).await.unwrap(), [sent]);
         let counts = store.count_outbox().await.unwrap();
         assert_eq!(counts, OutboxCounts { waiting: 1, dead: 0, oldest: Some(at(100)) });
+    }
+
+    #[tokio::test]
+    async fn awaited_mails_are_found_behind_all_others_that_are_due() {
+        let store = store().await;
+        let notice = |number: u64| {
+            let id = MailId::from_bytes((1000 + u128::from(number)).to_be_bytes());
+            WaitingMail { id, kind: MailKind::Notice, ..waiting(&store, 1, at(100 + number)) }
+        };
+        let notices: Vec<WaitingMail> = (0..250).map(notice).collect();
+        assert!(store.add_mail(&notices).await.unwrap());
+        let awaited = [waiting(&store, 1, at(100)), waiting(&store, 2, at(345)), waiting(&store, 3, at(400))];
+        assert!(store.add_mail(&awaited).await.unwrap());
+        assert!(store.add_mail(&[waiting(&store, 4, at(501))]).await.unwrap());
+        let due = store.due_mail(at(500), 32).await.unwrap();
+        let behind = store.awaited_mail_behind(due.last().unwrap(), at(500), 10).await.unwrap();
+        assert_eq!(behind.iter().map(|mail| mail.value.id).collect::<Vec<_>>(), [awaited[1].id, awaited[2].id]);
+        let behind = store.awaited_mail_behind(due.last().unwrap(), at(500), 1).await.unwrap();
+        assert_eq!(behind.len(), 1);
     }
 
     #[tokio::test]
