@@ -83,6 +83,10 @@ fn what_to_do(error: &SendError) -> Option<&'static str> {
             "the mail server lets Sealgate in and does not want this mail; check the address, and ask who runs the server \
              whether it may send from mail.from and to other domains",
         ),
+        SendError::Unclear(_) => Some(
+            "ask who runs the server whether Sealgate may send from mail.from, and to other domains, and whether a filter has \
+             refused the mail; the running server tries mails that wait again by itself",
+        ),
         SendError::Later(_) => {
             Some("try again in a few minutes; the running server tries mails that wait again by itself")
         }
