@@ -71,7 +71,8 @@ impl Command {
             | Self::Client(ClientCommand::List { after })
             | Self::Session(SessionCommand::List { after, .. })
             | Self::Grant(GrantCommand::List { after, .. })
-            | Self::Consent(ConsentCommand::List { after, .. }) => Some(after),
+            | Self::Consent(ConsentCommand::List { after, .. })
+            | Self::Mail(MailCommand::List { after, .. }) => Some(after),
             Self::Audit(command) => Some(&mut command.after),
             _ => None,
         }
@@ -432,6 +433,10 @@ pub enum MailCommand {
         /// List those that were sent in the last 30 days instead, the newest first
         #[arg(long)]
         sent: bool,
+        /// The last one of the page before
+        #[arg(skip)]
+        #[serde(default)]
+        after: Option<String>,
     },
     /// Have a mail be tried now that waits or was given up
     Retry {

@@ -11,7 +11,7 @@ use crate::clock::random;
 use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
+use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User, UserState};
@@ -137,7 +137,7 @@ fn take_all_back(links: &mut AccountLinks) {
 /// Word of a change to the address that the account had. The new one is told by the trail.
 fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
     let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
-    if !directory.store.has_room_for_mail(1) {
+    if !sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %before.sub, "an old address is not told of the new one: too many mails wait");
         return Vec::new();
     }

@@ -128,7 +128,9 @@ impl Argon2Hash {
         let (memory, passes, lanes) = (params.m_cost(), params.t_cost(), params.p_cost());
         let is_within = memory <= MAX_MEMORY_KIB && passes <= MAX_PASSES && lanes <= MAX_LANES;
         if !is_within || memory.saturating_mul(passes) > MAX_WORK_KIB {
-            return Err(HashFault::TooMuchWork("argon2 with 128 MiB in 4 passes, or 16 passes over less, and 16 lanes"));
+            return Err(HashFault::TooMuchWork(
+                "argon2 with 128 MiB in 4 passes, or 16 passes over less, and 16 lanes",
+            ));
         }
         Ok(Self { algorithm, params, salt, output })
     }

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, Notice, WaitingMail, partly_hidden};
+use crate::domain::mail::{Mail, MailKind, Notice, WaitingMail, partly_hidden};
 use crate::domain::secret::Secret;
 use crate::domain::user::{PasswordHash, User};
 use crate::page::{NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
@@ -109,7 +109,7 @@ async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Resu
 /// The mail that tells the person of it. A password is set without one too.
 fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
     let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
-    if !ctx.sealgate.sends_mail() || !ctx.sealgate.store.has_room_for_mail(1) {
+    if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %user.sub, "a person is not told of the reset of their password: no mail is sent, or too many wait");
         return None;
     }

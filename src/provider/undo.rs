@@ -16,7 +16,7 @@ use crate::domain::account_links::{
 };
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, UNDO_PATH, partly_hidden};
+use crate::domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden};
 use crate::domain::secret::Secret;
 use crate::domain::user::{PasswordHash, User, UserState};
 use crate::factors::{FactorKind, Factors};
@@ -85,7 +85,7 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     let event = |kind| ctx.event(kind, Actor::Person).of(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
-    let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && store.has_room_for_mail(1) {
+    let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset) {
         let (made, token) = LinkToken::new(subject, ctx.random());
         let reset =
             ResetLink { hash: made.hash, account: AccountMark::of(&user), expires_at: ctx.now.plus(RESET_LIFE) };

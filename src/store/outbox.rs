@@ -242,20 +242,37 @@ impl Store {
         after: Option<&WaitingMail>,
         limit: usize,
     ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
-        let after = after.map(|mail| table::waiting_mail(mail.due_at, mail.id));
+        self.waiting_mails_after(after.map(|mail| (mail.due_at, mail.id)), limit).await
+    }
+
+    /// The same after the one that was due then.
+    pub async fn waiting_mails_after(
+        &self,
+        after: Option<(UnixTime, MailId)>,
+        limit: usize,
+    ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let after = after.map(|(due_at, id)| table::waiting_mail(due_at, id));
         self.readable(&table::all(Table::Outbox), after, limit).await
     }
 
-    /// Up to `limit` mails that were given up, the oldest first, after `after`.
-    pub async fn dead_mails(&self, after: Option<&DeadMail>, limit: usize) -> Result<Vec<DeadMail>, StoreError> {
-        let after = after.map(|dead| table::dead_mail(dead.at, dead.mail.id));
+    /// Up to `limit` mails that were given up, the oldest first, after the one that was given up then.
+    pub async fn dead_mails(
+        &self,
+        after: Option<(UnixTime, MailId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadMail>, StoreError> {
+        let after = after.map(|(at, id)| table::dead_mail(at, id));
         let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), after, limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Up to `limit` mails that were sent, the newest first, after `after`.
-    pub async fn sent_mails(&self, after: Option<&SentMail>, limit: usize) -> Result<Vec<SentMail>, StoreError> {
-        let after = after.map(|sent| table::sent_mail(sent.at, sent.id));
+    /// Up to `limit` mails that were sent, the newest first, after the one that was sent then.
+    pub async fn sent_mails(
+        &self,
+        after: Option<(UnixTime, MailId)>,
+        limit: usize,
+    ) -> Result<Vec<SentMail>, StoreError> {
+        let after = after.map(|(at, id)| table::sent_mail(at, id));
         let page: Vec<Loaded<SentMail>> = self.readable(&table::all(Table::SentMail), after, limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }

@@ -231,3 +231,16 @@ async fn a_mail_that_somebody_waits_for_goes_before_hundreds_that_nobody_does() 
     let before = relay.mails().len();
     assert!(before < 150, "after {before} of 201");
 }
+
+#[test]
+fn all_mails_are_listed_however_many_they_are() {
+    let relay = MailServer::start();
+    relay.is_now(Illness { silent: true, ..Illness::default() });
+    let instance = instance(&relay, &[]);
+    let people: String = (0..1_200).map(|number| format!("p{number}@example.test,P\n")).collect();
+    instance.run_with_input(&["user", "invite", "--from", "-"], &format!("email,name\n{people}"));
+    instance.tells("the mail server cannot be used");
+    let listed = listed(&instance, &[]);
+    let ids: std::collections::HashSet<&str> = listed.iter().map(|mail| mail["id"].as_str().unwrap()).collect();
+    assert_eq!((listed.len(), ids.len()), (1_200, 1_200));
+}

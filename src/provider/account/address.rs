@@ -12,7 +12,7 @@ use crate::domain::account_links::{
     UNDO_LIFE,
 };
 use crate::domain::audit::AuditKind;
-use crate::domain::mail::{CodePurpose, Mail, Notice, WaitingMail, partly_hidden};
+use crate::domain::mail::{CodePurpose, Mail, MailKind, Notice, WaitingMail, partly_hidden};
 use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::is_seen;
 use crate::domain::secret::SecretHash;
@@ -118,7 +118,7 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
     if !may_send(ctx, user) {
         return Ok(Err(AddressProblem::TooMany));
     }
-    if !ctx.sealgate.store.has_room_for_mail(1) {
+    if !ctx.sealgate.has_room_for(MailKind::VerificationCode) {
         return Ok(Err(AddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
@@ -139,7 +139,7 @@ async fn send_to_new(
     if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address.lookup_key()) {
         return Ok(Err(NewAddressProblem::TooMany));
     }
-    if !ctx.sealgate.store.has_room_for_mail(1) {
+    if !ctx.sealgate.has_room_for(MailKind::AddressWanted) {
         return Ok(Err(NewAddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
