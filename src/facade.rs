@@ -9,7 +9,7 @@ pub mod admin {
         pub use crate::admin::client_settings::NewClient;
     }
     pub mod command {
-        pub use crate::admin::command::{ClientCommand, Command, FactorCommand, KeyCommand, UserCommand};
+        pub use crate::admin::command::{ClientCommand, Command, KeyCommand, UserCommand};
     }
     pub mod socket {
         pub use crate::admin::socket::{bind, serve_with};
@@ -101,6 +101,9 @@ pub mod domain {
             CodePurpose, Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail,
         };
     }
+    pub mod pending_registration {
+        pub use crate::domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE};
+    }
     pub mod rate_limit {
         pub use crate::domain::rate_limit::RateLimit;
     }
@@ -153,15 +156,15 @@ pub mod page {
     pub use crate::page::{
         AccountChooserPage, ActivityPage, AddFactorPage, AddressPage, AddressProblem, Addresses, AppEnrolment,
         AppPasswordFault, AppPasswordsPage, Application, ApplicationsPage, AuditField, AuditLogPage,
-        CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage, ConsoleRole, Done, EnrolPage, EnrolProblem, EnrolStep,
-        ErrorPage, EventLine, FactorChoice, FactorLine, FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage,
-        ForbiddenPage, ForgotPasswordPage, Frame, HomeApp, HomePage, Inside, InvitationChoice, InvitationPage,
-        KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword,
-        NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem,
-        Problem, ProfileField, ProfilePage, Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage,
-        ResetDonePage, ReturnFormPage, SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage,
-        SignedOutPage, UndoOutcome, UndoPage, UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html,
-        language_tag,
+        CONTENT_SECURITY_POLICY, ConfirmLogoutPage, ConsentPage, ConsoleRole, CreateAccountPage, CreateAccountProblem,
+        CredentialChoice, Done, EnrolPage, EnrolProblem, EnrolStep, ErrorPage, EventLine, FactorChoice, FactorLine,
+        FactorLineKind, FactorPage, FactorProblem, FactorSettingsPage, ForbiddenPage, ForgotPasswordPage, Frame,
+        HomeApp, HomePage, Inside, InvitationPage, KeyEnrolment, LoginPage, LoginProblem, MakeCodesPage, Named,
+        NewAccountPage, NewAddressPage, NewAddressProblem, NewAppPassword, NewPasswordPage, NewPasswordProblem, Pages,
+        PasskeyOffer, PasskeySignals, PasswordPage, PasswordProblem, Problem, ProfileField, ProfilePage,
+        ProveAddressPage, Publisher, RecoveryCodesPage, RecoveryState, RecoveryUsedPage, ResetDonePage, ReturnFormPage,
+        SCRIPT, STYLESHEET, SecurityPage, SecurityProblem, SendAgainPage, SessionsPage, SignedOutPage, UndoOutcome,
+        UndoPage, UndonePage, UnmetPage, WaitingCode, Way, WayTo, WeakSignInPage, html, language_tag,
     };
     pub mod console {
         pub use crate::page::console::{

@@ -3,6 +3,7 @@
 mod book;
 mod factors;
 mod mail;
+mod people;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,6 +22,7 @@ use mail::MailSeries;
 
 pub use factors::{EnrolmentShare, FactorOutcome};
 pub(crate) use mail::MailOutcome;
+pub(crate) use people::RegistrationOutcome;
 
 pub struct Metrics {
     registry: Registry,
@@ -30,6 +32,7 @@ pub struct Metrics {
     rate_limits: IntCounterVec,
     tokens: IntCounterVec,
     sign_ins: IntCounterVec,
+    self_registrations: IntCounterVec,
     replays: IntCounterVec,
     gate: IntCounterVec,
     turned_away: IntCounterVec,
@@ -221,6 +224,11 @@ impl Metrics {
             )?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
             sign_ins: counters("sealgate_sign_ins_total", "Attempts to sign in.", &["outcome"])?,
+            self_registrations: counters(
+                "sealgate_self_registrations_total",
+                "Accounts that people make for themselves, by how far it came.",
+                &["outcome"],
+            )?,
             replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
             gate: counters("sealgate_gate_decisions_total", "Decisions of the gate.", &["app", "decision"])?,
             turned_away: counters(
@@ -283,6 +291,9 @@ impl Metrics {
     fn begin(&self) {
         for outcome in SignInOutcome::ALL {
             self.sign_ins.with_label_values(&[outcome.as_str()]);
+        }
+        for outcome in RegistrationOutcome::ALL {
+            self.self_registrations.with_label_values(&[outcome.as_str()]);
         }
         self.factors.begin();
         self.mails.begin();
@@ -368,6 +379,11 @@ impl Metrics {
     /// Somebody tried to sign in.
     pub fn signed_in(&self, outcome: SignInOutcome) {
         self.sign_ins.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Somebody who makes their own account has come so far.
+    pub fn registered(&self, outcome: RegistrationOutcome) {
+        self.self_registrations.with_label_values(&[outcome.as_str()]).inc();
     }
 
     /// Somebody signed in, or showed one more factor, and has this level now.

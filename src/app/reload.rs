@@ -134,6 +134,11 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
         // All or nothing: what runs is always what one file says, and never half of it.
         return Err(difference.restart.iter().map(|key| format!("{key}: has changed and needs a restart")).collect());
     }
+    if !site.sealgate().store.seals()
+        && let Some(fault) = config.registration_of_people.fault_without_sealing()
+    {
+        return Err(vec![fault]);
+    }
     let next = Arc::new(site.with(config));
     let config = &next.sealgate().config;
     let front = Arc::clone(&next) as Arc<dyn Front>;

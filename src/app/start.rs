@@ -84,6 +84,8 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             let most_forms = sealgate.config.sessions.max_forms;
             let store = Arc::into_inner(sealgate.store).ok_or_else(|| fault(&"it is in use before the start"))?;
             sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await.map_err(|error| fault(&error))?);
+        } else if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
+            return Err(vec![fault]);
         } else {
             tracing::warn!("{}", sealing::NO_WRAPPING_KEY);
             if sealgate.config.mail.is_some() {

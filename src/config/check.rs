@@ -27,8 +27,8 @@ use super::fault::ConfigFault;
 use super::file::{ConfigReader, Section};
 use super::{
     Accent, AdminConfig, AuditConfig, Config, Console, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
-    LoginConfig, Mechanism, PagesConfig, RateLimits, Reach, Registration, RegistrationMode, ServerConfig,
-    SessionsConfig, StoreConfig, StoreEngine, TokensConfig,
+    LoginConfig, Mechanism, PagesConfig, PeopleRegistration, PeopleRegistrationMode, RateLimits, Reach, Registration,
+    RegistrationMode, ServerConfig, SessionsConfig, StoreConfig, StoreEngine, TokensConfig,
 };
 use crate::domain::client::{ClientId, LONGEST_REFRESH_RETRY};
 use crate::domain::key_ring::KeyTimes;
@@ -103,6 +103,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let mail = root.optional_section("mail", "write it as a table, [mail]");
     let mail_is_wanted = mail.is_some();
     let mail = mail.and_then(|section| mail::mail(section, files, issuer.as_ref()));
+    let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
     let console = console(root.section("console"));
     let log = log(root.section("log"));
     let audit = audit(root.section("audit"));
@@ -136,6 +137,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         registration,
         pages,
         mail: if mail_is_wanted { Some(mail?) } else { None },
+        registration_of_people,
         console,
         log,
         audit,
@@ -358,6 +360,18 @@ fn registration(mut section: Section<'_, '_>) -> Registration {
         max_clients: section.number("max_clients", 1000, 1..=1_000_000),
         unused: section.seconds("unused_seconds", 7 * DAY, HOUR..=365 * DAY),
     }
+}
+
+fn registration_of_people(mut section: Section<'_, '_>, sends_mail: bool) -> PeopleRegistration {
+    let modes = [("off", PeopleRegistrationMode::Off), ("open", PeopleRegistrationMode::Open)];
+    let mode = section.choice("mode", &modes).unwrap_or(PeopleRegistrationMode::Off);
+    if mode == PeopleRegistrationMode::Open && !sends_mail {
+        let problem = "is \"open\", and nobody can prove an address without mail; write [mail] too, or mode = \"off\"";
+        section.fault("mode", problem);
+    }
+    let allowed = "write domains of addresses, such as [\"example.com\"]";
+    let domains = section.texts("domains", allowed, address::mail_domain).unwrap_or_default();
+    PeopleRegistration { mode, domains }
 }
 
 fn pages(mut section: Section<'_, '_>, files: &Files) -> PagesConfig {

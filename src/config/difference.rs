@@ -43,6 +43,7 @@ const SECTIONS: &[Keys] = &[
     ("pages", &[], &["operator", "default_language", "logo", "accent"]),
     ("mail", &[], &["host", "port", "tls", "from", "reply_to", "username", "password_file", "hello"]),
     ("mail", &[], &["timeout_seconds", "per_minute", "ca_file"]),
+    ("registration_of_people", &[], &["mode", "domains"]),
     ("console", &[], &["enabled", "developers", "admins", "sign_in_seconds"]),
     ("log", &["format"], &["filter"]),
     ("audit", &["keep_days", "max_records"], &[]),

@@ -12,6 +12,7 @@ mod fault;
 mod file;
 mod issuer;
 mod mail;
+mod people_registration;
 mod preset;
 mod secret_file;
 mod serialize;
@@ -36,6 +37,7 @@ pub use fault::ConfigFault;
 pub use issuer::IssuerUrl;
 pub(crate) use issuer::{authority, is_loopback_host};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
+pub(crate) use people_registration::{PeopleRegistration, PeopleRegistrationMode};
 pub(crate) use secret_file::read_secret_file;
 pub(crate) use settings::{
     AdminConfig, CertificateEnd, Console, EXPIRES_SOON, FormPost, ForwardAuth, KeysConfig, Log, LogFormat, RateLimits,

@@ -13,6 +13,7 @@ use super::factors::FactorsConfig;
 use super::fault::ConfigFault;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
+use super::people_registration::PeopleRegistration;
 use super::tls::{ClientCertificates, TlsConfig};
 use super::trusted_issuer::TrustedIssuer;
 use crate::domain::client::ClientId;
@@ -47,6 +48,8 @@ pub struct Config {
     pub pages: PagesConfig,
     /// The server that takes our mails; none are sent when absent.
     pub mail: Option<MailConfig>,
+    /// Whether people make their own accounts.
+    pub registration_of_people: PeopleRegistration,
     pub console: Console,
     pub log: Log,
     /// What is kept of the audit trail.

@@ -44,6 +44,8 @@ pub enum AuditKind {
     ClientChanged,
     ClientDeleted,
     UserCreated,
+    /// Somebody made their own account; the detail says with what they sign in.
+    SelfRegistered,
     UserChanged,
     /// A person may not come in any more.
     UserDisabled,
@@ -87,7 +89,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -105,6 +107,7 @@ impl AuditKind {
         Self::ClientChanged,
         Self::ClientDeleted,
         Self::UserCreated,
+        Self::SelfRegistered,
         Self::UserChanged,
         Self::UserDisabled,
         Self::UserEnabled,
@@ -152,6 +155,7 @@ impl AuditKind {
             Self::ClientChanged => "client_changed",
             Self::ClientDeleted => "client_deleted",
             Self::UserCreated => "user_created",
+            Self::SelfRegistered => "self_registered",
             Self::UserChanged => "user_changed",
             Self::UserDisabled => "user_disabled",
             Self::UserEnabled => "user_enabled",
@@ -303,8 +307,6 @@ impl AuditEvent {
             AuditKind::FactorBlocked => Some(Notice::FactorBlocked),
             AuditKind::RecoveryCodesMade => Some(Notice::RecoveryCodesMade),
             AuditKind::RecoveryCodeUsed => Some(Notice::RecoveryCodeUsed),
-            AuditKind::KeyMayBeCopied => Some(Notice::KeyMayBeCopied),
-            AuditKind::AppPasswordCreated => Some(Notice::AppPasswordCreated),
             AuditKind::FactorsReset => Some(Notice::FactorsReset),
             _ => None,
         }

@@ -137,7 +137,7 @@ impl EventLine {
         let detail = self.event.detail.as_deref()?;
         match (self.event.kind, detail) {
             (AuditKind::SignedIn, detail) => methods_words(*t, detail),
-            (AuditKind::InvitationAccepted, "password") => Some(t.method_password()),
+            (AuditKind::InvitationAccepted | AuditKind::SelfRegistered, "password") => Some(t.method_password()),
             (_, detail) => factor_words(*t, detail),
         }
     }
@@ -168,6 +168,7 @@ impl Words {
             AuditKind::ClientChanged => self.event_client_changed(),
             AuditKind::ClientDeleted => self.event_client_deleted(),
             AuditKind::UserCreated => self.event_user_created(),
+            AuditKind::SelfRegistered => self.event_self_registered(),
             AuditKind::UserChanged => self.event_user_changed(),
             AuditKind::UserDisabled => self.event_user_disabled(),
             AuditKind::UserEnabled => self.event_user_enabled(),

@@ -9,6 +9,8 @@ mod account;
 mod address;
 mod asset;
 pub(crate) mod console;
+mod create_account;
+mod credential_choice;
 pub(crate) mod device;
 mod events;
 mod factor;
@@ -39,6 +41,8 @@ pub use address::{
 };
 pub(crate) use asset::Asset;
 pub use asset::{SCRIPT, STYLESHEET};
+pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
+pub use credential_choice::CredentialChoice;
 pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
 pub use factor::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
@@ -46,7 +50,7 @@ pub use factor::{
 };
 pub use frame::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
-pub use invitation::{InvitationChoice, InvitationPage};
+pub use invitation::InvitationPage;
 pub(crate) use language::language_from_tag;
 pub use language::language_tag;
 pub(crate) use mail::MailView;

@@ -22,6 +22,8 @@ pub struct LoginPage<'a> {
     pub email: &'a str,
     /// Where somebody goes who has forgotten their password, where mails are sent.
     pub forgot: Option<&'a str>,
+    /// Where somebody goes who has no account, where people make their own.
+    pub create: Option<&'a str>,
     /// Passkeys, where this provider can have them.
     pub passkey: Option<PasskeyOffer<'a>>,
     pub problem: Option<LoginProblem>,

@@ -18,8 +18,8 @@ use crate::store::FactorsChanged;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::webauthn::{
-    CeremonyError, CreationOptions, CredentialKind, CredentialRecord, RegistrationResponse, RegistrationTerms,
-    UserEntity, UserHandle,
+    CeremonyChallenge, CeremonyError, CreationOptions, CredentialKind, CredentialRecord, RegistrationResponse,
+    RegistrationTerms, RelyingParty, UserEntity, UserHandle,
 };
 
 /// How long an enrolment that was begun can be confirmed.
@@ -139,15 +139,13 @@ impl Enrolling<'_, '_> {
         });
         let FactorsChanged::Yes(challenge, factors) = changed.await? else { return Err(Failure::Internal) };
         let existing = factors.credentials();
-        let operator = &self.ctx.sealgate.config.pages.operator;
         let options = |kind| {
             let user = UserEntity {
                 id: factors.handle,
                 name: self.user.email.as_str().to_owned(),
                 display_name: self.user.name.clone(),
             };
-            let options = CreationOptions::new(&relying_party, operator, user, &challenge, kind, &existing, CEREMONY);
-            serde_json::to_string(&options).map_err(|_| Failure::Internal)
+            key_options(self.ctx, &relying_party, user, &challenge, kind, &existing)
         };
         Ok(KeyOptions {
             security_key: options(CredentialKind::SecurityKey)?,
@@ -176,16 +174,11 @@ impl Enrolling<'_, '_> {
         let FactorsChanged::Yes(Some((challenge, generation)), _) = taken.await? else {
             return Ok(Err(EnrolProblem::Expired));
         };
-        let terms = RegistrationTerms { relying_party: &relying_party, challenge: &challenge, kind };
-        let verified = RegistrationResponse::parse(answer).and_then(|answer| answer.verify(&terms));
-        Ok(match verified {
-            Ok(verified) => Ok(VerifiedKey { credential: verified.credential, generation }),
-            Err(error) => {
-                tracing::warn!(%error, subject = %self.user.sub, "a key was not added");
-                let unverified = error == CeremonyError::NotVerified;
-                Err(if unverified { EnrolProblem::NotVerified } else { EnrolProblem::KeyRefused })
-            }
-        })
+        let verified = verified(&relying_party, &challenge, kind, answer);
+        Ok(verified.map(|credential| VerifiedKey { credential, generation }).map_err(|error| {
+            tracing::warn!(%error, subject = %self.user.sub, "a key was not added");
+            refusal(error)
+        }))
     }
 
     /// Adds a key by the browser's answer. The challenge is used up, whatever comes of it.
@@ -241,8 +234,7 @@ impl Enrolling<'_, '_> {
 
     /// What a new factor is called beside these.
     pub(super) fn name(&self, factors: &Factors, kind: FactorKind, typed: &str) -> String {
-        let taken: Vec<&str> = names(factors).collect();
-        factor_name(typed, &default_factor_name(&self.ctx.frame(), line_kind(kind), &taken))
+        new_factor_name(self.ctx, factors, kind, typed)
     }
 
     async fn pending_app(&self) -> Result<Option<(FactorId, TotpSecret)>, Failure> {
@@ -269,6 +261,43 @@ impl Enrolling<'_, '_> {
     fn until(&self) -> UnixTime {
         self.ctx.now.plus(TO_CONFIRM)
     }
+}
+
+/// What a browser needs to make a key, as JSON.
+pub(super) fn key_options(
+    ctx: &RequestContext<'_>,
+    relying_party: &RelyingParty,
+    user: UserEntity,
+    challenge: &CeremonyChallenge,
+    kind: CredentialKind,
+    existing: &[CredentialRecord],
+) -> Result<String, Failure> {
+    let operator = &ctx.sealgate.config.pages.operator;
+    let options = CreationOptions::new(relying_party, operator, user, challenge, kind, existing, CEREMONY);
+    serde_json::to_string(&options).map_err(|_| Failure::Internal)
+}
+
+/// The key that a browser has made.
+pub(super) fn verified(
+    relying_party: &RelyingParty,
+    challenge: &CeremonyChallenge,
+    kind: CredentialKind,
+    answer: &str,
+) -> Result<CredentialRecord, CeremonyError> {
+    let terms = RegistrationTerms { relying_party, challenge, kind };
+    let verified = RegistrationResponse::parse(answer).and_then(|answer| answer.verify(&terms));
+    verified.map(|verified| verified.credential)
+}
+
+/// What somebody is told whose key was not taken.
+pub(super) fn refusal(error: CeremonyError) -> EnrolProblem {
+    if error == CeremonyError::NotVerified { EnrolProblem::NotVerified } else { EnrolProblem::KeyRefused }
+}
+
+/// What a new factor is called beside these.
+pub(super) fn new_factor_name(ctx: &RequestContext<'_>, factors: &Factors, kind: FactorKind, typed: &str) -> String {
+    let taken: Vec<&str> = names(factors).collect();
+    factor_name(typed, &default_factor_name(&ctx.frame(), line_kind(kind), &taken))
 }
 
 /// What the form for a new key says that it is to be.

@@ -4,20 +4,20 @@
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
-use secrecy::SecretString;
 
 use crate::domain::account_links::{AccountLinks, Invitation};
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::mail::partly_hidden;
-use crate::domain::secret::{Secret, base64url};
+use crate::domain::secret::base64url;
 use crate::domain::user::{PasswordHash, User};
 use crate::factors::{FactorKind, FactorOrigin, Factors};
 use crate::oauth::params::Params;
-use crate::page::{EnrolProblem, InvitationChoice, InvitationPage, NewPasswordProblem, Problem, html};
-use crate::password::{Owner, check_password};
+use crate::page::{CredentialChoice, EnrolProblem, InvitationPage, NewPasswordProblem, Problem, html};
+use crate::password::Owner;
 use crate::provider::ceremony::relying_party;
 use crate::provider::enrolment::Enrolling;
 use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
+use crate::provider::new_password;
 use crate::provider::visitor::has_home;
 use crate::store::{Committed, Loaded, StoreError};
 use crate::web::context::RequestContext;
@@ -82,23 +82,17 @@ async fn password(
     form: &Params,
 ) -> Result<Response, Failure> {
     let user = &invited.user.value;
-    let new = Secret::new(form.one("new-password")?.unwrap_or_default());
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    if let Err(fault) = check_password(&new, &owner) {
-        let problem = NewPasswordProblem::Fault(fault);
-        return show_password(ctx, link, invited, StatusCode::OK, Some(problem)).await;
-    }
-    match ctx.sealgate.passwords.hash(SecretString::from(new.expose()), ctx.random()).await {
+    match new_password::hashed(ctx, form.one("new-password")?.unwrap_or_default(), &owner).await {
         Ok(hash) => {
             let accepted = accept(ctx, link, |_| Some(Chosen::Password(hash.clone()))).await?;
             accepted.ok_or(Failure::Internal)
         }
-        Err(error) => {
-            tracing::error!(%error, "the password of somebody who was invited could not be hashed");
-            let problem = Some(NewPasswordProblem::Busy);
-            let page = show_password(ctx, link, invited, StatusCode::SERVICE_UNAVAILABLE, problem).await?;
+        Err(problem @ NewPasswordProblem::Busy) => {
+            let page = show_password(ctx, link, invited, StatusCode::SERVICE_UNAVAILABLE, Some(problem)).await?;
             Ok(page.with(RETRY_AFTER, "1"))
         }
+        Err(problem) => show_password(ctx, link, invited, StatusCode::OK, Some(problem)).await,
     }
 }
 
@@ -227,7 +221,7 @@ async fn show_password(
     problem: Option<NewPasswordProblem>,
 ) -> Result<Response, Failure> {
     let or_passkey = relying_party(ctx).is_some();
-    show(ctx, link, invited, status, InvitationChoice::Password { or_passkey, problem }).await
+    show(ctx, link, invited, status, CredentialChoice::Password { or_passkey, has_focus: true, problem }).await
 }
 
 /// Begins the ceremony as well: after a form was sent only.
@@ -239,7 +233,7 @@ async fn show_passkey(
     problem: Option<EnrolProblem>,
 ) -> Result<Response, Failure> {
     let options = enrolling(ctx, link, &invited.user.value).key().await?.passkey;
-    let choice = InvitationChoice::Passkey { options: &options, name, problem };
+    let choice = CredentialChoice::Passkey { options: &options, name, problem };
     show(ctx, link, invited, StatusCode::OK, choice).await
 }
 
@@ -248,7 +242,7 @@ async fn show(
     link: &MailedLink,
     invited: &Invited,
     status: StatusCode,
-    choice: InvitationChoice<'_>,
+    choice: CredentialChoice<'_>,
 ) -> Result<Response, Failure> {
     let user = &invited.user.value;
     let administrator = match invited.invitation.inviter {

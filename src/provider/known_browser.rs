@@ -43,7 +43,6 @@ pub(super) async fn learn(ctx: &RequestContext<'_>, subject: Subject, before: Op
     Some(Marked { mark, cookie })
 }
 
-/// The marks that this browser was given, whoever it knows.
-pub(super) fn marks(ctx: &RequestContext<'_>) -> Marks {
+fn marks(ctx: &RequestContext<'_>) -> Marks {
     ctx.cookie(ctx.cookies.known).map(Marks::parse).unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use crate::page::{LoginPage, LoginProblem, PasskeyOffer, html};
 use crate::provider::ceremony::relying_party;
+use crate::provider::create_account;
 use crate::provider::forgot_password;
 use crate::provider::interaction::Waiting;
 use crate::provider::sign_in::SIGN_IN;
@@ -28,6 +29,7 @@ pub(super) fn show(
     let left = waiting.interaction().expires_at.since(ctx.now).as_secs();
     let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
     let forgot = forgot_password::address(ctx, waiting);
+    let create = create_account::address(ctx, waiting);
     let page = LoginPage {
         frame: ctx.frame(),
         action: &waiting.address(ctx, SIGN_IN),
@@ -35,6 +37,7 @@ pub(super) fn show(
         client: waiting.client_name(),
         email,
         forgot: forgot.as_deref(),
+        create: create.as_deref(),
         passkey: offer,
         problem,
     };

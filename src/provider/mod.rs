@@ -11,6 +11,7 @@ mod ceremony;
 mod client_auth;
 mod consent;
 mod console;
+mod create_account;
 mod discovery;
 mod enrol;
 mod enrolment;
@@ -31,6 +32,8 @@ mod login_page;
 mod logout;
 mod mailed_link;
 mod mailing;
+mod new_account;
+mod new_password;
 mod passkey;
 mod recovery_codes;
 mod register;
@@ -76,6 +79,9 @@ enum Endpoint {
     Enrol,
     EnrolmentLink,
     ForgotPassword,
+    CreateAccount,
+    ProveAddress,
+    NewAccount,
     Reset,
     Invitation,
     ResetDone,
@@ -144,6 +150,9 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
     page("/oauth/enrolment",                        Endpoint::EnrolmentLink, "enrolment_link", GET,    Bucket::Pages),
     page("/oauth/forgot-password",                  Endpoint::ForgotPassword, "forgot_password", GET_POST, Bucket::Pages),
+    page("/oauth/create-account",                   Endpoint::CreateAccount, "create_account", GET_POST, Bucket::Pages),
+    page("/oauth/create-account/code",              Endpoint::ProveAddress, "create_account", GET_POST, Bucket::Pages),
+    page("/oauth/create-account/finish",            Endpoint::NewAccount,   "create_account", GET_POST, Bucket::Pages),
     page("/oauth/reset",                            Endpoint::Reset,        "reset",        GET_POST, Bucket::Pages),
     page("/oauth/reset/done",                       Endpoint::ResetDone,    "reset_done",   GET,      Bucket::Pages),
     page("/oauth/undo",                             Endpoint::Undo,         "undo",         GET_POST, Bucket::Pages),
@@ -381,6 +390,9 @@ async fn answer(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respo
         Endpoint::Enrol => Box::pin(enrol::answer(ctx)).await,
         Endpoint::EnrolmentLink => enrol::link(ctx).await,
         Endpoint::ForgotPassword => forgot_password::answer(ctx).await,
+        Endpoint::CreateAccount => Box::pin(create_account::answer(ctx)).await,
+        Endpoint::ProveAddress => Box::pin(create_account::code(ctx)).await,
+        Endpoint::NewAccount => Box::pin(new_account::answer(ctx)).await,
         Endpoint::Reset => Box::pin(reset::answer(ctx)).await,
         Endpoint::Invitation => Box::pin(invitation::answer(ctx)).await,
         Endpoint::ResetDone => Ok(reset::done(ctx)),

@@ -94,8 +94,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::SentMail
             | Table::NoticeCount
             | Table::AccountLinks
-            | Table::PendingRegistration
-            | Table::Revocation,
+            | Table::PendingRegistration,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -132,8 +131,7 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::SentMail
             | Table::NoticeCount
             | Table::AccountLinks
-            | Table::PendingRegistration
-            | Table::Revocation,
+            | Table::PendingRegistration,
         ) => {}
         None => moves.push(Counter::Everything),
     }

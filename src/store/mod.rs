@@ -24,12 +24,12 @@ mod keys;
 pub(crate) mod memory;
 mod notices;
 mod outbox;
+mod pending_registrations;
 mod record;
 mod registrations;
 mod registry;
 mod relying_party;
 mod restored;
-mod revocations;
 pub(crate) mod sealer;
 mod sessions;
 pub(crate) mod sled;
@@ -48,7 +48,6 @@ use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, Key, Outcome};
 use crate::store::sealer::Sealer;
 
-pub(crate) use account_links::AddressLeft;
 pub use app_passwords::AppPasswordAdded;
 pub(crate) use audit::AuditPage;
 pub use audit::AuditRecord;
@@ -63,7 +62,6 @@ pub(crate) use record::Loaded;
 pub(crate) use registrations::Registered;
 pub(crate) use registry::UsersFound;
 pub use registry::{AddOutcome, RenameOutcome};
-pub(crate) use revocations::Revocation;
 pub use sweep::Swept;
 pub use table::Table;
 pub(crate) use transfer::EXPORT_FORMAT;
@@ -110,10 +108,10 @@ pub struct Store {
     forms: AtomicUsize,
     sealing: Option<Sealing>,
     registrations: AtomicUsize,
+    /// Accounts that strangers have asked for.
+    pending_registrations: AtomicUsize,
     /// Mails that wait.
     outbox: AtomicUsize,
-    /// Revocations that this process has begun.
-    revocations: AtomicU64,
     trail: AuditCounts,
 }
 
@@ -153,8 +151,8 @@ impl Store {
             forms: AtomicUsize::new(0),
             sealing: None,
             registrations: AtomicUsize::new(0),
+            pending_registrations: AtomicUsize::new(0),
             outbox: AtomicUsize::new(0),
-            revocations: AtomicU64::new(0),
             trail: AuditCounts::default(),
         }
     }

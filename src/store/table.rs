@@ -62,12 +62,10 @@ pub enum Table {
     AccountLinks = b'A',
     /// Accounts that strangers have asked for and not proven an address for.
     PendingRegistration = b'R',
-    /// Revocations that are to be carried out.
-    Revocation = b'O',
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 29] = [
+    pub(super) const ALL: [Self; 28] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -96,7 +94,6 @@ impl Table {
         Self::NoticeCount,
         Self::AccountLinks,
         Self::PendingRegistration,
-        Self::Revocation,
     ];
 
     /// The name in exports. Part of their format.
@@ -130,7 +127,6 @@ impl Table {
             Self::NoticeCount => "notice_count",
             Self::AccountLinks => "account_links",
             Self::PendingRegistration => "pending_registration",
-            Self::Revocation => "revocation",
         }
     }
 
@@ -312,14 +308,14 @@ pub(super) fn form_of_age(entry: &[u8]) -> Option<(Key, UnixTime)> {
     Some((form.to_vec(), UnixTime::from_seconds(u64::from_be_bytes(*seconds))))
 }
 
+/// An account that a stranger has asked for.
+pub(super) fn pending_registration(id: &SecretHash) -> Key {
+    key(Table::PendingRegistration, &[id.as_bytes()])
+}
+
 /// What was mailed to a person that opens something.
 pub(super) fn account_links(subject: Subject) -> Key {
     key(Table::AccountLinks, &[subject.as_bytes()])
-}
-
-/// A revocation that is to be carried out.
-pub(super) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
-    key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
 }
 
 /// How often a person was told of something.
@@ -389,10 +385,10 @@ pub(super) fn expiry(at: UnixTime, record: &[u8]) -> Key {
 }
 
 /// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer. What
-/// strangers can make goes at once: it takes up the place of others. A revocation that is due is work, and waits for nothing.
+/// strangers can make goes at once: it takes up the place of others.
 fn grace_minutes(record: &[u8]) -> u64 {
     match record.first().copied().and_then(Table::from_byte) {
-        Some(Table::Interaction | Table::SignInAttempt | Table::Form | Table::Revocation) => 0,
+        Some(Table::Interaction | Table::SignInAttempt | Table::Form | Table::PendingRegistration) => 0,
         _ => 10,
     }
 }

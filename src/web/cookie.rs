@@ -25,6 +25,8 @@ pub(crate) struct CookieNames {
     pub link: &'static str,
     /// The sign-in in which a link was asked for.
     pub back: &'static str,
+    /// What names the account that somebody makes for themselves in this browser.
+    pub registration: &'static str,
     /// Whether cookies carry `Secure`.
     pub secure: bool,
 }
@@ -41,6 +43,7 @@ impl CookieNames {
                 left: "__Host-sealgate-left",
                 link: "__Host-sealgate-link",
                 back: "__Host-sealgate-back",
+                registration: "__Host-sealgate-registration",
                 secure: true,
             }
         } else {
@@ -52,6 +55,7 @@ impl CookieNames {
                 left: "sealgate-left",
                 link: "sealgate-link",
                 back: "sealgate-back",
+                registration: "sealgate-registration",
                 secure: false,
             }
         }
@@ -145,7 +149,7 @@ fn is_ours(pair: &[u8]) -> bool {
 }
 
 /// Our cookies, without the prefix.
-const OURS: [&[u8]; 8] = [
+const OURS: [&[u8]; 9] = [
     b"sealgate",
     b"sealgate-browser",
     b"sealgate-language",
@@ -153,6 +157,7 @@ const OURS: [&[u8]; 8] = [
     b"sealgate-left",
     b"sealgate-link",
     b"sealgate-back",
+    b"sealgate-registration",
     b"sealgate-rounds",
 ];
 
@@ -231,6 +236,7 @@ mod tests {
             left: "left",
             link: "link",
             back: "back",
+            registration: "registration",
             secure: false,
         };
         let (anna, ben) = (Subject::from_random([1; 16]), Subject::from_random([2; 16]));

@@ -83,6 +83,11 @@ fn a_token_without_a_wrapping_key_is_told_of_with_the_one_command() {
     fs::write(site.config(), file).unwrap();
     let warnings = site.json(&["check"])["warnings"].clone();
     assert!(warnings[1].as_str().unwrap().starts_with("[mail] is configured and no mail is sent"), "{warnings}");
+    let mut file = fs::read_to_string(site.config()).unwrap();
+    file += "[registration_of_people]\nmode = \"open\"\n";
+    fs::write(site.config(), file).unwrap();
+    let errors = site.errors(&["check"], "");
+    assert!(errors[0].starts_with("registration_of_people.mode: is \"open\", and nobody can prove"), "{errors:?}");
 
     let id = site.json(&["key", "wrap-init"])["id"].clone();
     assert_eq!(warned(&site, &["key", "check"]), "");

@@ -121,7 +121,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 48] = [
+const LIVE: [&str; 50] = [
     "tokens.authorization_code_seconds",
     "tokens.refresh_token_seconds",
     "tokens.refresh_retry_seconds",
@@ -164,6 +164,8 @@ const LIVE: [&str; 48] = [
     "mail.timeout_seconds",
     "mail.per_minute",
     "mail.ca_file",
+    "registration_of_people.mode",
+    "registration_of_people.domains",
     "console.enabled",
     "console.developers",
     "console.admins",
@@ -231,6 +233,8 @@ fn everything_that_differs_is_told_in_the_order_of_the_sections() {
         ("key_label = \"sealgate\"", "key_label = \"other\""),
         ("\"rsa-pkcs\"", "\"sha256-rsa-pkcs\""),
         ("\"token\"", "\"open\""),
+        ("mode = \"off\"", "mode = \"open\""),
+        ("domains = [\"example.com\"]", "domains = [\"example.org\"]"),
         ("level = \"1\"", "level = \"2\""),
         ("\"self\"", "\"administrator\""),
         ("\"Sealgate\"", "\"Other\""),

@@ -55,6 +55,35 @@ fn mails_in_clear_to_another_machine_are_a_fault() {
 }
 
 #[test]
+fn people_make_accounts_only_where_mail_is_sent() {
+    let open = "[registration_of_people]\nmode = \"open\"\n";
+    assert!(!parse(REQUIRED).registration_of_people.is_open());
+    let config =
+        parse(&format!("{REQUIRED}{MAIL}{open}domains = [\"Example.com\", \"örnek.test\"]")).registration_of_people;
+    assert!(config.is_open());
+    assert_eq!(config.domains, ["example.com", "xn--rnek-4qa.test"]);
+    for none in ["", "domains = []"] {
+        assert!(parse(&format!("{REQUIRED}{MAIL}{open}{none}")).registration_of_people.domains.is_empty());
+    }
+    let told = fault(&format!("{REQUIRED}{open}"));
+    starts(
+        &told,
+        "registration_of_people.mode: is \"open\", and nobody can prove an address without mail; write [mail] too",
+    );
+    for wrong in ["@example.com", "a@example.com", "127.0.0.1", "example..com", "", "ex ample.com"] {
+        let told = fault(&format!("{REQUIRED}{MAIL}{open}domains = [\"{wrong}\"]"));
+        starts(
+            &told,
+            &format!("registration_of_people.domains[0]: {wrong:?} is not the domain of an address; write it without"),
+        );
+    }
+    starts(
+        &fault(&format!("{REQUIRED}{MAIL}[registration_of_people]\nmode = \"token\"")),
+        "registration_of_people.mode: ",
+    );
+}
+
+#[test]
 fn what_must_be_there_is_asked_for() {
     starts(&fault(&replaced("host", "")), "mail.host: is missing; write the name of the mail server");
     starts(&fault(&replaced("from", "")), "mail.from: is missing; write an address such as");

@@ -8,10 +8,11 @@ use sealgate::facade::domain::session::{Session, SessionId, SignIn};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::domain::user::{Email, Role, Subject, User, UserState};
 use sealgate::facade::page::{
-    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, EnrolProblem, ErrorPage, ForbiddenPage,
-    ForgotPasswordPage, Frame, InvitationChoice, InvitationPage, LoginPage, LoginProblem, NewPasswordPage,
-    NewPasswordProblem, Pages, PasskeyOffer, Problem, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage,
-    SignedOutPage, Way, WayTo, WeakSignInPage, html, language_tag,
+    AccountChooserPage, Addresses, ConfirmLogoutPage, ConsentPage, CreateAccountPage, CreateAccountProblem,
+    CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage, ForgotPasswordPage, Frame, InvitationPage, LoginPage,
+    LoginProblem, NewAccountPage, NewPasswordPage, NewPasswordProblem, Pages, PasskeyOffer, Problem, ProveAddressPage,
+    Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, Way, WayTo, WeakSignInPage, html,
+    language_tag,
 };
 use sealgate::facade::password::PasswordFault;
 
@@ -163,14 +164,14 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let mut add = |name: &str, html: String| all.push((format!("{name}.{}", language_tag(language)), html));
 
     let passkey = Some(PasskeyOffer { action, options: client, seconds: 900 });
-    let forgot = Some(action);
+    let (forgot, create) = (Some(action), Some(action));
     let login = |client, email, problem| {
-        html(&LoginPage { frame: frame(), action, csrf, client, email, forgot, passkey, problem })
+        html(&LoginPage { frame: frame(), action, csrf, client, email, forgot, create, passkey, problem })
     };
     add("login", login(Some(client), "", None));
     let bare = |problem| {
-        let (client, forgot, passkey) = (Some(client), None, None);
-        html(&LoginPage { frame: frame(), action, csrf, client, email: "", forgot, passkey, problem })
+        let (client, forgot, create, passkey) = (Some(client), None, None, None);
+        html(&LoginPage { frame: frame(), action, csrf, client, email: "", forgot, create, passkey, problem })
     };
     add("login-no-passkeys", bare(None));
     add("login-wrong-no-mail", bare(Some(LoginProblem::WrongCredentials)));
@@ -203,8 +204,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         let username = account;
         html(&InvitationPage { frame: frame(), action, csrf, account, username, inviter, app, is_shared, choice })
     };
-    let password = |or_passkey, problem| InvitationChoice::Password { or_passkey, problem };
-    let passkey = |problem| InvitationChoice::Passkey { options: person, name: "", problem };
+    let password = |or_passkey, problem| CredentialChoice::Password { or_passkey, has_focus: true, problem };
+    let passkey = |problem| CredentialChoice::Passkey { options: person, name: "", problem };
     let short = NewPasswordProblem::Fault(PasswordFault::TooShort);
     add("invitation", invitation(true, false, password(true, None)));
     add("invitation-without-app", invitation(false, false, password(false, None)));
@@ -213,6 +214,34 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     add("invitation-busy", invitation(true, false, password(true, Some(NewPasswordProblem::Busy))));
     add("invitation-passkey", invitation(true, false, passkey(None)));
     add("invitation-passkey-refused", invitation(true, false, passkey(Some(EnrolProblem::KeyRefused))));
+    let create = |domains, problem: Option<CreateAccountProblem>| {
+        let typed = if problem.is_some() { account } else { "" };
+        html(&CreateAccountPage { frame: frame(), action, csrf, typed, domains, sign_in: action, problem })
+    };
+    add("create-account", create("", None));
+    add("create-account-domains", create(subject, None));
+    for (name, problem) in [
+        ("malformed", CreateAccountProblem::Malformed),
+        ("not-ascii", CreateAccountProblem::NotAscii),
+        ("domain", CreateAccountProblem::Domain),
+        ("busy", CreateAccountProblem::Busy),
+        ("over", CreateAccountProblem::Over),
+        ("taken", CreateAccountProblem::Taken),
+    ] {
+        add(&format!("create-account-{name}"), create(subject, Some(problem)));
+    }
+    for (name, is_wrong) in [("create-account-code", false), ("create-account-code-wrong", true)] {
+        add(name, html(&ProveAddressPage { frame: frame(), action, csrf, again: action, is_wrong }));
+    }
+    let new_account = |person_name, name_is_wrong, choice| {
+        html(&NewAccountPage { frame: frame(), action, csrf, address: account, person_name, name_is_wrong, choice })
+    };
+    let first = |problem| CredentialChoice::Password { or_passkey: true, has_focus: false, problem };
+    add("new-account", new_account("", false, first(None)));
+    add("new-account-no-name", new_account("", true, first(None)));
+    add("new-account-short", new_account(person, false, first(Some(short))));
+    add("new-account-passkey", new_account(person, false, passkey(None)));
+    add("new-account-passkey-refused", new_account(person, false, passkey(Some(EnrolProblem::KeyRefused))));
     add("reset-done", html(&ResetDonePage { frame: frame(), sign_in: action }));
 
     let scopes = [

@@ -68,6 +68,8 @@ pub(crate) struct Meddler {
     failing: Mutex<Option<u8>>,
     in_flight: AtomicUsize,
     most_in_flight: AtomicUsize,
+    /// What the engine was asked to do.
+    operations: AtomicUsize,
 }
 
 impl Meddler {
@@ -80,6 +82,7 @@ impl Meddler {
             failing: Mutex::default(),
             in_flight: AtomicUsize::new(0),
             most_in_flight: AtomicUsize::new(0),
+            operations: AtomicUsize::new(0),
         })
     }
 
@@ -114,6 +117,11 @@ impl Meddler {
     /// The most commits that have waited for their answers at once.
     pub(crate) fn most_in_flight(&self) -> usize {
         self.most_in_flight.load(Ordering::SeqCst)
+    }
+
+    /// How often the engine was asked to read or write.
+    pub(crate) fn operations(&self) -> usize {
+        self.operations.load(Ordering::SeqCst)
     }
 
     async fn pass(&self, at: At, is: impl Fn(u8) -> bool) {
@@ -156,6 +164,7 @@ impl Meddler {
 impl Engine for Meddler {
     async fn get(&self, key: &[u8]) -> Result<Option<Value>, EngineError> {
         let table = key[0];
+        self.operations.fetch_add(1, Ordering::SeqCst);
         self.pass(At::BeforeGet, |wanted| wanted == table).await;
         let found = self.engine.get(key).await;
         self.pass(At::AfterGet, |wanted| wanted == table).await;
@@ -163,10 +172,12 @@ impl Engine for Meddler {
     }
 
     async fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Key, Value)>, EngineError> {
+        self.operations.fetch_add(1, Ordering::SeqCst);
         self.engine.scan(prefix, after, limit).await
     }
 
     async fn commit(&self, changes: Changes) -> Result<Outcome, EngineError> {
+        self.operations.fetch_add(1, Ordering::SeqCst);
         let waiting = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_in_flight.fetch_max(waiting, Ordering::SeqCst);
         // As on a disk, others come before this one is done.

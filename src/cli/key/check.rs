@@ -53,6 +53,7 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
         if access.config().mail.is_some() {
             warnings.push(sealing::NO_MAIL.to_owned());
         }
+        faults.extend(access.config().registration_of_people.fault_without_sealing());
     }
     compare(&check, &lives, &begun, &mut faults, &mut warnings);
     Ok(Findings { check, faults, warnings })

@@ -8,7 +8,9 @@ use url::{Host, Url};
 
 use crate::config::app::split_port;
 use crate::config::{IssuerUrl, Upstream, authority};
+use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::is_group;
+use crate::domain::user::Email;
 
 /// PKCS#11 gives a token's label 32 bytes, filled up with blanks (`CK_TOKEN_INFO`).
 const LONGEST_TOKEN_LABEL: usize = 32;
@@ -75,6 +77,14 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 pub(super) fn group(text: &str) -> Result<String, String> {
     let problem = || format!("{text:?} is not a group; write 1 to 100 characters without a comma");
     is_group(text).then(|| text.to_owned()).ok_or_else(problem)
+}
+
+/// What stands behind the `@` of addresses, as mail servers know it: A-labels, small letters.
+pub(super) fn mail_domain(text: &str) -> Result<String, String> {
+    let problem =
+        || format!("{text:?} is not the domain of an address; write it without the @, such as \"example.com\"");
+    let address = Email::parse(&format!("a@{text}")).and_then(|address| MailAddress::of(&address));
+    address.map(|address| address.domain().to_owned()).ok_or_else(problem)
 }
 
 pub(super) fn token_label(text: &str) -> Result<String, String> {

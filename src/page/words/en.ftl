@@ -35,6 +35,7 @@ login-throttled-minutes =
        *[other] Too many sign-in attempts. Wait { $minutes } minutes and try again. Each wrong attempt makes the next wait longer.
     }
 login-forgot = Forgot your password?
+login-create-account = Create an account
 login-wrong-credentials-reset = Incorrect account or password. Check both and try again. If you have forgotten your password, reset it below.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
 
@@ -60,6 +61,23 @@ reset-done-second-step = If you have a second step, you will be asked for it as 
 error-reset-link-title = This link no longer works
 error-reset-link-text = A reset link works once, for 30 minutes, and only until the password, the email address or the account is changed. Go to the sign-in page and ask for a new one.
 error-undo-link-text = A link that takes a change of address back works once, for 14 days. If somebody else uses your account, tell your administrator.
+
+## An account that somebody makes for themselves
+
+create-title = Create an account
+create-lead = Make your own account at <bdi>{ $operator }</bdi>. First, show that mail to your address reaches you.
+create-email = Email address
+create-hint = We will send a verification code to it.
+create-hint-domains = We will send a verification code to it. Addresses at these domains can be used: <bdi>{ $domains }</bdi>
+create-domain = No account can be made with this address. Enter one at <bdi>{ $domains }</bdi>, or ask your administrator.
+create-busy = Too many people are creating accounts right now. Try again in a few minutes.
+create-over = No code is expected in this browser: it has expired, was wrong too often, or was requested in another browser. Enter your address again.
+create-taken = There is an account with this address by now. Go back to sign-in and use it; if you do not know its password, you can reset it there.
+create-code-lead = We sent a message to the address that you entered. If an account can be made with it, the message has a verification code. Enter it here, in this browser, within 15 minutes.
+create-code-none = No message? Check the address, wait a few minutes, then enter it again. After several attempts, no more messages are sent for an hour. Only the newest code works.
+create-finish-title = Set up your account
+create-finish-lead = This will be the address of your account at <bdi>{ $operator }</bdi>: <bdi>{ $address }</bdi>
+create-finish-submit = Create account and go on
 
 ## Invitations
 
@@ -871,6 +889,7 @@ event-client-registered = Client registered
 event-client-changed = Client changed
 event-client-deleted = Client deleted
 event-user-created = Person added
+event-self-registered = Account created by its owner
 event-user-changed = Account details changed
 event-user-disabled = Account disabled
 event-user-enabled = Account enabled
@@ -981,9 +1000,6 @@ mail-code-not-you = If it was not you, you need not do anything: without the cod
 
 mail-exists-title = You already have an account
 mail-exists-lead = Someone wanted to create an account at <bdi>{ $operator }</bdi> with this address. It already has one. If it was you, sign in; if you have forgotten your password, the sign-in page lets you reset it:
-mail-exists-title-new = Your email address was entered for another account
-mail-exists-lead-new = Someone wanted to make this the address of another <bdi>{ $operator }</bdi> account. It is the address of your account, so nothing was changed. If it was you, sign in to the account that has this address; to use the address elsewhere, change it there first:
-mail-exists-not-you-new = If it was not you, you need not do anything: your account and its address stay as they are.
 mail-exists-button = Sign in
 mail-exists-not-you = If it was not you, you need not do anything: no account was created and nothing was changed.
 
@@ -1001,7 +1017,6 @@ mail-notice-count =
 mail-notice-button = Check your account
 mail-notice-not-you = If it was you, you need not do anything. If it was not you, change your password, end all other sessions and tell your administrator:
 mail-notice-not-you-password = If it was not you, someone knows your password. Change it now and tell your administrator:
-mail-notice-remove-key = If you did not just use the key in two windows at once, remove it from your account, add another one and tell your administrator:
 mail-notice-administrator = If you did not expect this, ask your administrator. Here you can see what your account looks like now:
 mail-notice-locked-out = Until you set up a new second step with the link that your administrator gives you, you cannot sign in. If you did not ask for this, tell your administrator at once.
 
@@ -1021,10 +1036,6 @@ notice-recovery-used-title = A recovery code was used
 notice-recovery-used = Someone signed in to your <bdi>{ $operator }</bdi> account with a recovery code.
 notice-recovery-made-title = New recovery codes were made
 notice-recovery-made = New recovery codes were made for your <bdi>{ $operator }</bdi> account. The previous ones no longer work.
-notice-key-copied-title = A key may have been copied
-notice-key-copied = A key of your <bdi>{ $operator }</bdi> account was refused, because its usage counter went back. Someone may have a copy of it.
-notice-app-password-title = An application password was made
-notice-app-password = An application password was made for your <bdi>{ $operator }</bdi> account. Whoever knows it can use one application as you, without a second step.
 notice-address-changed-title = Your email address was changed
 notice-address-changed = This is now the email address of your <bdi>{ $operator }</bdi> account.
 notice-administrator-title = An administrator changed your account

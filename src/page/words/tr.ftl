@@ -27,6 +27,7 @@ login-wrong-credentials =
 login-throttled-seconds = Çok fazla oturum açma denemesi yapıldı. { $seconds } saniye bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-throttled-minutes = Çok fazla oturum açma denemesi yapıldı. { $minutes } dakika bekleyip yeniden deneyin. Her hatalı deneme bir sonraki bekleme süresini uzatır.
 login-forgot = Parolanızı mı unuttunuz?
+login-create-account = Hesap oluştur
 login-wrong-credentials-reset = Hesap veya parola hatalı. İkisini de kontrol edip yeniden deneyin. Parolanızı unuttuysanız aşağıdan sıfırlayın.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
 
@@ -52,6 +53,23 @@ reset-done-second-step = İkinci adımınız varsa her zamanki gibi sorulacak. O
 error-reset-link-title = Bu bağlantı artık geçerli değil
 error-reset-link-text = Sıfırlama bağlantısı 30 dakika içinde bir kez ve yalnızca parola, e-posta adresi veya hesap değişmediyse kullanılabilir. Oturum açma sayfasına gidip yeni bir bağlantı isteyin.
 error-undo-link-text = Adres değişikliğini geri alan bağlantı bir kez ve 14 gün boyunca çalışır. Hesabınızı başka biri kullanıyorsa yöneticinize bildirin.
+
+## Kişinin kendi açtığı hesap
+
+create-title = Hesap oluşturun
+create-lead = <bdi>{ $operator }</bdi> hizmetinde kendinize bir hesap açın. Önce e-posta adresinizin size ait olduğunu doğrulayın.
+create-email = E-posta adresi
+create-hint = Bu adrese bir doğrulama kodu göndereceğiz.
+create-hint-domains = Bu adrese bir doğrulama kodu göndereceğiz. Şu alan adlarındaki adresler kullanılabilir: <bdi>{ $domains }</bdi>
+create-domain = Bu adresle hesap açılamaz. Şu alan adlarından birindeki adresinizi yazın veya yöneticinize danışın: <bdi>{ $domains }</bdi>
+create-busy = Şu anda çok sayıda kişi hesap açıyor. Birkaç dakika sonra yeniden deneyin.
+create-over = Bu tarayıcıda beklenen bir kod yok: süresi dolmuş, çok kez yanlış yazılmış veya başka bir tarayıcıda istenmiş olabilir. Adresinizi yeniden yazın.
+create-taken = Bu adresin artık bir hesabı var. Oturum açma sayfasına dönüp o hesabı kullanın; parolasını bilmiyorsanız orada sıfırlayabilirsiniz.
+create-code-lead = Yazdığınız adrese bir ileti gönderdik. Bu adresle hesap açılabiliyorsa iletide bir doğrulama kodu vardır. Kodu 15 dakika içinde, bu tarayıcıda yazın.
+create-code-none = İleti gelmedi mi? Adresi denetleyin, birkaç dakika bekleyin, sonra yeniden yazın. Birkaç denemeden sonra bir saat boyunca ileti gönderilmez. Yalnızca en yeni kod geçerlidir.
+create-finish-title = Hesabınızı hazırlayın
+create-finish-lead = <bdi>{ $operator }</bdi> hesabınızın adresi şu olacak: <bdi>{ $address }</bdi>
+create-finish-submit = Hesabı oluştur ve devam et
 
 ## Davetler
 
@@ -824,6 +842,7 @@ event-client-registered = İstemci kaydedildi
 event-client-changed = İstemci değiştirildi
 event-client-deleted = İstemci silindi
 event-user-created = Kullanıcı eklendi
+event-self-registered = Hesabı kullanıcı kendisi açtı
 event-user-changed = Hesap bilgileri değiştirildi
 event-user-disabled = Hesap devre dışı bırakıldı
 event-user-enabled = Hesap etkinleştirildi
@@ -933,9 +952,6 @@ mail-code-not-you = İşlemi siz başlatmadıysanız bir şey yapmanıza gerek y
 
 mail-exists-title = Zaten bir hesabınız var
 mail-exists-lead = Birisi bu adresle <bdi>{ $operator }</bdi> hesabı oluşturmak istedi. Bu adresin zaten bir hesabı var. İsteği siz yaptıysanız oturum açın; parolanızı unuttuysanız oturum açma sayfasından sıfırlayabilirsiniz:
-mail-exists-title-new = E-posta adresiniz başka bir hesap için yazıldı
-mail-exists-lead-new = Birisi bu adresi başka bir <bdi>{ $operator }</bdi> hesabının adresi yapmak istedi. Bu adres sizin hesabınıza ait olduğundan hiçbir şey değişmedi. İsteği siz yaptıysanız bu adresin ait olduğu hesapla oturum açın; adresi başka bir hesapta kullanmak için önce bu hesabın adresini değiştirin:
-mail-exists-not-you-new = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesabınız ve adresi olduğu gibi kalıyor.
 mail-exists-button = Oturum aç
 mail-exists-not-you = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesap oluşturulmadı ve hiçbir şey değişmedi.
 
@@ -953,7 +969,6 @@ mail-notice-count =
 mail-notice-button = Hesabınızı kontrol edin
 mail-notice-not-you = İşlemi siz yaptıysanız bir şey yapmanıza gerek yok. Siz yapmadıysanız parolanızı değiştirin, diğer bütün oturumları kapatın ve yöneticinize haber verin:
 mail-notice-not-you-password = Bunu siz yapmadıysanız birisi parolanızı biliyor. Parolanızı hemen değiştirin ve yöneticinize haber verin:
-mail-notice-remove-key = Anahtarı az önce iki pencerede aynı anda kullanmadıysanız hesabınızdan kaldırın, yerine başka bir anahtar ekleyin ve yöneticinize haber verin:
 mail-notice-administrator = Bunu beklemiyorsanız yöneticinize sorun. Hesabınızın şimdiki durumunu burada görebilirsiniz:
 mail-notice-locked-out = Yöneticinizin vereceği bağlantıyla yeni bir ikinci adım ayarlayana kadar oturum açamazsınız. Bunu siz istemediyseniz hemen yöneticinize haber verin.
 
@@ -973,10 +988,6 @@ notice-recovery-used-title = Kurtarma kodu kullanıldı
 notice-recovery-used = Birisi <bdi>{ $operator }</bdi> hesabınızda kurtarma koduyla oturum açtı.
 notice-recovery-made-title = Yeni kurtarma kodları oluşturuldu
 notice-recovery-made = <bdi>{ $operator }</bdi> hesabınız için yeni kurtarma kodları oluşturuldu. Eskileri artık kullanılamaz.
-notice-key-copied-title = Bir anahtar kopyalanmış olabilir
-notice-key-copied = <bdi>{ $operator }</bdi> hesabınızın bir anahtarı, kullanım sayacı geri gittiği için kabul edilmedi. Birisinde anahtarın bir kopyası olabilir.
-notice-app-password-title = Uygulama parolası oluşturuldu
-notice-app-password = <bdi>{ $operator }</bdi> hesabınız için bir uygulama parolası oluşturuldu. Bu parolayı bilen herkes, bir uygulamayı ikinci adım olmadan sizin adınıza kullanabilir.
 notice-address-changed-title = E-posta adresiniz değiştirildi
 notice-address-changed = Bu adres artık <bdi>{ $operator }</bdi> hesabınızın e-posta adresi.
 notice-administrator-title = Bir yönetici hesabınızı değiştirdi

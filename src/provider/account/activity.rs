@@ -15,7 +15,7 @@ const PAGE: &str = "/account/activity";
 const MOST: usize = 30;
 
 /// What concerns a person's own safety; that their applications renew tokens every few minutes does not.
-const KINDS: [AuditKind; 32] = [
+const KINDS: [AuditKind; 33] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -45,6 +45,7 @@ const KINDS: [AuditKind; 32] = [
     AuditKind::FactorBlocked,
     AuditKind::KeyMayBeCopied,
     AuditKind::FactorsReset,
+    AuditKind::SelfRegistered,
     AuditKind::InvitationSent,
     AuditKind::InvitationAccepted,
     AuditKind::InvitationWithdrawn,

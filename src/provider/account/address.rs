@@ -8,18 +8,16 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use crate::domain::account_links::{
-    AccountLinks, AccountMark, AddressUndo, CODE_DIGITS, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification,
-    UNDO_LIFE,
+    AccountLinks, AccountMark, AddressUndo, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification, UNDO_LIFE,
 };
 use crate::domain::audit::AuditKind;
-use crate::domain::mail::{CodePurpose, Mail, MailKind, Notice, WaitingMail, partly_hidden};
+use crate::domain::mail::{CodePurpose, Mail, Notice, WaitingMail, partly_hidden};
 use crate::domain::mail_address::MailAddress;
-use crate::domain::profile::is_seen;
 use crate::domain::secret::SecretHash;
 use crate::domain::user::{Email, User};
 use crate::limiter::{LimitKey, Rule};
 use crate::page::{AddressPage, AddressProblem, Done, NewAddressPage, NewAddressProblem, Problem, WaitingCode, html};
-use crate::provider::mailing;
+use crate::provider::mailing::{self, AddressFault};
 use crate::provider::visitor::{self, Visitor};
 use crate::store::Committed;
 use crate::web::context::RequestContext;
@@ -97,12 +95,10 @@ fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
 
 /// The address that was typed, if mail can be sent to it and it is another one.
 fn new_address(typed: &str, user: &User) -> Result<Email, NewAddressProblem> {
-    let local = typed.rsplit_once('@').map_or(typed, |(local, _)| local);
-    if !local.is_ascii() {
-        return Err(NewAddressProblem::NotAscii);
-    }
-    let address = Email::parse(typed).filter(|address| is_seen(address.as_str()) && MailAddress::of(address).is_some());
-    let address = address.ok_or(NewAddressProblem::Malformed)?;
+    let address = mailing::mailable(typed).map_err(|fault| match fault {
+        AddressFault::NotAscii => NewAddressProblem::NotAscii,
+        AddressFault::Malformed => NewAddressProblem::Malformed,
+    })?;
     if address == user.email { Err(NewAddressProblem::Unchanged) } else { Ok(address) }
 }
 
@@ -118,7 +114,7 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
     if !may_send(ctx, user) {
         return Ok(Err(AddressProblem::TooMany));
     }
-    if !ctx.sealgate.has_room_for(MailKind::VerificationCode) {
+    if !ctx.sealgate.store.has_room_for_mail(1) {
         return Ok(Err(AddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
@@ -139,7 +135,7 @@ async fn send_to_new(
     if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address.lookup_key()) {
         return Ok(Err(NewAddressProblem::TooMany));
     }
-    if !ctx.sealgate.has_room_for(MailKind::AddressWanted) {
+    if !ctx.sealgate.store.has_room_for_mail(1) {
         return Ok(Err(NewAddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
@@ -188,20 +184,11 @@ async fn begin(
 /// A code is good for one person and one address.
 fn code_hash(ctx: &RequestContext<'_>, user: &User, address: &Email, code: &str) -> Result<SecretHash, Failure> {
     let bound_to = [b"address", &user.sub.as_bytes()[..], address.lookup_key().as_bytes()].concat();
-    ctx.sealgate.store.code_hash(&bound_to, code).map_err(|error| {
-        tracing::error!(%error, "no code can be made or checked");
-        Failure::Unavailable
-    })
+    mailing::code_hash(ctx, &bound_to, code)
 }
 
 fn session_of(visitor: &Visitor) -> SecretHash {
     SecretHash::of(visitor.session.value.id.as_bytes())
-}
-
-/// The digits that were typed, however they are grouped.
-fn digits(typed: &str) -> Option<String> {
-    let digits: String = typed.chars().filter(|char| !char.is_whitespace() && *char != '-').collect();
-    (digits.len() == CODE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
 
 async fn take_code(
@@ -210,7 +197,7 @@ async fn take_code(
     typed: &str,
 ) -> Result<Result<Done, AddressProblem>, Failure> {
     // What is no code at all is no try either.
-    let Some(typed) = digits(typed) else { return Ok(Err(AddressProblem::WrongCode)) };
+    let Some(typed) = mailing::digits(typed) else { return Ok(Err(AddressProblem::WrongCode)) };
     let (store, session) = (&ctx.sealgate.store, session_of(visitor));
     for _ in 0..MOST_CONFLICTS {
         let Some(user) = store.user_record(visitor.user.sub).await? else { break };
@@ -234,7 +221,7 @@ async fn take_code(
             CodeVerdict::Wrong => (Vec::new(), Err(AddressProblem::WrongCode)),
             CodeVerdict::Over => (Vec::new(), Err(AddressProblem::Over)),
         };
-        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails, None).await?;
+        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails).await?;
         if written == Committed::Yes {
             if let Ok(done) = done {
                 let kind =

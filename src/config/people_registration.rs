@@ -1,0 +1,66 @@
+//! Who may make an account for themselves.
+
+use serde::Serialize;
+
+use crate::domain::mail_address::MailAddress;
+use crate::domain::user::Email;
+
+/// `[registration_of_people]`: whether people make their own accounts, and with which addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PeopleRegistration {
+    pub mode: PeopleRegistrationMode,
+    /// The domains of the addresses that may be used, as mail servers know them (A-labels, small letters); any when empty.
+    pub domains: Vec<String>,
+}
+
+/// Whether people make their own accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum PeopleRegistrationMode {
+    Off,
+    /// Whoever reads the mail of an address that may be used.
+    Open,
+}
+
+impl PeopleRegistration {
+    pub fn is_open(&self) -> bool {
+        self.mode == PeopleRegistrationMode::Open
+    }
+
+    /// What is wrong with it on a server that cannot seal, and so sends no mail.
+    pub(crate) fn fault_without_sealing(&self) -> Option<String> {
+        let fault = "registration_of_people.mode: is \"open\", and nobody can prove an address: without a wrapping key in the token \
+            no mail is sent. Make one with sealgate key wrap-init, or write mode = \"off\"";
+        self.is_open().then(|| fault.to_owned())
+    }
+
+    /// Whether an account may be made with this address. A domain below one that may be used is another domain.
+    pub fn takes(&self, address: &Email) -> bool {
+        let domain = MailAddress::of(address);
+        domain.is_some_and(|address| {
+            self.domains.is_empty() || self.domains.iter().any(|domain| domain == address.domain())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_is_compared_as_mail_servers_know_it() {
+        let domains = vec!["example.test".to_owned(), "xn--rnek-4qa.test".to_owned()];
+        let some = PeopleRegistration { mode: PeopleRegistrationMode::Open, domains };
+        let any = PeopleRegistration { domains: Vec::new(), ..some.clone() };
+        let takes = |of: &PeopleRegistration, text| of.takes(&Email::parse(text).unwrap());
+        for allowed in ["a@example.test", "A@EXAMPLE.Test", "a@örnek.test", "a@ÖRNEK.test", "a@XN--RNEK-4QA.test"] {
+            assert!(takes(&some, allowed), "{allowed}");
+        }
+        for other in
+            ["a@sub.example.test", "a@notexample.test", "a@example.test.evil.test", "a@ornek.test", "a@example"]
+        {
+            assert!(!takes(&some, other) && takes(&any, other), "{other}");
+        }
+        // To which no mail can be sent.
+        assert!(!takes(&any, "a@[127.0.0.1]") && !takes(&any, "ş@example.test"));
+    }
+}

@@ -1,0 +1,240 @@
+//! `/oauth/create-account/finish`: somebody who has proven an address says what they are called and with what they sign in. The
+//! account is made by that form and not before, so nothing in it was chosen by anybody else. Nobody is signed in by it: they go on
+//! in the sign-in that was under way, with what they have just chosen, and what it asks for otherwise, it asks for then.
+
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+
+use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::pending_registration::{PendingPasskey, PendingRegistration};
+use crate::domain::profile::{LONGEST_NAME, is_line};
+use crate::domain::user::{PasswordHash, Subject, User, UserState};
+use crate::factors::{FactorKind, Factors};
+use crate::metrics::RegistrationOutcome;
+use crate::oauth::next_step::Interaction;
+use crate::oauth::params::Params;
+use crate::page::{CredentialChoice, EnrolProblem, NewAccountPage, NewPasswordProblem, Problem, html};
+use crate::password::Owner;
+use crate::provider::ceremony::relying_party;
+use crate::provider::create_account::{FINISH, MOST_TRIES, Registering, forgotten, require_open};
+use crate::provider::enrolment::{key_options, new_factor_name, refusal, verified};
+use crate::provider::new_password;
+use crate::provider::sign_in::SIGN_IN;
+use crate::store::{Committed, Loaded};
+use crate::web::context::RequestContext;
+use crate::web::failure::Failure;
+use crate::web::response::Response;
+use crate::webauthn::{CeremonyChallenge, CredentialKind, UserEntity, UserHandle};
+
+/// Somebody who has proven an address.
+struct Proven {
+    registering: Registering,
+    pending: Loaded<PendingRegistration>,
+}
+
+/// With what they sign in from then on.
+enum Chosen {
+    Password(PasswordHash),
+    /// The record with the passkey, and what the trail says of it.
+    Passkey(Box<Factors>, String),
+}
+
+pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    require_open(ctx)?;
+    let registering = Registering::find(ctx).await?;
+    if ctx.head.method != Method::POST {
+        return match find(ctx, &registering).await? {
+            Some(pending) => Ok(show_password(ctx, &Proven { registering, pending }, "", None, false)),
+            // To look changes nothing: what this browser has may be worth something once the code is typed.
+            None => Err(registering.back(ctx)),
+        };
+    }
+    let form = registering.form(ctx, FINISH)?;
+    let registering = registering.in_time(ctx).await?;
+    let Some(pending) = find(ctx, &registering).await? else { return Ok(registering.over(ctx)) };
+    let proven = Proven { registering, pending };
+    let name = form.one("person-name")?.unwrap_or_default().trim();
+    if !is_line(name, LONGEST_NAME) {
+        return Ok(show_password(ctx, &proven, name, None, true));
+    }
+    if form.has("choose") || form.has("with") {
+        return passkey(ctx, &proven, name, &form).await;
+    }
+    let owner = Owner { email: &proven.pending.value.address, username: None, name };
+    let typed = form.one("new-password")?.unwrap_or_default();
+    match new_password::hashed(ctx, typed, &owner).await {
+        Ok(hash) => create(ctx, &proven, name, Subject::from_random(ctx.random()), Chosen::Password(hash)).await,
+        Err(problem) => Ok(show_password(ctx, &proven, name, Some(problem), false)),
+    }
+}
+
+/// What is pending, if its address is proven and may be used still: a reload may have taken its domain off the list.
+async fn find(
+    ctx: &RequestContext<'_>,
+    registering: &Registering,
+) -> Result<Option<Loaded<PendingRegistration>>, Failure> {
+    let pending = ctx.sealgate.store.pending_registration(&registering.id()).await?;
+    let takes = |pending: &PendingRegistration| ctx.sealgate.config.registration_of_people.takes(&pending.address);
+    let is_good = |pending: &PendingRegistration| pending.is_proven() && pending.is_live(ctx.now) && takes(pending);
+    Ok(pending.filter(|pending| is_good(&pending.value)))
+}
+
+async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &Params) -> Result<Response, Failure> {
+    let relying_party = relying_party(ctx).ok_or_else(|| Failure::page(Problem::InvalidRequest))?;
+    let typed = form.one("name")?.unwrap_or_default();
+    let Some(sent) = form.one("credential")? else { return show_passkey(ctx, proven, name, typed, None).await };
+    let store = &ctx.sealgate.store;
+    let Some(waiting) = proven.pending.value.passkey() else {
+        return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
+    };
+    // Used up, whatever comes of it.
+    let used = store.change_registration(&proven.pending, &proven.pending.value.with_passkey(None)).await?;
+    if used == Committed::Conflict {
+        return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
+    }
+    let challenge = CeremonyChallenge::from_random(waiting.challenge);
+    let credential = match verified(&relying_party, &challenge, CredentialKind::Passkey, sent) {
+        Ok(credential) => credential,
+        Err(error) => {
+            tracing::warn!(%error, "a passkey for a new account was not taken");
+            return show_passkey(ctx, proven, name, typed, Some(refusal(error))).await;
+        }
+    };
+    if store.owner_of_credential(&credential.id).await?.is_some() {
+        return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::KeyKnown)).await;
+    }
+    let subject = Subject::from_random(ctx.random());
+    let mut factors = Factors::none(subject, UserHandle::from_random(waiting.handle));
+    let called = new_factor_name(ctx, &factors, FactorKind::Passkey, typed);
+    let _ = factors.add_key(&called, credential, ctx.now);
+    let detail = format!("{} {called}", FactorKind::Passkey.as_str());
+    create(ctx, proven, name, subject, Chosen::Passkey(Box::new(factors), detail)).await
+}
+
+/// Makes the account, in one commit with the end of what was pending: of two who have proven the same address, one does.
+async fn create(
+    ctx: &RequestContext<'_>,
+    proven: &Proven,
+    name: &str,
+    subject: Subject,
+    chosen: Chosen,
+) -> Result<Response, Failure> {
+    let (password, factors, detail) = match &chosen {
+        Chosen::Password(hash) => (Some(hash.clone()), None, "password"),
+        Chosen::Passkey(factors, detail) => (None, Some(&**factors), detail.as_str()),
+    };
+    let user = User {
+        sub: subject,
+        email: proven.pending.value.address.clone(),
+        username: None,
+        email_verified: true,
+        name: name.to_owned(),
+        phone_number: None,
+        picture: None,
+        // What an application needs, an administrator gives.
+        roles: [].into(),
+        groups: [].into(),
+        password,
+        state: UserState::Enabled,
+        created_at: ctx.now,
+        updated_at: ctx.now,
+    };
+    let (store, registering) = (&ctx.sealgate.store, &proven.registering);
+    for _ in 0..MOST_TRIES {
+        let pending = find(ctx, registering).await?;
+        if let Some(pending) = &pending
+            && store.finish_registration(pending, &user, factors).await? == Committed::Yes
+        {
+            return created(ctx, registering, &user, detail).await;
+        }
+        if store.user_by_email(&user.email).await?.is_some() {
+            return registering.taken(ctx, pending.as_ref().unwrap_or(&proven.pending)).await;
+        }
+        if pending.is_none() {
+            return Ok(registering.over(ctx));
+        }
+    }
+    Err(Failure::Unavailable)
+}
+
+/// They go on to sign in, with their address filled in.
+async fn created(
+    ctx: &RequestContext<'_>,
+    registering: &Registering,
+    user: &User,
+    detail: &str,
+) -> Result<Response, Failure> {
+    let waiting = &registering.waiting;
+    let event = ctx.event(AuditKind::SelfRegistered, Actor::Person).of(user.sub).with_client(&waiting.client.id);
+    ctx.sealgate.audit.note(event.with_detail(detail));
+    ctx.sealgate.metrics.registered(RegistrationOutcome::Created);
+    let mut request = waiting.interaction().request.clone();
+    request.login_hint = Some(user.email.as_str().to_owned());
+    let next = Interaction { request, ..waiting.interaction().clone() };
+    // A conflict means that another tab has gone on with the same request: what it did stands.
+    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    Ok(Response::see_other(&waiting.address(ctx, SIGN_IN)).with_cookie(forgotten(ctx)))
+}
+
+fn show_password(
+    ctx: &RequestContext<'_>,
+    proven: &Proven,
+    name: &str,
+    problem: Option<NewPasswordProblem>,
+    name_is_wrong: bool,
+) -> Response {
+    let or_passkey = relying_party(ctx).is_some();
+    let choice = CredentialChoice::Password { or_passkey, has_focus: false, problem };
+    let page = page(ctx, proven, name, name_is_wrong, choice);
+    if problem == Some(NewPasswordProblem::Busy) {
+        return Response::page(StatusCode::SERVICE_UNAVAILABLE, page, None).with(RETRY_AFTER, "1");
+    }
+    Response::page(StatusCode::OK, page, None)
+}
+
+/// Begins the ceremony as well: after a form was sent only.
+async fn show_passkey(
+    ctx: &RequestContext<'_>,
+    proven: &Proven,
+    name: &str,
+    key_name: &str,
+    problem: Option<EnrolProblem>,
+) -> Result<Response, Failure> {
+    let relying_party = relying_party(ctx).ok_or(Failure::Unavailable)?;
+    let fresh = PendingPasskey { challenge: ctx.random(), handle: ctx.random() };
+    for _ in 0..MOST_TRIES {
+        let Some(pending) = find(ctx, &proven.registering).await? else { return Ok(proven.registering.over(ctx)) };
+        let next = pending.value.with_passkey(Some(fresh));
+        if ctx.sealgate.store.change_registration(&pending, &next).await? == Committed::Conflict {
+            continue;
+        }
+        let user = UserEntity {
+            id: UserHandle::from_random(fresh.handle),
+            name: pending.value.address.as_str().to_owned(),
+            display_name: name.to_owned(),
+        };
+        let challenge = CeremonyChallenge::from_random(fresh.challenge);
+        let options = key_options(ctx, &relying_party, user, &challenge, CredentialKind::Passkey, &[])?;
+        let choice = CredentialChoice::Passkey { options: &options, name: key_name, problem };
+        return Ok(Response::page(StatusCode::OK, page(ctx, proven, name, false, choice), None));
+    }
+    Err(Failure::Unavailable)
+}
+
+fn page(
+    ctx: &RequestContext<'_>,
+    proven: &Proven,
+    person_name: &str,
+    name_is_wrong: bool,
+    choice: CredentialChoice<'_>,
+) -> String {
+    html(&NewAccountPage {
+        frame: ctx.frame(),
+        action: &proven.registering.waiting.address(ctx, FINISH),
+        csrf: &proven.registering.csrf(FINISH),
+        address: proven.pending.value.address.as_str(),
+        person_name,
+        name_is_wrong,
+        choice,
+    })
+}

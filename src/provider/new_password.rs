@@ -1,0 +1,23 @@
+//! A password that somebody chooses who has none, or has forgotten theirs.
+
+use secrecy::SecretString;
+
+use crate::domain::secret::Secret;
+use crate::domain::user::PasswordHash;
+use crate::page::NewPasswordProblem;
+use crate::password::{Owner, check_password};
+use crate::web::context::RequestContext;
+
+/// The hash of what was typed, if it may be this person's password.
+pub(super) async fn hashed(
+    ctx: &RequestContext<'_>,
+    typed: &str,
+    owner: &Owner<'_>,
+) -> Result<PasswordHash, NewPasswordProblem> {
+    let new = Secret::new(typed);
+    check_password(&new, owner).map_err(NewPasswordProblem::Fault)?;
+    ctx.sealgate.passwords.hash(SecretString::from(new.expose()), ctx.random()).await.map_err(|error| {
+        tracing::error!(%error, "a new password could not be hashed");
+        NewPasswordProblem::Busy
+    })
+}

@@ -1,0 +1,212 @@
+//! Accounts that strangers have asked for. They are bounded in all: where there is no room, nobody begins another one until some
+//! have gone.
+
+use std::sync::atomic::Ordering;
+
+use crate::domain::mail::WaitingMail;
+use crate::domain::pending_registration::PendingRegistration;
+use crate::domain::secret::SecretHash;
+use crate::domain::user::User;
+use crate::factors::Factors;
+use crate::store::account_links::merge;
+use crate::store::engine::{Changes, Expect};
+use crate::store::factors::factors_changes;
+use crate::store::outbox::add_mails;
+use crate::store::record::{self, Loaded};
+use crate::store::registry::user_creation;
+use crate::store::table::{self, Table};
+use crate::store::{Committed, Store, StoreError};
+
+/// As many as there may be. Strangers may have 60 mails a minute sent, and each lives for an hour.
+const MOST_PENDING: usize = 10_000;
+
+impl Store {
+    /// Whether another one can be begun.
+    pub fn has_room_for_registration(&self) -> bool {
+        self.pending_registrations.load(Ordering::Relaxed) < MOST_PENDING && self.has_room_for_mail(1)
+    }
+
+    /// Keeps one with the mail that carries its code. `id`: the hash of what the browser has. False when there is no room.
+    pub async fn begin_registration(
+        &self,
+        id: &SecretHash,
+        pending: &PendingRegistration,
+        mail: &WaitingMail,
+    ) -> Result<bool, StoreError> {
+        if !self.has_room_for_mail(1) {
+            return Ok(false);
+        }
+        // A place first: of those who come at the same moment each would find the last one.
+        if self.pending_registrations.fetch_add(1, Ordering::AcqRel) >= MOST_PENDING {
+            self.pending_registration_gone();
+            return Ok(false);
+        }
+        let written = async {
+            let mut changes = creation(id, pending)?;
+            add_mails(&mut changes, std::slice::from_ref(mail))?;
+            self.commit_with_mails(changes, std::slice::from_ref(mail)).await
+        };
+        match written.await {
+            Ok(Committed::Yes) => Ok(true),
+            Ok(Committed::Conflict) => {
+                self.pending_registration_gone();
+                Err(StoreError::Contended)
+            }
+            Err(error) => {
+                self.pending_registration_gone();
+                Err(error)
+            }
+        }
+    }
+
+    /// The work of [`Store::begin_registration`] for one that is not kept: who measures the time must not learn that it was
+    /// refused.
+    pub async fn begin_no_registration(
+        &self,
+        id: &SecretHash,
+        pending: &PendingRegistration,
+        mail: &WaitingMail,
+    ) -> Result<(), StoreError> {
+        let mut changes = creation(id, pending)?;
+        add_mails(&mut changes, std::slice::from_ref(mail))?;
+        changes.delete = std::mem::take(&mut changes.put).into_iter().map(|(key, _)| key).collect();
+        self.write(changes).await
+    }
+
+    /// What was begun in the browser that has what this is the hash of.
+    pub async fn pending_registration(
+        &self,
+        id: &SecretHash,
+    ) -> Result<Option<Loaded<PendingRegistration>>, StoreError> {
+        self.load(table::pending_registration(id)).await
+    }
+
+    /// Writes what has become of it over what was read.
+    pub async fn change_registration(
+        &self,
+        loaded: &Loaded<PendingRegistration>,
+        next: &PendingRegistration,
+    ) -> Result<Committed, StoreError> {
+        self.commit(record::replace(loaded, next)?).await
+    }
+
+    /// Goes on with it under another name: what the browser had until now opens nothing any more.
+    pub async fn move_registration(
+        &self,
+        loaded: &Loaded<PendingRegistration>,
+        id: &SecretHash,
+        next: &PendingRegistration,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = removal(loaded);
+        merge(&mut changes, creation(id, next)?);
+        self.commit(changes).await
+    }
+
+    /// Forgets one.
+    pub async fn drop_registration(&self, loaded: &Loaded<PendingRegistration>) -> Result<Committed, StoreError> {
+        let committed = self.commit(removal(loaded)).await?;
+        if committed == Committed::Yes {
+            self.pending_registration_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Makes the account, with the passkey where it was one, and forgets what was pending, in one commit. A conflict means that
+    /// somebody has the address by now, or the passkey, or that this was done already.
+    pub async fn finish_registration(
+        &self,
+        loaded: &Loaded<PendingRegistration>,
+        user: &User,
+        factors: Option<&Factors>,
+    ) -> Result<Committed, StoreError> {
+        let mut changes = removal(loaded);
+        merge(&mut changes, user_creation(user)?);
+        if let Some(factors) = factors {
+            merge(&mut changes, factors_changes(None, factors)?);
+        }
+        let committed = self.commit(changes).await?;
+        if committed == Committed::Yes {
+            self.pending_registration_gone();
+        }
+        Ok(committed)
+    }
+
+    /// Counts them. From here on the bound goes by this count: other processes may have swept some.
+    pub(super) async fn count_pending_registrations(&self) -> Result<(), StoreError> {
+        let pending = self.count(table::all(Table::PendingRegistration)).await?;
+        self.pending_registrations.store(pending, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(super) fn pending_registration_gone(&self) {
+        let less = |pending: usize| pending.checked_sub(1);
+        let _ = self.pending_registrations.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    }
+}
+
+fn creation(id: &SecretHash, pending: &PendingRegistration) -> Result<Changes, StoreError> {
+    let key = table::pending_registration(id);
+    let mut changes = record::create(key.clone(), pending)?;
+    changes.put.push((table::expiry(pending.expires_at, &key), Vec::new()));
+    Ok(changes)
+}
+
+/// Record and expiry entry go together.
+fn removal(loaded: &Loaded<PendingRegistration>) -> Changes {
+    let expect: Vec<Expect> = vec![loaded.unchanged()];
+    let delete = vec![loaded.key().clone(), table::expiry(loaded.value.expires_at, loaded.key())];
+    Changes { expect, delete, ..Changes::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::domain::mail::{MailId, MailKind};
+    use crate::domain::sealed::Sealed;
+    use crate::domain::time::UnixTime;
+    use crate::domain::user::Email;
+    use crate::store::memory::MemoryEngine;
+
+    fn pending() -> PendingRegistration {
+        let address = Email::parse("ceren@example.test").unwrap();
+        PendingRegistration::new(address, SecretHash::of(b"code"), UnixTime::from_seconds(1000))
+    }
+
+    fn mail(number: u8) -> WaitingMail {
+        let (id, sealed) = (MailId::from_bytes([number; 16]), Sealed::from_bytes(vec![1]));
+        WaitingMail::new(id, MailKind::AddressWanted, None, sealed, UnixTime::from_seconds(1000))
+    }
+
+    #[tokio::test]
+    async fn there_is_an_end_to_what_is_pending_and_what_goes_makes_room() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        store.pending_registrations.store(MOST_PENDING - 1, Ordering::Relaxed);
+        let ids = [1, 2, 3].map(|number| SecretHash::of(&[number]));
+        assert!(store.begin_registration(&ids[0], &pending(), &mail(1)).await.unwrap());
+        assert!(!store.has_room_for_registration());
+        assert!(!store.begin_registration(&ids[1], &pending(), &mail(2)).await.unwrap());
+        // Under another name it takes up the same place.
+        let loaded = store.pending_registration(&ids[0]).await.unwrap().unwrap();
+        assert_eq!(store.move_registration(&loaded, &ids[1], &pending()).await.unwrap(), Committed::Yes);
+        assert!(store.pending_registration(&ids[0]).await.unwrap().is_none());
+        assert!(!store.has_room_for_registration());
+        let loaded = store.pending_registration(&ids[1]).await.unwrap().unwrap();
+        assert_eq!(store.drop_registration(&loaded).await.unwrap(), Committed::Yes);
+        assert!(store.begin_registration(&ids[2], &pending(), &mail(3)).await.unwrap());
+        assert!(!store.has_room_for_registration());
+        let swept = store.sweep(UnixTime::from_seconds(1000 + 3660), 100).await.unwrap();
+        assert!(swept.removed >= 1 && store.has_room_for_registration(), "{swept:?}");
+        assert!(store.pending_registration(&ids[2]).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_kept_leaves_nothing() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        let id = SecretHash::of(b"one");
+        store.begin_no_registration(&id, &pending(), &mail(1)).await.unwrap();
+        assert!(store.pending_registration(&id).await.unwrap().is_none());
+        assert_eq!(store.count_outbox().await.unwrap().waiting, 0);
+    }
+}
