@@ -38,7 +38,7 @@ export async function light(journal) {
 
 /// Words and structure, which do not depend on the size of the window.
 export function structured(page, language) {
-  return page.evaluate(({ language, autocomplete }) => {
+  return page.evaluate(({ language, autocomplete, special }) => {
     const faults = [];
     const say = (sound, words) => sound || faults.push(words);
     const { lang } = document.documentElement;
@@ -54,9 +54,8 @@ export function structured(page, language) {
     // What is typed there is about others or names a thing: the browser must not offer the reader's own name and password.
     const others = /^\/(console|account\/(app-passwords|security)|oauth\/enrol)/.test(location.pathname);
     for (const field of document.querySelectorAll("input:not([type=hidden], [type=checkbox], [type=radio])")) {
-      // Passkeys are for signing in; and on the page of an invitation a passkey is named.
-      const here = { "/oauth/forgot-password": { email: "username" }, "/oauth/invitation": { name: "off" } }[location.pathname];
-      const usual = here?.[field.name] ?? autocomplete[field.name];
+      // Passkeys are for signing in; and a key is not called like its owner.
+      const usual = special[location.pathname]?.[field.name] ?? autocomplete[field.name];
       const wanted = usual && (others ? "off" : usual);
       say(!wanted || field.autocomplete === wanted, `autocomplete of ${field.name} is "${field.autocomplete}"`);
     }
@@ -70,6 +69,13 @@ export function structured(page, language) {
     autocomplete: {
       email: "username webauthn", password: "current-password", current: "current-password", new: "new-password",
       again: "new-password", "new-password": "new-password", username: "username", name: "name", phone_number: "tel", picture: "photo",
+      "person-name": "name",
+    },
+    special: {
+      "/oauth/forgot-password": { email: "username" },
+      "/oauth/create-account": { email: "email" },
+      "/oauth/invitation": { name: "off" },
+      "/oauth/create-account/finish": { name: "off" },
     },
   });
 }

@@ -38,6 +38,8 @@ port = $mail
 tls = "none"
 from = "$OPERATOR <$MAIL_FROM>"
 per_minute = 6000
+[registration_of_people]
+mode = "open"
 [console]
 enabled = true
 [factors]

@@ -100,6 +100,66 @@ async function chooseShortPassword(page, lane) {
   await page.waitForSelector("#password-problem");
 }
 
+/// From the sign-in page to the one that takes the address of a new account.
+async function createAccount(page) {
+  await page.goto(authorize());
+  await page.click("#create-account");
+  await page.waitForSelector("#register-submit");
+}
+
+async function enterAddress(page, email) {
+  await createAccount(page);
+  await page.fill("#email", email);
+  await page.click("#register-submit");
+}
+
+async function newAddressCode(page) {
+  await enterAddress(page, `yeni.${crypto.randomUUID()}@example.test`);
+  await page.waitForSelector("#code-submit");
+}
+
+async function wrongNewAddressCode(page) {
+  await newAddressCode(page);
+  await page.fill("#code", "no code");
+  await page.click("#code-submit");
+  await page.waitForSelector("[role=alert]");
+}
+
+/// The page that makes an account, for an address that was proven once a lane: only so many mails a minute go to strangers.
+const proven = new Map();
+async function newAccount(page, lane) {
+  const cookies = () => page.context().cookies(ISSUER);
+  if (!proven.has(lane)) {
+    const email = `yeni.karaosmanoglu.${lane}@example.test`;
+    await enterAddress(page, email);
+    await page.waitForSelector("#code-submit");
+    await page.fill("#code", codeIn(await mailTo(email, lane.startsWith("tr") ? "doğrulayın" : "Confirm your email address")));
+    await page.click("#code-submit");
+    await page.waitForSelector("#person-name");
+    proven.set(lane, (await cookies()).find(({ name }) => name === "sealgate-registration"));
+  } else {
+    await createAccount(page);
+    await page.context().addCookies([proven.get(lane)]);
+    await page.goto(page.url().replace("/create-account?", "/create-account/finish?"));
+  }
+  await page.waitForSelector("#person-name");
+}
+
+async function newAccountWrong(page, lane) {
+  await newAccount(page, lane);
+  await page.fill("#person-name", "Gülşah Karaosmanoğlu");
+  await page.fill("#new-password", "short");
+  await page.click("#new-password-submit");
+  await page.waitForSelector("#password-problem");
+}
+
+async function newAccountPasskey(page, lane) {
+  await newAccount(page, lane);
+  await page.fill("#person-name", "Gülşah Karaosmanoğlu");
+  await page.click("#choose-passkey");
+  await page.waitForSelector("#choose-password");
+}
+
 /// The page that asks for the code that was mailed to the second person, whose address is not verified.
 async function mailedCode(page, lane) {
   await page.goto(`${ISSUER}/account/address`);
@@ -281,6 +341,19 @@ export const STATES = [
   { name: "undo", as: "nobody", show: (page, lane) => takeBack(page, lane, "geri", addsApp) },
   { name: "undo-done", as: "nobody", show: (page, lane) => takenBack(page, lane, "geri", addsApp) },
   { name: "undo-closed", as: "nobody", show: (page, lane) => takenBack(page, lane, "kapanan", addsPasskey) },
+  { name: "create-account", as: "nobody", show: createAccount },
+  {
+    name: "create-account-wrong", as: "nobody",
+    show: async (page) => {
+      await enterAddress(page, "şule@example.test");
+      await page.waitForSelector("#register-problem");
+    },
+  },
+  { name: "create-account-code", as: "nobody", show: newAddressCode },
+  { name: "create-account-code-wrong", as: "nobody", show: wrongNewAddressCode },
+  { name: "create-account-finish", as: "nobody", show: newAccount },
+  { name: "create-account-finish-wrong", as: "nobody", show: newAccountWrong },
+  { name: "create-account-finish-passkey", as: "nobody", show: newAccountPasskey },
   { name: "consent", as: "first", show: at(authorize({ prompt: "consent" })) },
   { name: "consent-little", as: "first", show: at(authorize({ prompt: "consent", scope: "openid" })) },
   { name: "chooser", as: "both", show: at(authorize({ prompt: "select_account" })) },

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { focus } from "./checks.mjs";
-import { linkIn, mailTo, read } from "./mails.mjs";
+import { codeIn, linkIn, mailTo, read } from "./mails.mjs";
 import {
   APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, ISSUER, PASSWORD, SECURITY_KEY, STRANGER, TURKISH, appOf, authenticator, authorize, cookiesOf,
   earlyTotp, first, forgetful, fourth, leave, second, totp, walker,
@@ -1223,6 +1223,94 @@ export const WALKS = [
       assert.match(await stateOfInvitation(page), words({ en: /no invitation that works/, tr: /geçerli bir daveti yok/ }));
       await theirs.goto(lost);
       assert.equal(await heading(theirs), words(NO_INVITATION));
+    },
+  },
+  {
+    name: "make an account of one's own with a mailed code, and go on to the application",
+    async go(enter, { scripts, language, words }) {
+      const mode = scripts ? "script" : "plain";
+      const person = `kendi.${mode}@example.test`;
+      const password = "kimsenin bilmediği uzun bir parola";
+      const titles = {
+        code: words({ en: "Confirm your email address", tr: "E-posta adresinizi doğrulayın" }),
+        exists: words({ en: "You already have an account", tr: "Zaten bir hesabınız var" }),
+      };
+      const entered = await enter();
+      const { page } = entered;
+      const begin = async (email) => {
+        await page.goto(`${APP}/report?month=12`);
+        await press(page, "#create-account");
+        await page.waitForSelector("#register-submit");
+        await awaits(page, "#email");
+        await type(page, "#email", email);
+        await press(page, "#register-submit");
+      };
+      await begin("kendi.example.test");
+      await page.waitForSelector("#register-problem");
+      await awaits(page, "#email");
+      await begin(person);
+      await page.waitForSelector("#code-submit");
+      await awaits(page, "#code");
+      assert.equal(await heading(page), words({ en: "Enter the verification code", tr: "Doğrulama kodunu yazın" }));
+      const code = await read(enter, await mailTo(person, titles.code),
+        { to: person, language, title: titles.code, name: "code-registration", hasCode: true });
+      await type(page, "#code", code === "0000 0000" ? "11111111" : "00000000");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#address-problem");
+      // Nobody else's browser does anything with it.
+      const other = await enter();
+      await other.page.goto(page.url());
+      await other.page.waitForSelector(".reference");
+      await type(page, "#code", code);
+      await press(page, "#code-submit");
+      await page.waitForSelector("#person-name");
+      await awaits(page, "#person-name");
+      assert.equal(await heading(page), words({ en: "Set up your account", tr: "Hesabınızı hazırlayın" }));
+      assert.ok((await page.textContent(".lead")).includes(person));
+      await type(page, "#person-name", "Kendi Açan");
+      await type(page, "#new-password", "kısa");
+      await press(page, "#new-password-submit");
+      await page.waitForSelector("#password-problem");
+      await awaits(page, "#new-password");
+      assert.equal(await page.inputValue("#person-name"), "Kendi Açan");
+      await type(page, "#new-password", password);
+      await press(page, "#new-password-submit", "Space");
+      // Nobody is signed in by it: they sign in, and go on to where they wanted to go.
+      await page.waitForSelector("#login-submit");
+      assert.equal(await page.inputValue("#email"), person);
+      await awaits(page, "#password");
+      await type(page, "#password", password);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(`${APP}/report?month=12`);
+      assert.match(await page.textContent("body"), new RegExp(person));
+      // The same address once more: the page is the same, and the mail says that there is an account.
+      const again = await enter();
+      await again.page.goto(authorize());
+      await press(again.page, "#create-account");
+      await type(again.page, "#email", person.toUpperCase());
+      await press(again.page, "#register-submit");
+      await again.page.waitForSelector("#code-submit");
+      const link = await read(enter, await mailTo(person, titles.exists),
+        { to: person, language, title: titles.exists, name: "account-exists" });
+      assert.equal(link, `${ISSUER}/account`);
+      if (!scripts) return;
+      // With a passkey, and no password.
+      const keeper = await enter();
+      await authenticator(keeper);
+      const own = "anahtar.script@example.test";
+      await keeper.page.goto(authorize());
+      await press(keeper.page, "#create-account");
+      await type(keeper.page, "#email", own);
+      await press(keeper.page, "#register-submit");
+      await keeper.page.waitForSelector("#code-submit");
+      await type(keeper.page, "#code", codeIn(await mailTo(own, titles.code)));
+      await keeper.page.keyboard.press("Enter");
+      await type(keeper.page, "#person-name", "Anahtar Sahibi");
+      await press(keeper.page, "#choose-passkey");
+      await press(keeper.page, "#enrol-passkey");
+      // The sign-in page offers it at once, and this authenticator takes what is offered.
+      await press(keeper.page, "#consent-allow");
+      assert.ok((await answer(keeper.page)).get("code"));
     },
   },
 ];
