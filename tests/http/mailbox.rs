@@ -2,11 +2,28 @@
 
 use sealgate::facade::app::address_lookup;
 use sealgate::facade::app::state::Sealgate;
-use sealgate::facade::domain::mail::{Mail, MailKind, MailMessage};
+use sealgate::facade::domain::mail::{Mail, MailKind, MailMessage, WaitingMail};
 use sealgate::facade::domain::time::UnixTime;
-use sealgate::facade::store::Committed;
+use sealgate::facade::store::{Committed, Store};
+
+/// The section of a configuration with which mails are sent. Nobody listens there.
+pub(crate) const MAIL: &str = "[mail]\nhost = \"127.0.0.1\"\nport = 9\ntls = \"none\"\nfrom = \"no-reply@id.test\"\n";
 
 const MOST: usize = 1000;
+
+/// The mails that are due, in the order in which they are, with what they say.
+pub(crate) async fn due(store: &Store, now: UnixTime) -> Vec<(WaitingMail, MailMessage)> {
+    let due = store.due_mail(now, MOST).await.unwrap();
+    due.into_iter().map(|mail| (mail.value.clone(), store.open_mail(&mail.value).unwrap())).collect()
+}
+
+/// The token of the link that a mail carries.
+pub(crate) fn token(mail: &MailMessage) -> &str {
+    match &mail.mail {
+        Mail::Reset { token } | Mail::Invitation { token, .. } | Mail::AddressChanged { token, .. } => token,
+        other => panic!("no link: {other:?}"),
+    }
+}
 
 /// Takes all mails out of the outbox, after those that are looked up were; in the order of their addresses.
 pub(crate) async fn take(sealgate: &Sealgate) -> Vec<MailMessage> {

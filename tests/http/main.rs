@@ -13,8 +13,6 @@ mod factors;
 mod foreign_hashes;
 #[path = "../support/mail_server.rs"]
 mod mail_server;
-#[path = "../support/mails.rs"]
-mod mails;
 #[path = "../support/meddler.rs"]
 mod meddler;
 #[path = "../support/records.rs"]
@@ -27,6 +25,7 @@ mod sweep;
 mod totp;
 
 mod mailbox;
+use mailbox as mails;
 
 mod flow;
 mod form_post;

@@ -28,9 +28,8 @@ async fn wait_until(provider: &Provider, holds: impl Fn(&[WaitingMail]) -> bool)
             sleep(Duration::from_millis(10)).await;
         }
     });
-    if held.await.is_err() {
-        panic!("it never came to that: {:?}", waiting(provider).await);
-    }
+    let held = held.await.is_ok();
+    assert!(held, "it never came to that: {:?}", waiting(provider).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
