@@ -21,6 +21,7 @@ use crate::domain::consent::Consent;
 use crate::domain::factor_failures::{FactorFailures, TryVerdict};
 use crate::domain::grant::{Grant, GrantId};
 use crate::domain::key_ring::{KeyLife, KeyState};
+use crate::domain::language::Language;
 use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, WaitingMail};
 use crate::domain::rate_limit::RateLimit;
 use crate::domain::redirect_uri::RedirectUri;
@@ -44,6 +45,7 @@ pub enum Answer {
     /// A person, and what was done to them.
     User(Box<UserAnswer>),
     Imported(ImportAnswer),
+    Invited(InvitedAnswer),
     /// A client, and what was done to it.
     Client(Box<ClientAnswer>),
     InitialToken(InitialToken),
@@ -197,6 +199,23 @@ pub struct ImportAnswer {
     pub(super) hashes: BTreeMap<String, usize>,
     /// How many are in each group.
     pub(super) groups: BTreeMap<String, usize>,
+}
+
+/// Who was invited from a file, or would be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InvitedAnswer {
+    pub(super) dry_run: bool,
+    pub(super) people: usize,
+    /// How many are in each group.
+    pub(super) groups: BTreeMap<String, usize>,
+    /// How many go to each application afterwards.
+    pub(super) apps: BTreeMap<String, usize>,
+    /// How many get a mail in each language.
+    pub(super) languages: BTreeMap<Language, usize>,
+    /// Until the last of them has left, where the mail server takes them.
+    pub(super) mailed_within_minutes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) invitation_expires_at: Option<UnixTime>,
 }
 
 /// Something that a person signs in with, and when it was used.

@@ -11,6 +11,7 @@ use crate::domain::assurance::AssuranceLevel;
 use crate::domain::audit::AuditKind;
 use crate::domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
 use crate::domain::grant::GrantId;
+use crate::domain::language::Language;
 use crate::domain::rate_limit::{RateLimit, RateLimitFault};
 use crate::domain::session::SessionId;
 use crate::domain::time::UnixTime;
@@ -186,6 +187,10 @@ pub(super) fn some_person(text: &str) -> Result<Setting<Person>, &'static str> {
 #[expect(clippy::unnecessary_wraps, reason = "the form that clap asks for")]
 pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
     Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
+}
+
+pub(crate) fn language(tag: &str) -> Result<Language, &'static str> {
+    Language::parse(tag).ok_or("write tr or en")
 }
 
 pub(super) fn role() -> impl TypedValueParser<Value = Role> {

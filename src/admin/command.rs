@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::client_settings::{ClientSettings, NewClient};
 use super::import_settings::{self, Import};
 use super::person::Person;
-use super::user_settings::{InviteArguments, Invitee, NewPassword, NewUser, UserChanges};
+use super::user_settings::{self, InviteArguments, Invitee, Invitees, NewPassword, NewUser, UserChanges};
 use super::{arguments, reload};
 use crate::domain::audit::AuditKind;
 use crate::domain::client::ClientId;
@@ -71,7 +71,8 @@ impl Command {
             | Self::Client(ClientCommand::List { after })
             | Self::Session(SessionCommand::List { after, .. })
             | Self::Grant(GrantCommand::List { after, .. })
-            | Self::Consent(ConsentCommand::List { after, .. }) => Some(after),
+            | Self::Consent(ConsentCommand::List { after, .. })
+            | Self::Mail(MailCommand::List { after, .. }) => Some(after),
             Self::Audit(command) => Some(&mut command.after),
             _ => None,
         }
@@ -93,12 +94,15 @@ impl Command {
 pub enum UserCommand {
     /// Add a person; prints their sub, a UUID that stays theirs. Without a password they are invited, where the server sends mail
     Add(Box<NewUser>),
-    /// Invite a person: they get a link by mail, good for 7 days, by which they choose a password or a passkey themselves
+    /// Invite a person, or those of a file: they get a link by mail, good for 7 days, by which they choose a password or a passkey
+    #[command(long_about = user_settings::ABOUT_INVITATIONS)]
     #[serde(skip)]
     Invite(Box<InviteArguments>),
     /// The same as it goes to the server
     #[command(skip)]
     InvitePerson(Box<Invitee>),
+    #[command(skip)]
+    InviteMany(Box<Invitees>),
     /// A person's invitation
     Invitation {
         /// The person's sub, e-mail address or username
@@ -429,6 +433,10 @@ pub enum MailCommand {
         /// List those that were sent in the last 30 days instead, the newest first
         #[arg(long)]
         sent: bool,
+        /// The last one of the page before
+        #[arg(skip)]
+        #[serde(default)]
+        after: Option<String>,
     },
     /// Have a mail be tried now that waits or was given up
     Retry {

@@ -41,14 +41,15 @@ async fn list(directory: &Directory<'_>, sub: Subject) -> Result<Answer, Command
 async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
     let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
     let until = directory.clock.now().plus(LINK_LIFE);
-    let gone = change(directory, user.sub, |factors| {
+    let revocation = directory.store.new_revocation(user.sub, EndReason::Administrator, directory.clock.now());
+    let change = directory.store.change_factors_with(&revocation, new_handle(directory), |factors| {
         let gone = removed(factors);
         factors.reset(FactorReset { link: link.hash, until });
         gone
-    })
-    .await?;
+    });
+    let gone = made(change.await?)?;
     // After the change: a session that began with an old factor in between ends too.
-    let ended = directory.store.revoke_person(user.sub, EndReason::Administrator, directory.clock.now()).await?;
+    let ended = directory.store.carry_out(&revocation).await?;
     for factor in &gone {
         directory.record(directory.event(AuditKind::FactorRemoved).of(user.sub).with_detail(factor)).await;
     }
@@ -67,14 +68,14 @@ async fn reset(directory: &Directory<'_>, user: User) -> Result<Answer, CommandE
 
 /// Lets factors be tried again that were guessed at too often.
 async fn unblock(directory: &Directory<'_>, user: User) -> Result<Answer, CommandError> {
-    let freed = change(directory, user.sub, |factors| {
+    let change = directory.store.change_factors(user.sub, new_handle(directory), |factors| {
         let freed = factors.totp_failures != FactorFailures::default()
             || factors.recovery_failures != FactorFailures::default();
         factors.totp_failures = FactorFailures::default();
         factors.recovery_failures = FactorFailures::default();
         freed
-    })
-    .await?;
+    });
+    let freed = made(change.await?)?;
     if freed {
         let event = directory.event(AuditKind::UserChanged).of(user.sub);
         directory.record(event.with_detail("blocked factors")).await;
@@ -82,13 +83,13 @@ async fn unblock(directory: &Directory<'_>, user: User) -> Result<Answer, Comman
     Ok(UserAnswer { unblocked: Some(freed), ..UserAnswer::from(user) }.into())
 }
 
-async fn change<T: Send>(
-    directory: &Directory<'_>,
-    sub: Subject,
-    change: impl FnMut(&mut Factors) -> T + Send,
-) -> Result<T, CommandError> {
-    let handle = UserHandle::from_random(random(directory.entropy));
-    match directory.store.change_factors(sub, handle, change).await? {
+/// For somebody who has had no factor yet.
+fn new_handle(directory: &Directory<'_>) -> UserHandle {
+    UserHandle::from_random(random(directory.entropy))
+}
+
+fn made<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {
+    match changed {
         FactorsChanged::Yes(made, _) => Ok(made),
         // No command adds one.
         FactorsChanged::CredentialTaken => Err(CommandError::invalid("a key belongs to somebody else")),

@@ -11,7 +11,8 @@ Add the people of another system, with the hashes of their passwords: all of the
 
 Hashes that are taken: argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2 (passlib, PHC, Django, OpenLDAP), {SSHA}, {SHA} and their SHA-2 \
 kin. At the first sign-in each becomes argon2id. MD5, DES, passwords in clear, and hashes that cost more than a second or so are \
-refused: leave the hash out and have a new password set. Who has no hash cannot sign in until then.
+refused: invite these people instead (user invite --from), or leave the hash out and mail them an invitation afterwards (user \
+invitation EMAIL resend). Who has no hash cannot sign in until then.
 
 A CSV file begins with the names of its columns: email and name, and any of username, groups, password_hash, email_verified, \
 phone_number. LDIF: mail, displayName or cn or givenName with sn, uid, userPassword, and the cn of each memberOf as a group; entries of \

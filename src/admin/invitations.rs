@@ -11,6 +11,7 @@ use crate::app::state::Sealgate;
 use crate::clock::random;
 use crate::domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
 use crate::domain::audit::{Actor, AuditKind};
+use crate::domain::language::Language;
 use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
 use crate::domain::mail_address::MailAddress;
 use crate::domain::secret::Secret;
@@ -30,7 +31,8 @@ pub(super) async fn execute(
 }
 
 pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
-    let sender = Sender::find(directory, 1).await?;
+    let sender = InvitationSender::find(directory, 1).await?;
+    let language = invitee.language;
     let (user, app) = sender.person(invitee);
     let faults = sender.faults(&user, app.as_deref());
     if !faults.is_empty() {
@@ -39,7 +41,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     if let Some(taken) = taken(directory, &user).await? {
         return Err(taken);
     }
-    let (invitation, mail) = sender.invitation(&user, app)?;
+    let (invitation, mail) = sender.invitation(&user, app, language)?;
     let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
     match directory.store.add_invited(&[(user.clone(), links)], &[mail]).await? {
         AddOutcome::Added => {}
@@ -53,7 +55,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
 
 /// A new link for somebody who cannot sign in yet, whatever became of the one before.
 async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let sender = Sender::find(directory, 1).await?;
+    let sender = InvitationSender::find(directory, 1).await?;
     let found = people::find(directory, person).await?;
     let store = directory.store;
     let (Some(user), links) = (store.user_record(found.sub).await?, store.account_links(found.sub).await?) else {
@@ -69,15 +71,16 @@ async fn resend(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
         return Err(CommandError::Exists(told));
     }
     let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
+    let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
     let app = before.invitation.as_ref().and_then(|invitation| invitation.app.clone());
     // An application may have gone from the configuration since.
     let app = app.filter(|app| sender.title(app).is_some());
-    let (invitation, mail) = sender.invitation(&user.value, app)?;
+    let (invitation, mail) = sender.invitation(&user.value, app, language)?;
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
     // What waits to be sent leads nowhere any more.
     store.drop_mails_of(found.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
-    if store.put_user_and_links(user_pair, links_pair, &[mail]).await? == Committed::Conflict {
+    if store.put_user_and_links(user_pair, links_pair, &[mail], None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!("{email} was changed at this very moment; look, and try again")));
     }
     directory.record(directory.event(AuditKind::InvitationSent).of(found.sub)).await;
@@ -128,17 +131,17 @@ fn with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) 
 }
 
 /// Who invites, and by what server.
-struct Sender<'a> {
+pub(super) struct InvitationSender<'a> {
     directory: &'a Directory<'a>,
     sealgate: &'a Sealgate,
     /// An administrator, and what they are called. Nobody on the command line.
     inviter: Option<(Subject, String)>,
 }
 
-impl<'a> Sender<'a> {
+impl<'a> InvitationSender<'a> {
     /// # Errors
     /// Where no mail is sent, and where there is no room for so many.
-    async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
+    pub(super) async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
         let sealgate = match directory.mailing {
             Mailing::On(sealgate) => sealgate,
             Mailing::NoServer => {
@@ -168,7 +171,7 @@ impl<'a> Sender<'a> {
 
     /// The account that is made for somebody: nobody has shown that the address is theirs, and there is nothing to sign in with.
     fn person(&self, invitee: Invitee) -> (User, Option<String>) {
-        let Invitee { email, username, name, phone, picture, roles, groups, app } = invitee;
+        let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
         let now = self.directory.clock.now();
         let user = User {
             sub: Subject::from_random(random(self.directory.entropy)),
@@ -194,28 +197,52 @@ impl<'a> Sender<'a> {
         if let Some(fault) = no_mail_goes_to(&user.email) {
             faults.push(fault.to_owned());
         }
-        if let Some(app) = app.filter(|app| self.title(app).is_none()) {
-            let known: Vec<&str> = self.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
-            faults.push(match known.as_slice() {
-                [] => format!("no application is called {app:?}; the configuration has none"),
-                known => format!("no application is called {app:?}; the configuration has {}", known.join(", ")),
-            });
-        }
+        faults.extend(app.and_then(|app| self.app_fault(app)));
         faults
     }
 
+    /// What is wrong where no application has this name.
+    pub(super) fn app_fault(&self, app: &str) -> Option<String> {
+        self.title(app).is_none().then(|| self.known_apps(&format!("no application is called {app:?}")))
+    }
+
+    /// A fault with the names that would be none.
+    pub(super) fn known_apps(&self, fault: &str) -> String {
+        let known: Vec<&str> = self.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
+        match known.as_slice() {
+            [] => format!("{fault}; the configuration has none"),
+            known => format!("{fault}; the configuration has {}", known.join(", ")),
+        }
+    }
+
+    /// The most mails that leave in a minute.
+    pub(super) fn per_minute(&self) -> u32 {
+        self.sealgate.config.mail.as_ref().map_or(1, |mail| mail.per_minute)
+    }
+
+    /// The language of a mail, where this one was asked for.
+    pub(super) fn language(&self, asked: Option<Language>) -> Language {
+        asked.unwrap_or(self.sealgate.config.pages.default_language)
+    }
+
     /// What people call an application, if there is one of this name.
-    fn title(&self, app: &str) -> Option<&'a str> {
+    pub(super) fn title(&self, app: &str) -> Option<&'a str> {
         let known = self.sealgate.config.apps.iter().find(|known| known.name == app)?;
         Some(known.called())
     }
 
     /// An invitation that is sent now, and the mail that carries its link.
-    fn invitation(&self, user: &User, app: Option<String>) -> Result<(Invitation, WaitingMail), CommandError> {
+    pub(super) fn invitation(
+        &self,
+        user: &User,
+        app: Option<String>,
+        language: Option<Language>,
+    ) -> Result<(Invitation, WaitingMail), CommandError> {
         let (link, token) = LinkToken::new(user.sub, random(self.directory.entropy));
         let (inviter, inviter_name) = self.inviter.clone().unzip();
-        let mail = self.mail(user, &token, inviter_name, app.as_deref())?;
-        Ok((Invitation::new(user, link.hash, app, inviter, self.directory.clock.now()), mail))
+        let mail = self.mail(user, &token, inviter_name, app.as_deref(), self.language(language))?;
+        let invitation = Invitation::new(user, link.hash, app, inviter, self.directory.clock.now());
+        Ok((Invitation { language, ..invitation }, mail))
     }
 
     fn mail(
@@ -224,12 +251,12 @@ impl<'a> Sender<'a> {
         token: &Secret,
         inviter: Option<String>,
         app: Option<&str>,
+        language: Language,
     ) -> Result<WaitingMail, CommandError> {
         let (entropy, now) = (self.directory.entropy, self.directory.clock.now());
         let app = app.and_then(|app| self.title(app)).map(str::to_owned);
         let mail = Mail::Invitation { token: token.expose().to_owned(), inviter, app };
         let id = MailId::from_bytes(random(entropy));
-        let language = self.sealgate.config.pages.default_language;
         let message = MailMessage { to: Some(user.email.clone()), language, at: now, origin: None, mail };
         self.directory.store.new_mail((id, random(entropy)), Some(user.sub), &message, now).map_err(|error| {
             tracing::error!(%error, "an invitation cannot be sealed and is not sent");
@@ -239,7 +266,7 @@ impl<'a> Sender<'a> {
 }
 
 /// Why no mail reaches an address.
-fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
+pub(super) fn no_mail_goes_to(email: &Email) -> Option<&'static str> {
     let reachable = MailAddress::of(email).is_some();
     (!reachable)
         .then_some("mail servers do not take this address; write it as name@example.com, in plain letters before the @")

@@ -1,25 +1,56 @@
 //! Commands about mails: what waits, what was given up, what was sent.
 
+use std::fmt;
+
 use super::answer::{Answer, EndedAnswer, ListPage, MailAnswer, Rows};
 use super::command::MailCommand;
 use super::directory::{CommandError, Directory};
 use crate::domain::mail::MailId;
+use crate::domain::time::UnixTime;
 
-/// Mails of one kind of list that one answer shows.
-const MOST_SHOWN: usize = 1_000;
+/// Mails in one answer.
+const MOST_SHOWN: usize = 500;
+
+/// Where a page of the list ends: at a mail of this state, with its time and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    GivenUp(UnixTime, MailId),
+    Waiting(UnixTime, MailId),
+    Sent(UnixTime, MailId),
+}
+
+impl Place {
+    /// `STATE.SECONDS.ID`, as [`Display`](fmt::Display) writes it.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let (state, at, id) = (parts.next()?, parts.next()?, parts.next()?);
+        let (at, id) = (UnixTime::from_seconds(at.parse().ok()?), MailId::parse(id)?);
+        match state {
+            "given_up" => Some(Self::GivenUp(at, id)),
+            "waiting" => Some(Self::Waiting(at, id)),
+            "sent" => Some(Self::Sent(at, id)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (state, at, id) = match self {
+            Self::GivenUp(at, id) => ("given_up", at, id),
+            Self::Waiting(at, id) => ("waiting", at, id),
+            Self::Sent(at, id) => ("sent", at, id),
+        };
+        write!(f, "{state}.{}.{id}", at.seconds())
+    }
+}
 
 pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> Result<Answer, CommandError> {
     let store = directory.store;
     match command {
-        MailCommand::List { sent: true } => {
-            let sent = store.sent_mails(None, MOST_SHOWN).await?;
-            Ok(page(sent.into_iter().map(MailAnswer::sent)))
-        }
-        MailCommand::List { sent: false } => {
-            let dead = store.dead_mails(None, MOST_SHOWN).await?;
-            let waiting = store.waiting_mails(None, MOST_SHOWN).await?;
-            let waiting = waiting.into_iter().map(|mail| MailAnswer::waiting(mail.value));
-            Ok(page(dead.into_iter().map(MailAnswer::given_up).chain(waiting)))
+        MailCommand::List { sent, after } => {
+            let place = after.as_deref().and_then(Place::parse);
+            if sent { list_sent(directory, place).await } else { list(directory, place).await }
         }
         MailCommand::Retry { id } => {
             if !store.retry_mail(known(&id)?, directory.clock.now()).await? {
@@ -36,8 +67,34 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
     }
 }
 
-fn page(mails: impl Iterator<Item = MailAnswer>) -> Answer {
-    ListPage::answer(Rows::Mails(mails.collect()), None::<String>)
+/// Those that were given up, and then those that wait. A page may be shorter than others in the middle; the last one is empty.
+async fn list(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer, CommandError> {
+    let (given_up, waiting) = match place {
+        Some(Place::Waiting(at, id)) => (None, Some((at, id))),
+        Some(Place::GivenUp(at, id)) => (Some((at, id)), None),
+        _ => (None, None),
+    };
+    if waiting.is_none() {
+        let dead = directory.store.dead_mails(given_up, MOST_SHOWN).await?;
+        if let Some(last) = dead.last() {
+            let next = Place::GivenUp(last.at, last.mail.id);
+            return Ok(page(dead.into_iter().map(MailAnswer::given_up), Some(next)));
+        }
+    }
+    let waiting = directory.store.waiting_mails_after(waiting, MOST_SHOWN).await?;
+    let next = waiting.last().map(|last| Place::Waiting(last.value.due_at, last.value.id));
+    Ok(page(waiting.into_iter().map(|mail| MailAnswer::waiting(mail.value)), next))
+}
+
+async fn list_sent(directory: &Directory<'_>, place: Option<Place>) -> Result<Answer, CommandError> {
+    let after = place.and_then(|place| if let Place::Sent(at, id) = place { Some((at, id)) } else { None });
+    let sent = directory.store.sent_mails(after, MOST_SHOWN).await?;
+    let next = sent.last().map(|last| Place::Sent(last.at, last.id));
+    Ok(page(sent.into_iter().map(MailAnswer::sent), next))
+}
+
+fn page(mails: impl Iterator<Item = MailAnswer>, next: Option<Place>) -> Answer {
+    ListPage::answer(Rows::Mails(mails.collect()), next)
 }
 
 fn known(id: &str) -> Result<MailId, CommandError> {

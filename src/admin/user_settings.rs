@@ -1,10 +1,14 @@
 //! What a person is made of, and what may change of it.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::answer::in_clear;
 use super::arguments;
+use super::people_file::PeopleFile;
+use crate::domain::language::Language;
 use crate::domain::secret::Secret;
 use crate::domain::user::{Email, Role};
 use crate::domain::username::Username;
@@ -42,33 +46,90 @@ pub struct NewUser {
     pub password: NewPassword,
 }
 
-/// Who is to be invited, as the command line says it: one person.
+/// What `user invite --help` says.
+pub(super) const ABOUT_INVITATIONS: &str = "\
+Invite a person: they get a link by mail, good for 7 days, by which they choose a password or a passkey themselves. Nobody makes a \
+password for somebody else.
+
+With --from, those of a CSV file: all of them, or nobody and a report by line; look first with --dry-run. The file begins with the \
+names of its columns: email and name, and any of username, groups (commas between them), phone_number, app, language (tr or en).";
+
+/// Who is to be invited, as the command line says it: one person, or those of a file.
 #[derive(Debug, Clone, Args)]
 pub struct InviteArguments {
     /// E-mail address, to which the invitation goes and with which they sign in
-    #[arg(long, value_parser = arguments::email)]
-    pub(super) email: Email,
+    #[arg(long, value_parser = arguments::email, required_unless_present = "from")]
+    email: Option<Email>,
     /// What they can sign in with as well, and what applications may call them
     #[arg(long, value_parser = arguments::username)]
-    pub(super) username: Option<Username>,
+    username: Option<Username>,
     /// Full name
-    #[arg(long)]
-    pub(super) name: String,
+    #[arg(long, required_unless_present = "from")]
+    name: Option<String>,
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER")]
-    pub(super) phone: Option<String>,
+    phone: Option<String>,
     /// The https URL of an image
     #[arg(long, value_name = "URL")]
-    pub(super) picture: Option<String>,
+    picture: Option<String>,
     /// What the person may do in Sealgate itself; can be repeated
     #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role())]
-    pub(super) roles: Vec<Role>,
-    /// A group that applications see; can be repeated
+    roles: Vec<Role>,
+    /// A group that applications see; can be repeated. With --from: all of them are in it, beside the groups of their line
     #[arg(long = "group", value_name = "GROUP")]
-    pub(super) groups: Vec<String>,
-    /// The application to which they go after they have accepted, by its name in the configuration
+    groups: Vec<String>,
+    /// The application to which they go after they have accepted, by its name in the configuration. With --from: those whose
+    /// line names none
     #[arg(long, value_name = "NAME")]
+    app: Option<String>,
+    /// The mail's language, tr or en; that of the configuration otherwise. With --from: of those whose line names none
+    #[arg(long, value_name = "tr|en", value_parser = arguments::language)]
+    language: Option<Language>,
+    /// Invite those of a CSV file, at most 5,000, or - for standard input: all of them, or nobody and a report by line
+    #[arg(long, value_name = "FILE|-",
+        conflicts_with_all = ["email", "username", "name", "phone", "picture", "roles"])]
+    from: Option<PathBuf>,
+    /// Report what would happen or be refused, and write and mail nothing
+    #[arg(long, requires = "from",
+        conflicts_with_all = ["email", "username", "name", "phone", "picture", "roles"])]
+    dry_run: bool,
+}
+
+/// Who is to be invited, once it is known whether that is one person.
+#[derive(Debug)]
+pub(crate) enum Invited {
+    One(Box<Invitee>),
+    /// With the file that they are read from.
+    Many(PathBuf, Box<Invitees>),
+}
+
+impl From<InviteArguments> for Invited {
+    fn from(arguments: InviteArguments) -> Self {
+        let InviteArguments { username, phone, picture, roles, groups, app, language, dry_run, .. } = arguments;
+        match (arguments.from, arguments.email, arguments.name) {
+            (None, Some(email), Some(name)) => {
+                Self::One(Box::new(Invitee { email, username, name, phone, picture, roles, groups, app, language }))
+            }
+            // Without a file the command line demands the others.
+            (from, ..) => {
+                let file = PeopleFile::default();
+                Self::Many(from.unwrap_or_default(), Box::new(Invitees { file, groups, app, language, dry_run }))
+            }
+        }
+    }
+}
+
+/// People of a file who are to be invited.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invitees {
+    pub(crate) file: PeopleFile,
+    /// Beside those of their lines.
+    pub(super) groups: Vec<String>,
+    /// Of those whose lines name none.
     pub(super) app: Option<String>,
+    pub(super) language: Option<Language>,
+    pub(super) dry_run: bool,
 }
 
 /// Somebody who is to be invited.
@@ -84,19 +145,14 @@ pub struct Invitee {
     pub groups: Vec<String>,
     /// By its name in the configuration.
     pub app: Option<String>,
-}
-
-impl From<InviteArguments> for Invitee {
-    fn from(arguments: InviteArguments) -> Self {
-        let InviteArguments { email, username, name, phone, picture, roles, groups, app } = arguments;
-        Self { email, username, name, phone, picture, roles, groups, app }
-    }
+    /// Of the mail.
+    pub language: Option<Language>,
 }
 
 impl From<NewUser> for Invitee {
     fn from(new: NewUser) -> Self {
         let NewUser { email, username, name, phone, picture, roles, groups, .. } = new;
-        Self { email, username, name, phone, picture, roles, groups, app: None }
+        Self { email, username, name, phone, picture, roles, groups, app: None, language: None }
     }
 }
 

@@ -6,17 +6,17 @@ use super::directory::{CommandError, Directory, Mailing, PAGE};
 use super::people::{absent, email_taken, faults, find, taken, username_taken};
 use super::person::Person;
 use super::user_settings::{NewUser, UserChanges};
-use super::{factors, import, invitations};
+use super::{bulk_invitation, factors, import, invitations};
 use crate::clock::random;
 use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::AuditKind;
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingMail};
+use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use crate::domain::secret::Secret;
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Subject, User, UserState};
 use crate::password::{Owner, check_password};
-use crate::store::{AddOutcome, Ended, RenameOutcome};
+use crate::store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
 
 pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
@@ -31,8 +31,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         }
         UserCommand::InvitePerson(invitee) => invitations::invite(directory, *invitee).await,
         UserCommand::Invitation { person, command } => invitations::execute(directory, &person, command).await,
-        // The command line sends it as the one above.
-        UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person")),
+        UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
+        // The command line sends it as one of the two above.
+        UserCommand::Invite(_) => Err(CommandError::invalid("an invitation is sent as invite_person or invite_many")),
         UserCommand::Set { person, changes } => set(directory, &person, &changes).await,
         UserCommand::SetPassword { person, password } => set_password(directory, &person, &password.secret).await,
         UserCommand::Disable(person) => disable(directory, &person).await,
@@ -106,7 +107,12 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    let user = match directory.store.rename_user(before.sub, change).await? {
+    // With the change: whoever reads the old mailbox is told of it, and takes nothing back.
+    let left = |before: &User, after: &User| {
+        let is_moved = before.email.lookup_key() != after.email.lookup_key();
+        is_moved.then(|| AddressLeft { mails: word_to_old_address(directory, before), links: take_all_back })
+    };
+    let user = match directory.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
         RenameOutcome::Absent => return Err(absent(person)),
         RenameOutcome::EmailTaken => return Err(email_taken(&next.email)),
@@ -114,14 +120,6 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
             return Err(next.username.as_ref().map_or_else(|| email_taken(&next.email), username_taken));
         }
     };
-    if before.email.lookup_key() != user.email.lookup_key() {
-        // An administrator's word is the last one: nobody takes it back from a mailbox that the account has left.
-        let change = |links: &mut AccountLinks| {
-            links.take_back();
-            links.undos.clear();
-        };
-        directory.store.change_account_links(user.sub, &word_to_old_address(directory, &before), change).await?;
-    }
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
         let event = directory.event(AuditKind::UserChanged).of(user.sub);
@@ -130,10 +128,16 @@ async fn set(directory: &Directory<'_>, person: &Person, changes: &UserChanges) 
     Ok(UserAnswer::from(user).into())
 }
 
+/// An administrator's word is the last one: nobody takes it back from a mailbox that the account has left.
+fn take_all_back(links: &mut AccountLinks) {
+    links.take_back();
+    links.undos.clear();
+}
+
 /// Word of a change to the address that the account had. The new one is told by the trail.
 fn word_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
     let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
-    if !directory.store.has_room_for_mail(1) {
+    if !sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %before.sub, "an old address is not told of the new one: too many mails wait");
         return Vec::new();
     }
@@ -208,19 +212,15 @@ async fn set_password(directory: &Directory<'_>, person: &Person, password: &Sec
     check_password(password, &owner).map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
-    let changed = directory.store.change_user(sub, |user| user.password = Some(hash.clone())).await?;
-    let user = changed.ok_or_else(|| absent(person))?;
-    // After the change: whoever signs in with the old password in between is put out too. A refresh token that the old
-    // password gave somebody must not outlive it.
-    let ended = end_everything(directory, sub).await?;
+    let (user, ended) = change_and_end(directory, person, sub, |user| user.password = Some(hash.clone())).await?;
     directory.record(directory.event(AuditKind::PasswordChanged).of(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
 async fn disable(directory: &Directory<'_>, person: &Person) -> Result<Answer, CommandError> {
-    let user = set_state(directory, person, UserState::Disabled).await?;
+    let sub = find(directory, person).await?.sub;
     // Enabling must bring back neither a browser that was in before nor a client that held a refresh token.
-    let ended = end_everything(directory, user.sub).await?;
+    let (user, ended) = change_and_end(directory, person, sub, |user| user.state = UserState::Disabled).await?;
     directory.record(directory.event(AuditKind::UserDisabled).of(user.sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
@@ -246,6 +246,20 @@ async fn revoke(directory: &Directory<'_>, person: &Person) -> Result<Answer, Co
     directory.record(directory.event(AuditKind::PersonRevoked).of(sub).with_detail(ended.to_string())).await;
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
     Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
+}
+
+/// Changes somebody, and ends all that they were let in with: whoever signs in by what was changed in between is put out too,
+/// and a refresh token that it gave somebody must not outlive it.
+async fn change_and_end(
+    directory: &Directory<'_>,
+    person: &Person,
+    sub: Subject,
+    change: impl Fn(&mut User) + Send,
+) -> Result<(User, Ended), CommandError> {
+    let revocation = directory.store.new_revocation(sub, EndReason::Administrator, directory.clock.now());
+    let changed = directory.store.change_user_with(&revocation, change).await?;
+    let user = changed.ok_or_else(|| absent(person))?;
+    Ok((user, directory.store.carry_out(&revocation).await?))
 }
 
 async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {

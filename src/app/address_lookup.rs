@@ -25,7 +25,7 @@ pub async fn look_up(
     };
     let owner = store.user_by_email(to).await?.filter(|owner| Some(owner.sub) != wanted.value.subject);
     let (subject, to, mail) = match owner {
-        Some(owner) if owner.is_enabled() => (Some(owner.sub), owner.email, Mail::AccountExists),
+        Some(owner) if owner.is_enabled() => (Some(owner.sub), owner.email, Mail::AccountExists { purpose: *purpose }),
         Some(_) => return store.replace_mail(wanted, &[]).await,
         None => {
             let mail = Mail::VerificationCode { code: code.clone(), purpose: *purpose };

@@ -4,7 +4,7 @@
 use crate::app::state::Sealgate;
 use crate::clock::random;
 use crate::domain::audit::{AuditEvent, Telling};
-use crate::domain::mail::{Mail, MailId, MailMessage, Notice, RequestOrigin, WaitingMail};
+use crate::domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, RequestOrigin, WaitingMail};
 use crate::domain::user::Subject;
 use crate::store::StoreError;
 
@@ -45,7 +45,7 @@ async fn tell(sealgate: &Sealgate, subject: Subject, event: &AuditEvent, telling
     });
     // Of an administrator nobody is told where they were.
     let origin = origin.filter(|_| telling.notice != Notice::AdministratorActed);
-    store
+    let told = store
         .add_notice((subject, telling.notice), now, |id, due_at, count| {
             let id = id.unwrap_or_else(|| MailId::from_bytes(random(entropy)));
             let mail = Mail::Notice { notice: telling.notice, count };
@@ -54,5 +54,9 @@ async fn tell(sealgate: &Sealgate, subject: Subject, event: &AuditEvent, telling
             let mail = store.new_mail((id, random(entropy)), Some(subject), &message, now)?;
             Ok(WaitingMail { due_at, ..mail })
         })
-        .await
+        .await?;
+    if !told {
+        sealgate.mail_dropped(MailKind::Notice);
+    }
+    Ok(())
 }

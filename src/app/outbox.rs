@@ -2,7 +2,7 @@
 //! not do, reaches nobody but this task. Several processes on one store share the work: whoever takes a mail has it for a
 //! while.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use crate::clock::random;
 use crate::config::Config;
 use crate::domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
 use crate::domain::time::UnixTime;
+use crate::domain::user::Subject;
 use crate::mail::{SendError, Sender, Transport, compose};
 use crate::metrics::MailOutcome;
 use crate::store::{Committed, Loaded, StoreError};
@@ -26,6 +27,15 @@ const COUNT: Duration = Duration::from_secs(15);
 
 /// Mails that are taken from the store at a time.
 const BATCH: usize = 32;
+
+/// How often mails for which somebody waits are looked for behind all others that are due. All of these are read for that.
+const LOOK_BEHIND: Duration = Duration::from_secs(5);
+
+/// Of so many mails in a row one is such that nobody waits for, where there is one.
+const TURN: usize = 4;
+
+/// People in a row whose mails meet an answer that may be about all mails, before nobody is tried for a while.
+const MOST_UNCLEAR: usize = 5;
 
 /// How long nobody is tried after the mail server could not be used. It doubles as long as that goes on.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
@@ -75,9 +85,16 @@ pub(crate) struct OutboxWorker {
     config: Option<Arc<Config>>,
     /// Until when nobody is tried, and how long that was.
     pause: Option<(Instant, Duration)>,
+    /// Whose mails met an answer since the last one that was taken that may be about all mails, or about each of them. Strangers'
+    /// mails do not count: whoever asks for some must not stop all others.
+    unclear: HashSet<Subject>,
+    /// The last pause that came of it, until a mail is taken.
+    unclear_pause: Option<Duration>,
     /// What was sent and is not noted yet, because the store failed at that moment. To send it again would be a second copy.
     unnoted: HashMap<MailId, SentMail>,
     counted: Option<Instant>,
+    /// When it was last looked for awaited mails behind all others.
+    looked_behind: Option<Instant>,
     /// How far the mails were looked at that lie behind those which cannot be sent now.
     passed: Option<WaitingMail>,
 }
@@ -105,7 +122,18 @@ pub async fn keep(sealgate: Arc<Sealgate>, mut stop: Stop) {
 
 impl OutboxWorker {
     pub(crate) fn new(sealgate: Arc<Sealgate>) -> Self {
-        Self { sealgate, relay: None, config: None, pause: None, unnoted: HashMap::new(), counted: None, passed: None }
+        Self {
+            sealgate,
+            relay: None,
+            config: None,
+            pause: None,
+            unclear: HashSet::new(),
+            unclear_pause: None,
+            unnoted: HashMap::new(),
+            counted: None,
+            looked_behind: None,
+            passed: None,
+        }
     }
 
     /// Sends what is due.
@@ -117,10 +145,14 @@ impl OutboxWorker {
         self.count().await?;
         let mut is_usable = false;
         loop {
-            let now = self.sealgate.clock.now();
-            let due = self.sealgate.store.due_mail(now, BATCH).await?;
+            let due = self.due().await?;
+            let is_backlog = due.len() >= BATCH;
             let mut sent = 0;
             for mail in due {
+                // Somebody may wait for one that came meanwhile.
+                if is_backlog && sent > 0 && self.may_look_behind() {
+                    break;
+                }
                 if self.is_settled(&mail).await? {
                     continue;
                 }
@@ -143,6 +175,26 @@ impl OutboxWorker {
         }
     }
 
+    /// Some of the mails that are due, in the order in which they are sent.
+    async fn due(&mut self) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let now = self.sealgate.clock.now();
+        let mut due = self.sealgate.store.due_mail(now, BATCH).await?;
+        if due.len() >= BATCH
+            && self.may_look_behind()
+            && let Some(last) = due.last()
+        {
+            let awaited = self.sealgate.store.awaited_mail_behind(last, now, BATCH).await?;
+            due.extend(awaited);
+            self.looked_behind = Some(Instant::now());
+        }
+        let (awaited, others) = due.into_iter().partition(|mail| mail.value.kind.is_awaited());
+        Ok(in_turn(awaited, others))
+    }
+
+    fn may_look_behind(&self) -> bool {
+        self.looked_behind.is_none_or(|looked| looked.elapsed() >= LOOK_BEHIND)
+    }
+
     /// The mail server of the configuration that is in effect: a reload may have brought another one.
     fn relay(&mut self) -> Option<Arc<Relay>> {
         if !self.sealgate.store.seals() {
@@ -153,6 +205,7 @@ impl OutboxWorker {
         if !is_known {
             self.config = Some(Arc::clone(&config));
             self.pause = None;
+            self.is_taken();
             let relay = Relay::of(config).unwrap_or_else(|error| {
                 tracing::error!(%error, "no mail can be sent before this is mended and the configuration is reloaded");
                 None
@@ -245,7 +298,8 @@ impl OutboxWorker {
 
     /// Tries nobody for a while. Told once, and then each time that the pause has not helped.
     fn rest(&mut self, error: &str) {
-        let pause = self.pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
+        let before = self.pause.map(|(_, pause)| pause).max(self.unclear_pause);
+        let pause = before.map_or(FIRST_PAUSE, |pause| (pause * 2).min(LONGEST_PAUSE));
         self.pause = Some((Instant::now() + pause, pause));
         self.sealgate.metrics.mail_relay(false);
         tracing::error!(
@@ -274,6 +328,7 @@ impl OutboxWorker {
             Ok(answer) => {
                 tracing::info!(%id, kind = kind.as_str(), answer, "a mail was sent");
                 self.sealgate.metrics.mail(kind, MailOutcome::Sent);
+                self.is_taken();
                 let sent = SentMail::new(&mail.value, &answer, now);
                 if let Err(error) = store.mail_was_sent(&mail, &sent).await {
                     self.unnoted.insert(id, sent);
@@ -289,6 +344,16 @@ impl OutboxWorker {
                     Err(reason) => self.give_up(&mail, reason, Some(&answer)).await?,
                 }
             }
+            Err(SendError::Unclear(answer)) => {
+                tracing::warn!(%id, kind = kind.as_str(), answer, "a mail was not taken, and perhaps none is");
+                self.sealgate.metrics.mail(kind, MailOutcome::Postponed);
+                let [jitter] = random(self.sealgate.entropy.as_ref());
+                match mail.value.postponed(&answer, now, jitter) {
+                    Ok(next) => drop(store.move_mail(&mail, next).await?),
+                    Err(_) => self.give_up(&mail, DeadReason::Refused, Some(&answer)).await?,
+                }
+                return Ok(!self.takes_nobody(mail.value.subject, &answer));
+            }
             Err(SendError::Relay(error)) => {
                 // The mail is not at fault: it is due as before.
                 match mail.value.moved(now) {
@@ -303,6 +368,25 @@ impl OutboxWorker {
             Err(SendError::Failed) => self.give_up(&mail, DeadReason::Failed, None).await?,
         }
         Ok(true)
+    }
+
+    /// Whether one more answer that may be about all mails is one too many. Counted anew after the pause: those whose mails would
+    /// be taken have their turn between two pauses.
+    fn takes_nobody(&mut self, subject: Option<Subject>, answer: &str) -> bool {
+        self.unclear.extend(subject);
+        if self.unclear.len() < MOST_UNCLEAR {
+            return false;
+        }
+        self.unclear.clear();
+        self.rest(&format!("it takes no mail to {MOST_UNCLEAR} people in a row ({answer})"));
+        self.unclear_pause = self.pause.map(|(_, pause)| pause);
+        true
+    }
+
+    /// It does take mails.
+    fn is_taken(&mut self) {
+        self.unclear.clear();
+        self.unclear_pause = None;
     }
 
     async fn give_up(
@@ -331,5 +415,36 @@ impl OutboxWorker {
         self.sealgate.metrics.outbox(counts.waiting, counts.dead, oldest);
         self.counted = Some(Instant::now());
         Ok(())
+    }
+}
+
+/// Awaited mails first, and yet no end of them keeps the others back.
+fn in_turn<T>(awaited: Vec<T>, others: Vec<T>) -> Vec<T> {
+    let (mut awaited, mut others) = (awaited.into_iter(), others.into_iter());
+    let mut all = Vec::with_capacity(awaited.len() + others.len());
+    loop {
+        let before = all.len();
+        all.extend(awaited.by_ref().take(TURN - 1));
+        all.extend(others.next());
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn awaited_mails_go_first_and_others_have_their_turn() {
+        let order = |awaited: &str, others: &str| {
+            in_turn(awaited.chars().collect(), others.chars().collect()).into_iter().collect::<String>()
+        };
+        assert_eq!(order("", "abc"), "abc");
+        assert_eq!(order("A", "abc"), "Aabc");
+        assert_eq!(order("ABCDEFG", "ab"), "ABCaDEFbG");
+        assert_eq!(order("ABCDEFG", ""), "ABCDEFG");
+        assert_eq!(order("", ""), "");
     }
 }

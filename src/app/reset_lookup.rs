@@ -40,10 +40,14 @@ pub async fn look_up(
     message: &MailMessage,
 ) -> Result<Committed, StoreError> {
     let store = &sealgate.store;
-    let Mail::ResetWanted { account } = &message.mail else {
+    let Mail::ResetWanted { account, browser } = &message.mail else {
         return Err(StoreError::Broken("a mail that is looked up as a reset is none".to_owned()));
     };
     let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
+    if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {
+        // Strangers have asked as often as they may, and this is one more.
+        return store.replace_mail(wanted, &[]).await;
+    }
     let answer = answer_for(sealgate, &user).await?;
     let (committed, detail) = match answer {
         Answer::Link => {

@@ -14,9 +14,10 @@ use crate::clock::{Clock, Entropy, random};
 use crate::config::Config;
 use crate::domain::client::{Client, ClientId};
 use crate::domain::key_ring::KeyFault;
+use crate::domain::mail::MailKind;
 use crate::domain::time::UnixTime;
 use crate::limiter::{Brake, Limiter};
-use crate::metrics::Metrics;
+use crate::metrics::{MailOutcome, Metrics};
 use crate::page::Pages;
 use crate::password::Passwords;
 use crate::signer::Signer;
@@ -78,6 +79,10 @@ impl Parts {
             Store::open(engine, config.sessions.max_interactions).await.map_err(|error| line("store", &error))?;
         let settled = store.settle_registrations(clock.now(), config.registration.unused).await;
         settled.map_err(|error| line("store", &error))?;
+        let interrupted = store.carry_out_open_revocations().await.map_err(|error| line("store", &error))?;
+        if interrupted > 0 {
+            tracing::warn!(interrupted, "revocations that a stop had interrupted were carried out");
+        }
         settle_keys(&store, signer.as_ref(), &clock).await?;
         let config = Arc::new(config);
         Ok(Sealgate {
@@ -153,7 +158,21 @@ impl Sealgate {
         self.config.mail.is_some() && self.store.seals()
     }
 
-    /// The same under the configuration that is in effect now: for what was begun before a reload and goes on beside requests. The
+    /// Whether there is room for one more mail of this kind. It is counted as dropped where there is none.
+    pub fn has_room_for(&self, kind: MailKind) -> bool {
+        let has_room = self.store.has_room_for_mail(1);
+        if !has_room {
+            self.mail_dropped(kind);
+        }
+        has_room
+    }
+
+    /// Counts a mail for which there was no room.
+    pub fn mail_dropped(&self, kind: MailKind) {
+        self.metrics.mail(kind, MailOutcome::Dropped);
+    }
+
+    /// Ourselves under the configuration that is in effect now: for what was begun before a reload and goes on beside requests. The
     /// pages are those of before.
     #[must_use]
     pub fn current(&self) -> Self {

@@ -16,7 +16,7 @@ use crate::admin::command::{
     AppPasswordCommand, ClientCommand, Command, ConsentCommand, FactorCommand, GrantCommand, InvitationCommand,
     MailCommand, SessionCommand, UserCommand,
 };
-use crate::admin::user_settings::Invitee;
+use crate::admin::user_settings::Invited;
 use crate::config::RegistrationMode;
 
 /// How an answer is shown to people.
@@ -28,8 +28,14 @@ enum Form {
 
 /// The command as it is sent. Whoever is added without a password is invited.
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {
-    let invitee: Invitee = match command {
-        Command::User(UserCommand::Invite(arguments)) => (*arguments).into(),
+    let invitee = match command {
+        Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
+            Invited::One(invitee) => invitee,
+            Invited::Many(from, mut invitees) => {
+                invitees.file = people::read_invitees(&from)?;
+                return Ok(Command::User(UserCommand::InviteMany(invitees)));
+            }
+        },
         Command::User(UserCommand::Add(new)) if !new.password.password_stdin => {
             if new.email_verified {
                 return Err(CommandFailure::line(
@@ -37,11 +43,11 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
                      --email-verified out, or give the password",
                 ));
             }
-            (*new).into()
+            Box::new((*new).into())
         }
         command => return Ok(command),
     };
-    Ok(Command::User(UserCommand::InvitePerson(Box::new(invitee))))
+    Ok(Command::User(UserCommand::InvitePerson(invitee)))
 }
 
 /// An account that nobody can sign in to surprises less when that is said.
@@ -108,7 +114,9 @@ fn rows(
 
 fn form(command: &Command) -> Form {
     Form::Members(match command {
-        Command::User(UserCommand::Show(_) | UserCommand::Set { .. } | UserCommand::Import(_))
+        Command::User(
+            UserCommand::Show(_) | UserCommand::Set { .. } | UserCommand::Import(_) | UserCommand::InviteMany(_),
+        )
         | Command::Client(ClientCommand::Show(_) | ClientCommand::Set { .. })
         | Command::Status
         | Command::Reload

@@ -8,6 +8,7 @@ use super::access::StoreAccess;
 use super::command;
 use super::failure::CommandFailure;
 use super::output::Output;
+use crate::admin::arguments;
 use crate::admin::command::{Command, MailCommand};
 use crate::clock::{Clock, OsEntropy, SystemClock, random};
 use crate::config::{Config, Language};
@@ -29,20 +30,12 @@ pub(super) struct TestArguments {
     #[arg(long, value_name = "ADDRESS", value_parser = email)]
     to: Email,
     /// Its language, tr or en; that of the configuration otherwise
-    #[arg(long, value_parser = language)]
+    #[arg(long, value_parser = arguments::language)]
     language: Option<Language>,
 }
 
 fn email(text: &str) -> Result<Email, &'static str> {
     Email::parse(text).ok_or("an e-mail address is written as name@host, without spaces")
-}
-
-fn language(text: &str) -> Result<Language, &'static str> {
-    match text {
-        "tr" => Ok(Language::Turkish),
-        "en" => Ok(Language::English),
-        _ => Err("write tr or en"),
-    }
 }
 
 pub(super) fn run(verb: MailVerb, config: Config, output: &Output) -> Result<(), CommandFailure> {
@@ -89,6 +82,10 @@ fn what_to_do(error: &SendError) -> Option<&'static str> {
         SendError::Refused(_) => Some(
             "the mail server lets Sealgate in and does not want this mail; check the address, and ask who runs the server \
              whether it may send from mail.from and to other domains",
+        ),
+        SendError::Unclear(_) => Some(
+            "ask who runs the server whether Sealgate may send from mail.from, and to other domains, and whether a filter has \
+             refused the mail; the running server tries mails that wait again by itself",
         ),
         SendError::Later(_) => {
             Some("try again in a few minutes; the running server tries mails that wait again by itself")

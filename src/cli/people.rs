@@ -1,4 +1,4 @@
-//! `sealgate user import` and `user export`: the files.
+//! `sealgate user import`, `user invite --from` and `user export`: the files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -14,7 +14,7 @@ use super::output::Output;
 use crate::admin::answer::{ListPage, Rows};
 use crate::admin::command::{Command, ExportFormat, UserCommand};
 use crate::admin::import_settings::Import;
-use crate::admin::people_file::{self, MOST_BYTES, PeopleFormat};
+use crate::admin::people_file::{self, MOST_BYTES, MOST_INVITEE_BYTES, PeopleFile, PeopleFormat};
 
 /// Reads the file that an import names.
 pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
@@ -28,21 +28,30 @@ pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     if !is_htpasswd && source.email_domain.is_some() {
         return Err(CommandFailure::line("--email-domain is for --format htpasswd; other files have addresses"));
     }
-    let named = |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {why}", source.file.display()));
-    let bytes =
-        if source.file == Path::new("-") { whole(io::stdin()) } else { File::open(&source.file).and_then(whole) };
-    let bytes = bytes.map_err(|error| named(&error))?;
-    if bytes.len() > MOST_BYTES {
-        return Err(named(&format_args!("the file has more than {} MiB; split it", MOST_BYTES >> 20)));
-    }
-    import.file = people_file::read(&bytes, source);
+    import.file = people_file::read(&whole(&source.file, MOST_BYTES)?, source);
     Ok(())
 }
 
-/// All of it, and a byte more than is taken where there is more.
-fn whole(file: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
+/// Reads the file of those who are to be invited.
+pub(super) fn read_invitees(from: &Path) -> Result<PeopleFile, CommandFailure> {
+    Ok(people_file::read_invitees(&whole(from, MOST_INVITEE_BYTES)?))
+}
+
+/// All of a file, or of standard input.
+fn whole(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>, CommandFailure> {
+    let named = |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {why}", path.display()));
     let mut bytes = Zeroizing::new(Vec::new());
-    file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    // A byte more than is taken, where there is more.
+    let most_read = most as u64 + 1;
+    let read = if path == Path::new("-") {
+        io::stdin().take(most_read).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(most_read).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| named(&error))?;
+    if bytes.len() > most {
+        return Err(named(&format_args!("the file has more than {} MiB; split it", most >> 20)));
+    }
     Ok(bytes)
 }
 

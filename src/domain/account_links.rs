@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::language::Language;
 use crate::domain::secret::{Secret, SecretHash, from_base64url};
 use crate::domain::time::UnixTime;
 use crate::domain::user::{Email, Subject, User};
@@ -94,6 +95,9 @@ pub struct Invitation {
     /// Who invited: an administrator. None from the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inviter: Option<Subject>,
+    /// Of the mail, where another one than the configuration's was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<UnixTime>,
 }
@@ -102,7 +106,8 @@ impl Invitation {
     /// One that is sent now.
     pub fn new(user: &User, hash: SecretHash, app: Option<String>, inviter: Option<Subject>, now: UnixTime) -> Self {
         let expires_at = now.plus(INVITATION_LIFE);
-        Self { hash, account: AccountMark::of(user), sent_at: now, expires_at, app, inviter, accepted_at: None }
+        let account = AccountMark::of(user);
+        Self { hash, account, sent_at: now, expires_at, app, inviter, language: None, accepted_at: None }
     }
 
     pub fn state(&self, now: UnixTime) -> InvitationState {

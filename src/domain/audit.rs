@@ -307,6 +307,8 @@ impl AuditEvent {
             AuditKind::FactorBlocked => Some(Notice::FactorBlocked),
             AuditKind::RecoveryCodesMade => Some(Notice::RecoveryCodesMade),
             AuditKind::RecoveryCodeUsed => Some(Notice::RecoveryCodeUsed),
+            AuditKind::KeyMayBeCopied => Some(Notice::KeyMayBeCopied),
+            AuditKind::AppPasswordCreated => Some(Notice::AppPasswordCreated),
             AuditKind::FactorsReset => Some(Notice::FactorsReset),
             _ => None,
         }

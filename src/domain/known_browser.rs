@@ -44,6 +44,11 @@ impl Marks {
         self.0.is_empty()
     }
 
+    /// What is kept of them, the newest first.
+    pub fn hashes(&self) -> Vec<SecretHash> {
+        self.0.iter().map(Secret::hash).collect()
+    }
+
     /// The cookie's value with a new mark, in the place of one that it replaces.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
         let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
@@ -85,7 +90,11 @@ impl KnownBrowsers {
 
     /// The browser that has one of these marks, while it is known.
     pub fn find(&self, marks: &Marks, now: UnixTime) -> Option<&KnownBrowser> {
-        let hashes: Vec<SecretHash> = marks.0.iter().map(Secret::hash).collect();
+        self.find_kept(&marks.hashes(), now)
+    }
+
+    /// The same by what is kept of marks.
+    pub fn find_kept(&self, hashes: &[SecretHash], now: UnixTime) -> Option<&KnownBrowser> {
         self.browsers.iter().find(|known| hashes.contains(&known.mark) && now.since(known.at) < KNOWN_FOR)
     }
 

@@ -83,6 +83,20 @@ impl MailKind {
         }
     }
 
+    /// Whether somebody sits before a page and waits for it.
+    pub const fn is_awaited(self) -> bool {
+        match self {
+            Self::ResetWanted
+            | Self::AddressWanted
+            | Self::Reset
+            | Self::PasskeysOnly
+            | Self::VerificationCode
+            | Self::AccountExists
+            | Self::Test => true,
+            Self::Invitation | Self::AddressChanged | Self::Notice => false,
+        }
+    }
+
     /// For how long a mail of this kind is tried: no longer than what it carries is good.
     pub const fn tried_for(self) -> Duration {
         match self {
@@ -99,9 +113,12 @@ impl MailKind {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mail {
-    /// `account`: the lookup key of the address or username that was typed. Itself it is not kept.
+    /// `account`: the lookup key of the address or username that was typed. Itself it is not kept. `browser`: marks of which the
+    /// account must know one; none where anybody may ask.
     ResetWanted {
         account: SecretHash,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        browser: Vec<SecretHash>,
     },
     /// `code`: for the one to whom this is sent, where nobody else has the address.
     AddressWanted {
@@ -127,8 +144,11 @@ pub enum Mail {
         code: String,
         purpose: CodePurpose,
     },
-    /// Somebody wanted an account with an address that has one.
-    AccountExists,
+    /// Somebody wanted to prove an address that has an account.
+    AccountExists {
+        #[serde(default)]
+        purpose: CodePurpose,
+    },
     /// To the old address. `token`: of the link that takes it back. `new_address`: partly hidden.
     AddressChanged {
         token: String,
@@ -151,7 +171,7 @@ impl Mail {
             Self::PasskeysOnly => MailKind::PasskeysOnly,
             Self::Invitation { .. } => MailKind::Invitation,
             Self::VerificationCode { .. } => MailKind::VerificationCode,
-            Self::AccountExists => MailKind::AccountExists,
+            Self::AccountExists { .. } => MailKind::AccountExists,
             Self::AddressChanged { .. } => MailKind::AddressChanged,
             Self::Notice { .. } => MailKind::Notice,
             Self::Test => MailKind::Test,
@@ -167,7 +187,7 @@ impl fmt::Debug for Mail {
 }
 
 /// What a verification code proves the address for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodePurpose {
     /// The address that the account has.
@@ -175,6 +195,7 @@ pub enum CodePurpose {
     /// An address that the account is to have.
     NewAddress,
     /// An account that is to be made.
+    #[default]
     Registration,
 }
 
@@ -192,6 +213,9 @@ pub enum Notice {
     FactorFailed,
     RecoveryCodeUsed,
     RecoveryCodesMade,
+    /// A key was refused, since its count went back: somebody may have copied it.
+    KeyMayBeCopied,
+    AppPasswordCreated,
     /// To the new address.
     AddressChanged,
     /// An administrator changed the account.
@@ -201,7 +225,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::PasswordChanged,
         Self::PasswordReset,
         Self::FactorAdded,
@@ -210,6 +234,8 @@ impl Notice {
         Self::FactorFailed,
         Self::RecoveryCodeUsed,
         Self::RecoveryCodesMade,
+        Self::KeyMayBeCopied,
+        Self::AppPasswordCreated,
         Self::AddressChanged,
         Self::AdministratorActed,
         Self::FactorsReset,
@@ -275,17 +301,19 @@ impl WaitingMail {
         Self { due_at: now.plus(lease), ..self.clone() }
     }
 
-    /// The same after a try that failed and may succeed later. `jitter`: random; it moves the wait by a fifth at most.
+    /// The same after a try that failed and may succeed later. `jitter`: random; it moves the wait by a fifth at most. The last
+    /// try is made shortly before the mail is of no use, however long the wait before it would be.
     ///
     /// # Errors
-    /// When it would come too late: the mail is dead.
+    /// When that was the last one: the mail is dead.
     pub fn postponed(&self, answer: &str, now: UnixTime, jitter: u8) -> Result<Self, DeadReason> {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_WAIT);
         let wait = doubled.mul_f64(0.8 + 0.4 * f64::from(jitter) / 255.0);
-        let due_at = now.plus(wait);
-        if due_at > self.not_after {
+        let left = self.not_after.since(now).saturating_sub(FIRST_WAIT);
+        if left.is_zero() {
             return Err(DeadReason::Expired);
         }
+        let due_at = now.plus(wait.min(left));
         Ok(Self { due_at, attempts: self.attempts + 1, last_answer: Some(cut(answer)), ..self.clone() })
     }
 
@@ -423,6 +451,27 @@ mod tests {
     #[test]
     fn a_hidden_address_has_its_first_letter_and_its_domain() {
         assert_eq!(partly_hidden(&Email::parse("şule@example.test").unwrap()), "ş…@example.test");
+    }
+
+    #[test]
+    fn the_last_try_is_made_while_the_mail_is_of_use() {
+        for jitter in [0, 128, 255] {
+            let mut mail = waiting(MailKind::Reset);
+            let end = mail.not_after;
+            let (mut tries, mut now) = (Vec::new(), mail.created_at);
+            while let Ok(next) = mail.postponed("451 later", now, jitter) {
+                assert!(next.due_at > now && next.due_at < end, "{jitter}: {tries:?}");
+                tries.push(next.due_at.seconds() - 1000);
+                (now, mail) = (next.due_at, next);
+            }
+            // The wait before it would have ended after the mail's time.
+            assert_eq!(tries.last(), Some(&(30 * 60 - 30)), "{jitter}: {tries:?}");
+            assert!((6..=7).contains(&tries.len()), "{jitter}: {tries:?}");
+        }
+        // Between the last two is no wait of its own.
+        let mail = waiting(MailKind::Reset);
+        assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 1770), 0), Err(DeadReason::Expired));
+        assert_eq!(mail.postponed("", UnixTime::from_seconds(1000 + 9000), 0), Err(DeadReason::Expired));
     }
 
     #[test]

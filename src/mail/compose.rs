@@ -115,7 +115,7 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
         Mail::Invitation { token, .. } => with_token(INVITATION_PATH, token),
         Mail::AddressChanged { token, .. } => with_token(UNDO_PATH, token),
         // Who is not signed in is asked to sign in there first.
-        Mail::AccountExists => Ok(Some(format!("{}/account", issuer.as_str()))),
+        Mail::AccountExists { .. } => Ok(Some(format!("{}/account", issuer.as_str()))),
         // Whose second steps are gone gets no further than the sign-in.
         Mail::Notice { notice, .. } if *notice != Notice::FactorsReset => {
             Ok(Some(format!("{}/account/security", issuer.as_str())))

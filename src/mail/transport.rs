@@ -18,7 +18,7 @@ use lettre::transport::smtp::commands::{Data, Mail, Noop, Rcpt};
 use lettre::transport::smtp::response::Response;
 use tokio::time::timeout;
 
-use super::answer::{reply, told};
+use super::answer::{Blame, Step, blame, reply, told, words};
 use super::compose::Composed;
 use super::connection::MailRoute;
 use super::mime;
@@ -38,6 +38,9 @@ pub enum SendError {
     /// The server did not take it now, or it is not known whether it did.
     #[error("the mail server did not take the mail now: {0}")]
     Later(String),
+    /// The server does not take this mail, and its answer does not say whether it takes others from us.
+    #[error("the mail server takes no mail from us, or not this one: {0}")]
+    Unclear(String),
     /// The server takes nobody's mail from us: it cannot be reached, is not trusted, or does not let us in. No mail is at fault.
     #[error("{0}")]
     Relay(String),
@@ -162,27 +165,27 @@ impl Transport {
         mail: &[u8],
     ) -> Result<Response, SendError> {
         let from = connection.command(Mail::new(Some(self.from_address.clone()), Vec::new())).await;
-        from.map_err(|error| match self.class(&error) {
-            // It is the same for every mail.
-            SendError::Refused(answer) => self.relay(&format!(
-                "does not let us send from mail.from ({answer}); write an address that it knows as ours"
-            )),
-            other => other,
-        })?;
+        from.map_err(|error| self.class(Step::Sender, &error))?;
         for command in [Rcpt::new(to, Vec::new()).to_string(), Data.to_string()] {
-            connection.command(command).await.map_err(|error| self.class(&error))?;
+            connection.command(command).await.map_err(|error| self.class(Step::Mail, &error))?;
         }
-        connection.message(mail).await.map_err(|error| self.class(&error))
+        connection.message(mail).await.map_err(|error| self.class(Step::Mail, &error))
     }
 
     /// Whose fault an answer is, once we are in.
-    fn class(&self, error: &SmtpError) -> SendError {
+    fn class(&self, step: Step, error: &SmtpError) -> SendError {
         let answer = reply(error);
-        match error.status().map(u16::from) {
-            // It takes nobody's mail now (421), or wants us to sign in first.
-            Some(421 | 530 | 534 | 535 | 538) => self.relay(&format!("takes nothing from us ({answer})")),
-            Some(500..) => SendError::Refused(answer),
-            _ => SendError::Later(answer),
+        // Without a code it is the connection that broke.
+        let Some(code) = error.status().map(u16::from) else { return SendError::Later(answer) };
+        let wants_sign_in = matches!(code, 530 | 534 | 535 | 538);
+        match blame(step, code, &words(error)) {
+            Blame::Us if step == Step::Sender && code >= 500 && !wants_sign_in => self.relay(&format!(
+                "does not let us send from mail.from ({answer}); write an address that it knows as ours"
+            )),
+            Blame::Us => self.relay(&format!("takes nothing from us ({answer})")),
+            Blame::Mail => SendError::Refused(answer),
+            Blame::Unclear => SendError::Unclear(answer),
+            Blame::Nobody => SendError::Later(answer),
         }
     }
 
@@ -201,6 +204,7 @@ impl SendError {
         match self {
             Self::Refused(answer) => Self::Refused(told(&answer, Some(to))),
             Self::Later(answer) => Self::Later(told(&answer, Some(to))),
+            Self::Unclear(answer) => Self::Unclear(told(&answer, Some(to))),
             other => other,
         }
     }

@@ -149,11 +149,18 @@ impl MailView<'_> {
                 let how = t.mail_code_how(minutes(CODE_LIFE));
                 (title, vec![lead], None, vec![how, t.mail_code_never(operator), t.mail_code_not_you()])
             }
-            Mail::AccountExists => (
+            Mail::AccountExists { purpose: CodePurpose::Registration } => (
                 t.mail_exists_title(),
                 vec![t.mail_exists_lead(operator)],
                 Some(t.mail_exists_button()),
                 vec![t.mail_exists_not_you()],
+            ),
+            // An account that has an address proves it to nobody else.
+            Mail::AccountExists { purpose: CodePurpose::Address | CodePurpose::NewAddress } => (
+                t.mail_exists_title_new(),
+                vec![t.mail_exists_lead_new(operator)],
+                Some(t.mail_exists_button()),
+                vec![t.mail_exists_not_you_new()],
             ),
             Mail::AddressChanged { new_address, .. } => (
                 t.mail_undo_title(),
@@ -236,6 +243,8 @@ fn notice_words(t: Words, notice: Notice, operator: &Markup) -> (Markup, Markup)
         Notice::FactorFailed => (t.notice_factor_failed_title(), t.notice_factor_failed(operator)),
         Notice::RecoveryCodeUsed => (t.notice_recovery_used_title(), t.notice_recovery_used(operator)),
         Notice::RecoveryCodesMade => (t.notice_recovery_made_title(), t.notice_recovery_made(operator)),
+        Notice::KeyMayBeCopied => (t.notice_key_copied_title(), t.notice_key_copied(operator)),
+        Notice::AppPasswordCreated => (t.notice_app_password_title(), t.notice_app_password(operator)),
         Notice::AddressChanged => (t.notice_address_changed_title(), t.notice_address_changed(operator)),
         Notice::AdministratorActed => (t.notice_administrator_title(), t.notice_administrator(operator)),
         Notice::FactorsReset => (t.notice_factors_reset_title(), t.notice_factors_reset(operator)),
@@ -245,6 +254,7 @@ fn notice_words(t: Words, notice: Notice, operator: &Markup) -> (Markup, Markup)
 fn what_to_do(t: Words, notice: Notice) -> Markup {
     match notice {
         Notice::FactorBlocked | Notice::FactorFailed => t.mail_notice_not_you_password(),
+        Notice::KeyMayBeCopied => t.mail_notice_remove_key(),
         Notice::AdministratorActed => t.mail_notice_administrator(),
         Notice::FactorsReset => t.mail_notice_locked_out(),
         _ => t.mail_notice_not_you(),

@@ -46,6 +46,8 @@ const OUTPUT_BYTES: usize = 32;
 const MAX_MEMORY_KIB: u32 = 128 * 1024;
 const MAX_PASSES: u32 = 16;
 const MAX_LANES: u32 = 16;
+/// Memory times passes, KiB: what argon2's time goes by.
+const MAX_WORK_KIB: u32 = 4 * MAX_MEMORY_KIB;
 
 /// The longest that a request waits for its password check.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -123,8 +125,12 @@ impl Argon2Hash {
         if phc.version != Some(Version::V0x13.into()) || salt.as_ref().len() < argon2::MIN_SALT_LEN {
             return Err(malformed);
         }
-        if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES || params.p_cost() > MAX_LANES {
-            return Err(HashFault::TooMuchWork("argon2 with 128 MiB, 16 passes and 16 lanes"));
+        let (memory, passes, lanes) = (params.m_cost(), params.t_cost(), params.p_cost());
+        let is_within = memory <= MAX_MEMORY_KIB && passes <= MAX_PASSES && lanes <= MAX_LANES;
+        if !is_within || memory.saturating_mul(passes) > MAX_WORK_KIB {
+            return Err(HashFault::TooMuchWork(
+                "argon2 with 128 MiB in 4 passes, or 16 passes over less, and 16 lanes",
+            ));
         }
         Ok(Self { algorithm, params, salt, output })
     }

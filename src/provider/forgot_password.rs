@@ -10,9 +10,9 @@ use crate::domain::user::sign_in_key;
 use crate::metrics::MailOutcome;
 use crate::page::{ForgotPasswordPage, Problem, html};
 use crate::provider::interaction::{self, PARAMETER, RESUME, Waiting};
-use crate::provider::mailing;
 use crate::provider::sign_in::SIGN_IN;
 use crate::provider::visitor::has_home;
+use crate::provider::{known_browser, mailing};
 use crate::web::context::RequestContext;
 use crate::web::cookie;
 use crate::web::failure::Failure;
@@ -62,10 +62,11 @@ async fn ask(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let form = waiting.form(ctx, PAGE)?;
     let waiting = waiting.in_time(ctx).await?;
     let account = sign_in_key(form.one("email")?.unwrap_or_default());
-    let allowed = mailing::stranger_may(ctx, &account);
-    let mail = mailing::new_mail(ctx, None, None, Mail::ResetWanted { account })?;
+    let allowed = mailing::reset_may(ctx, &account, &known_browser::marks(ctx));
+    let (is_allowed, browser) = (allowed.is_some(), allowed.unwrap_or_default());
+    let mail = mailing::new_mail(ctx, None, None, Mail::ResetWanted { account, browser })?;
     let store = &ctx.sealgate.store;
-    if !allowed {
+    if !is_allowed {
         store.add_no_mail(&mail).await?;
     } else if !store.add_mail(std::slice::from_ref(&mail)).await? {
         tracing::warn!("the outbox is full: a reset that was asked for is dropped");

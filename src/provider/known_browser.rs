@@ -43,6 +43,7 @@ pub(super) async fn learn(ctx: &RequestContext<'_>, subject: Subject, before: Op
     Some(Marked { mark, cookie })
 }
 
-fn marks(ctx: &RequestContext<'_>) -> Marks {
+/// The marks that this browser was given, whoever it knows.
+pub(super) fn marks(ctx: &RequestContext<'_>) -> Marks {
     ctx.cookie(ctx.cookies.known).map(Marks::parse).unwrap_or_default()
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::domain::account_links::CODE_DIGITS;
+use crate::domain::known_browser::Marks;
 use crate::domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use crate::domain::mail_address::MailAddress;
 use crate::domain::profile::is_seen;
@@ -18,6 +19,9 @@ const TO_ONE: [(&str, Rule); 2] = [
     ("mail_hour", Rule { limit: 3, window: Duration::from_hours(1) }),
     ("mail_day", Rule { limit: 10, window: Duration::from_hours(24) }),
 ];
+
+/// What one browser may cause that has signed in to the account before, when that is used up.
+const OWN: Rule = Rule { limit: 3, window: Duration::from_hours(24) };
 
 /// What they may cause from one network.
 const FROM_ONE: Rule = Rule { limit: 10, window: Duration::from_hours(1) };
@@ -47,13 +51,48 @@ pub(super) fn new_mail(
 /// Whether a stranger may cause one more mail to the address with this lookup key. Asked before anybody looks whose address it
 /// is, so that a refusal says nothing of that; and what is refused gets the same answer as all others.
 pub(super) fn stranger_may(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
-    let limiter = &ctx.sealgate.limiter;
-    let allows = |key: &LimitKey<'_>, rule| limiter.take(key, rule, ctx.now).allowed;
+    from_network(ctx) && to_account(ctx, account) && in_all(ctx)
+}
+
+/// The same for a reset, asked for in a browser with these marks. Where strangers have used up what may be sent to the address,
+/// each browser from which its owner has signed in has a few of its own: whether it is one is looked up later. Yields the marks
+/// of which the account must know one then; `None` where nothing more is sent.
+pub(super) fn reset_may(ctx: &RequestContext<'_>, account: &SecretHash, marks: &Marks) -> Option<Vec<SecretHash>> {
+    if !from_network(ctx) {
+        return None;
+    }
+    let mut needed = Vec::new();
+    if !to_account(ctx, account) {
+        // Each mark has its own count, so that others beside it give a browser no more.
+        needed = marks.hashes();
+        needed.retain(|mark| allows(ctx, &LimitKey::text("mail_browser", &of_both(account, mark)), OWN));
+        if needed.is_empty() {
+            return None;
+        }
+    }
+    in_all(ctx).then_some(needed)
+}
+
+fn from_network(ctx: &RequestContext<'_>) -> bool {
     let network = LimitKey::site("mail_network", ctx.origin.address)
         .unwrap_or_else(|| LimitKey::address("mail_network", ctx.origin.address));
-    allows(&network, FROM_ONE)
-        && TO_ONE.iter().all(|(bucket, rule)| allows(&LimitKey::text(bucket, account.as_bytes()), *rule))
-        && allows(&LimitKey::text("mail_all", b""), IN_ALL)
+    allows(ctx, &network, FROM_ONE)
+}
+
+fn to_account(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
+    TO_ONE.iter().all(|(bucket, rule)| allows(ctx, &LimitKey::text(bucket, account.as_bytes()), *rule))
+}
+
+fn in_all(ctx: &RequestContext<'_>) -> bool {
+    allows(ctx, &LimitKey::text("mail_all", b""), IN_ALL)
+}
+
+fn allows(ctx: &RequestContext<'_>, key: &LimitKey<'_>, rule: Rule) -> bool {
+    ctx.sealgate.limiter.take(key, rule, ctx.now).allowed
+}
+
+fn of_both(account: &SecretHash, mark: &SecretHash) -> Vec<u8> {
+    [account.as_bytes().as_slice(), mark.as_bytes()].concat()
 }
 
 /// Why no mail can be sent to what was typed.

@@ -7,13 +7,13 @@ use http::{Method, StatusCode};
 use crate::domain::account_links::AccountLinks;
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, Notice, WaitingMail, partly_hidden};
-use crate::domain::user::{PasswordHash, Subject, User};
+use crate::domain::mail::{Mail, MailKind, Notice, WaitingMail, partly_hidden};
+use crate::domain::user::{PasswordHash, User};
 use crate::page::{NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
 use crate::password::Owner;
 use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
 use crate::provider::{forgot_password, known_browser, mailing, new_password};
-use crate::store::{Committed, Ended, Loaded, StoreError};
+use crate::store::{Committed, Ended, Loaded, Revocation, StoreError};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -67,25 +67,23 @@ async fn find(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<Resettable,
     if is_good && user.value.email_verified { Ok(Resettable { user, links }) } else { Err(link.over()) }
 }
 
-/// Sets the password and ends all else that opens the account. Twice: what there is ends before the link is used up, so that a
-/// crash leaves either a link that is still good or nothing of before; and what came of the old password meanwhile ends
-/// afterwards.
+/// Sets the password and ends all else that opens the account. One commit uses the link up, sets the password and opens the
+/// revocation: a crash leaves a link that is still good, or nothing of before.
 async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -> Result<(), Failure> {
     let subject = link.link.subject;
     let store = &ctx.sealgate.store;
-    store.end_sessions_of_user(subject).await?;
-    store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
-    store.end_app_passwords(subject).await?;
+    let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
     for _ in 0..MOST_TRIES {
         let Resettable { user, links } = find(ctx, link).await?;
         let next_user = User { password: Some(hash.clone()), ..user.value.clone() };
         let mut next_links = links.value.clone();
         next_links.take_back();
         let notice = notice(ctx, &next_user);
-        let changed = store.put_user_and_links((&user, &next_user), (Some(&links), &next_links), notice.as_slice());
-        if changed.await? == Committed::Yes {
-            let ended = end_the_rest(ctx, subject).await.unwrap_or_else(|error| {
-                tracing::error!(%error, %subject, "after a reset, not all that began meanwhile was ended");
+        let (people, links) = ((&user, &next_user), (Some(&links), &next_links));
+        let written = store.put_user_and_links(people, links, notice.as_slice(), Some(&revocation)).await?;
+        if written == Committed::Yes {
+            let ended = end_the_rest(ctx, &revocation).await.unwrap_or_else(|error| {
+                tracing::error!(%error, %subject, "after a reset, not all was ended yet; the sweeper goes on with it");
                 Ended::default()
             });
             let event = ctx.event(AuditKind::PasswordReset, Actor::Person).of(subject);
@@ -96,15 +94,15 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
     Err(Failure::Unavailable)
 }
 
-async fn end_the_rest(ctx: &RequestContext<'_>, subject: Subject) -> Result<Ended, StoreError> {
-    ctx.sealgate.store.forget_browsers(subject, None).await?;
-    ctx.sealgate.store.revoke_person(subject, EndReason::PasswordChanged, ctx.now).await
+async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Result<Ended, StoreError> {
+    ctx.sealgate.store.forget_browsers(revocation.subject, None).await?;
+    ctx.sealgate.store.carry_out(revocation).await
 }
 
 /// The mail that tells the person of it. A password is set without one too.
 fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
     let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
-    if !ctx.sealgate.sends_mail() || !ctx.sealgate.store.has_room_for_mail(1) {
+    if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %user.sub, "a person is not told of the reset of their password: no mail is sent, or too many wait");
         return None;
     }

@@ -16,14 +16,14 @@ use crate::domain::account_links::{
 };
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::grant::EndReason;
-use crate::domain::mail::{Mail, UNDO_PATH, partly_hidden};
+use crate::domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden};
 use crate::domain::secret::Secret;
 use crate::domain::user::{PasswordHash, User, UserState};
 use crate::factors::{FactorKind, Factors};
 use crate::page::{Problem, UndoOutcome, UndoPage, UndonePage, html};
 use crate::provider::mailed_link::{self, LinkOpened, LinkPage, MailedLink};
 use crate::provider::mailing;
-use crate::store::{Committed, Loaded};
+use crate::store::{Committed, Loaded, Revocation};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -79,12 +79,13 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     let undo = find(ctx, link).await?.undo;
     let factors = store.factors(subject).await?.map(|factors| factors.value);
     let (added, has_new_passkey) = factors.as_ref().map(|factors| added_since(factors, &undo)).unwrap_or_default();
-    let (user, is_taken) = restore(ctx, link, has_new_passkey).await?;
-    let ended = store.revoke_person(subject, EndReason::PasswordChanged, ctx.now).await?;
+    let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
+    let (user, is_taken) = restore(ctx, link, &revocation, has_new_passkey).await?;
+    let ended = store.carry_out(&revocation).await?;
     let event = |kind| ctx.event(kind, Actor::Person).of(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
-    let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && store.has_room_for_mail(1) {
+    let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset) {
         let (made, token) = LinkToken::new(subject, ctx.random());
         let reset =
             ResetLink { hash: made.hash, account: AccountMark::of(&user), expires_at: ctx.now.plus(RESET_LIFE) };
@@ -111,7 +112,12 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
 }
 
 /// Writes the account as it was. True where somebody else has the address.
-async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, is_unsure: bool) -> Result<(User, bool), Failure> {
+async fn restore(
+    ctx: &RequestContext<'_>,
+    link: &MailedLink,
+    revocation: &Revocation,
+    is_unsure: bool,
+) -> Result<(User, bool), Failure> {
     let store = &ctx.sealgate.store;
     let password = nobodys_password(ctx).await?;
     for _ in 0..MOST_TRIES {
@@ -129,7 +135,9 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, is_unsure: bool) -
         next.password = next.password.map(|_| password.clone());
         let mut next_links = links.value.clone();
         next_links.take_back();
-        if store.put_user_and_links((&user, &next), (Some(&links), &next_links), &[]).await? == Committed::Yes {
+        let written =
+            store.put_user_and_links((&user, &next), (Some(&links), &next_links), &[], Some(revocation)).await?;
+        if written == Committed::Yes {
             if user.value.is_enabled() && !next.is_enabled() {
                 ctx.sealgate.audit.note(ctx.event(AuditKind::UserDisabled, Actor::Server).of(next.sub));
             }

@@ -94,7 +94,8 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::SentMail
             | Table::NoticeCount
             | Table::AccountLinks
-            | Table::PendingRegistration,
+            | Table::PendingRegistration
+            | Table::Revocation,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -131,7 +132,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::SentMail
             | Table::NoticeCount
             | Table::AccountLinks
-            | Table::PendingRegistration,
+            | Table::PendingRegistration
+            | Table::Revocation,
         ) => {}
         None => moves.push(Counter::Everything),
     }

@@ -9,8 +9,17 @@ use crate::store::factors::factors_changes;
 use crate::store::outbox::{add_mails, removal};
 use crate::store::record::{self, Loaded};
 use crate::store::registry::{names, user_creation};
+use crate::store::revocations::{Revocation, opened};
 use crate::store::table;
-use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, Store, StoreError};
+use crate::store::{AddOutcome, Committed, MOST_CONFLICTS, RenameOutcome, Store, StoreError};
+
+/// What is committed with a change of somebody's address because of it.
+#[derive(Debug)]
+pub struct AddressLeft {
+    pub mails: Vec<WaitingMail>,
+    /// What becomes of their links.
+    pub links: fn(&mut AccountLinks),
+}
 
 impl Store {
     pub async fn account_links(&self, subject: Subject) -> Result<Option<Loaded<AccountLinks>>, StoreError> {
@@ -66,12 +75,13 @@ impl Store {
 
     /// Writes a person and what was mailed to them over what was read, in one commit, with the mails that tell of it and the
     /// entries by which they are found. Of two who use a link at the same moment, one meets a conflict; and so does who takes
-    /// an address or a username that somebody else has.
+    /// an address or a username that somebody else has. A revocation that this causes is open with it.
     pub async fn put_user_and_links(
         &self,
         (user, next_user): (&Loaded<User>, &User),
         (links, next_links): (Option<&Loaded<AccountLinks>>, &AccountLinks),
         mails: &[WaitingMail],
+        revocation: Option<&Revocation>,
     ) -> Result<Committed, StoreError> {
         let mut changes = if user.value == *next_user {
             Changes { expect: vec![user.unchanged()], ..Changes::default() }
@@ -86,7 +96,41 @@ impl Store {
         changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
         merge(&mut changes, links_changes(links, next_links)?);
         add_mails(&mut changes, mails)?;
-        self.commit_with_mails(changes, mails).await
+        self.commit_with_mails(opened(changes, revocation)?, mails).await
+    }
+
+    /// As [`Store::rename_user`], in one commit with what follows. `left`: yields that for the person as they were and will be,
+    /// where anything does.
+    pub async fn rename_user_and_tell(
+        &self,
+        subject: Subject,
+        change: impl Fn(&mut User) + Send,
+        left: impl Fn(&User, &User) -> Option<AddressLeft> + Send,
+    ) -> Result<RenameOutcome, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.user_record(subject).await? else { return Ok(RenameOutcome::Absent) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            next.sub = subject;
+            let mut changes = match self.rename_changes(&loaded, &next).await? {
+                Ok(changes) => changes,
+                Err(taken) => return Ok(taken),
+            };
+            let mut mails = Vec::new();
+            if let Some(left) = left(&loaded.value, &next) {
+                let links = self.account_links(subject).await?;
+                let before = links.as_ref().map(|links| links.value.clone());
+                let mut next_links = before.unwrap_or_else(|| AccountLinks::none(subject));
+                (left.links)(&mut next_links);
+                merge(&mut changes, links_changes(links.as_ref(), &next_links)?);
+                mails = left.mails;
+            }
+            add_mails(&mut changes, &mails)?;
+            if self.commit_with_mails(changes, &mails).await? == Committed::Yes {
+                return Ok(RenameOutcome::Renamed(Box::new(next)));
+            }
+        }
+        Err(StoreError::Contended)
     }
 
     /// Adds people who are invited, each with what was mailed to them: all of them, or nobody.

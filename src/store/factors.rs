@@ -6,6 +6,7 @@ use crate::factors::Factors;
 use crate::oauth::next_step::Interaction;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::record::{self, Loaded};
+use crate::store::revocations::{Revocation, opened};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 use crate::webauthn::{CredentialId, UserHandle};
@@ -38,13 +39,34 @@ impl Store {
         &self,
         subject: Subject,
         handle: UserHandle,
+        change: impl FnMut(&mut Factors) -> T + Send,
+    ) -> Result<FactorsChanged<T>, StoreError> {
+        self.change_factors_and(subject, handle, None, change).await
+    }
+
+    /// Changes somebody's factors as [`Store::change_factors`] does, and opens the revocation in the same commit.
+    pub(crate) async fn change_factors_with<T: Send>(
+        &self,
+        revocation: &Revocation,
+        handle: UserHandle,
+        change: impl FnMut(&mut Factors) -> T + Send,
+    ) -> Result<FactorsChanged<T>, StoreError> {
+        self.change_factors_and(revocation.subject, handle, Some(revocation), change).await
+    }
+
+    async fn change_factors_and<T: Send>(
+        &self,
+        subject: Subject,
+        handle: UserHandle,
+        revocation: Option<&Revocation>,
         mut change: impl FnMut(&mut Factors) -> T + Send,
     ) -> Result<FactorsChanged<T>, StoreError> {
         for _ in 0..MOST_CONFLICTS {
             let loaded = self.factors(subject).await?;
             let mut next = loaded.as_ref().map_or_else(|| Factors::none(subject, handle), |found| found.value.clone());
             let made = change(&mut next);
-            match self.put_factors(loaded.as_ref(), &next, None).await? {
+            let changes = opened(factors_changes(loaded.as_ref(), &next)?, revocation)?;
+            match self.commit_if_any(changes).await? {
                 Committed::Yes => return Ok(FactorsChanged::Yes(made, Box::new(next))),
                 Committed::Conflict => {
                     for key in added(loaded.as_ref().map(|found| &found.value), &next) {
@@ -71,6 +93,10 @@ impl Store {
             changes.expect.push(loaded.unchanged());
             changes.put.push((loaded.key().clone(), record::encode(next)?));
         }
+        self.commit_if_any(changes).await
+    }
+
+    async fn commit_if_any(&self, changes: Changes) -> Result<Committed, StoreError> {
         if changes.put.is_empty() && changes.delete.is_empty() {
             return Ok(Committed::Yes);
         }

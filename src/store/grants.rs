@@ -203,21 +203,6 @@ impl Store {
         Ok(page.into_iter().map(|loaded: Loaded<Consent>| loaded.value).collect())
     }
 
-    /// Ends a person's sessions and grants everywhere: they and whoever else holds something of theirs have to sign in
-    /// anew. Consents stay.
-    ///
-    /// # Errors
-    /// When the store fails; what was ended stays ended, and the call can be repeated.
-    pub async fn revoke_person(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
-        // Sessions first: a live one could make a new grant while the old ones are being ended.
-        let sessions = self.end_sessions_of_user(user).await?;
-        let grants = self.end_grants_of_user(user, why, now).await?;
-        self.end_app_passwords(user).await?;
-        // A link that was mailed before opens the account to whoever reads the mailbox.
-        self.take_links_back(user).await?;
-        Ok(Ended { sessions, grants })
-    }
-
     /// What a person has allowed a client before.
     pub async fn consent(&self, user: Subject, client: &ClientId) -> Result<Option<Consent>, StoreError> {
         Ok(self.load(table::consent(user, client)).await?.map(|loaded| loaded.value))

@@ -26,6 +26,7 @@ use crate::store::data_keys::WrappedRecord;
 use crate::store::engine::{Key, Value};
 use crate::store::interactions::kept_until;
 use crate::store::record;
+use crate::store::revocations::Revocation;
 use crate::store::table::{self, Table};
 use crate::store::versions;
 use crate::store::{SignInAttempt, StoreError, audit, factors, grants, registry, sessions};
@@ -182,6 +183,10 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::AccountLinks => {
             let links: AccountLinks = read.typed()?;
             read.under(table::account_links(links.subject), &links)?
+        }
+        Table::Revocation => {
+            let open: Revocation = read.typed()?;
+            read.under(open.key(), &open)?.until(open.due_at())
         }
         Table::Form
         | Table::Outbox

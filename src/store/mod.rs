@@ -30,6 +30,7 @@ mod registrations;
 mod registry;
 mod relying_party;
 mod restored;
+mod revocations;
 pub(crate) mod sealer;
 mod sessions;
 pub(crate) mod sled;
@@ -48,6 +49,7 @@ use crate::domain::user::Subject;
 use crate::store::engine::{Changes, Engine, Key, Outcome};
 use crate::store::sealer::Sealer;
 
+pub(crate) use account_links::AddressLeft;
 pub use app_passwords::AppPasswordAdded;
 pub(crate) use audit::AuditPage;
 pub use audit::AuditRecord;
@@ -62,6 +64,7 @@ pub(crate) use record::Loaded;
 pub(crate) use registrations::Registered;
 pub(crate) use registry::UsersFound;
 pub use registry::{AddOutcome, RenameOutcome};
+pub(crate) use revocations::Revocation;
 pub use sweep::Swept;
 pub use table::Table;
 pub(crate) use transfer::EXPORT_FORMAT;
@@ -112,6 +115,8 @@ pub struct Store {
     pending_registrations: AtomicUsize,
     /// Mails that wait.
     outbox: AtomicUsize,
+    /// Revocations that this process has begun.
+    revocations: AtomicU64,
     trail: AuditCounts,
 }
 
@@ -153,6 +158,7 @@ impl Store {
             registrations: AtomicUsize::new(0),
             pending_registrations: AtomicUsize::new(0),
             outbox: AtomicUsize::new(0),
+            revocations: AtomicU64::new(0),
             trail: AuditCounts::default(),
         }
     }

@@ -30,7 +30,7 @@ struct NoticeCount {
 }
 
 impl Store {
-    /// Tells a person of something. `mail` makes the mail: with this id, or a new one; due then; about so many events.
+    /// Tells a person of something. False when there is no room for that. `mail` makes the mail: with this id, or a new one; due then; about so many events.
     ///
     /// # Errors
     /// When the store fails, and what `mail` yields.
@@ -39,7 +39,7 @@ impl Store {
         (subject, notice): (Subject, Notice),
         now: UnixTime,
         mut mail: impl FnMut(Option<MailId>, UnixTime, u32) -> Result<WaitingMail, StoreError> + Send,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let name = serde_json::to_string(&notice).map_err(|error| StoreError::Broken(error.to_string()))?;
         let key = table::notice_count(subject, name.trim_matches('"'));
         for _ in 0..MOST_CONFLICTS {
@@ -72,7 +72,7 @@ impl Store {
                 && !self.has_room_for_mail(1)
             {
                 tracing::warn!(id = %added.id, %subject, "there is no room in the outbox: somebody is not told by mail of what happened to their account");
-                return Ok(());
+                return Ok(false);
             }
             let expires_at = next_at.plus(APART);
             let next = NoticeCount { subject, notice, next_at, waiting: waits, expires_at };
@@ -85,7 +85,7 @@ impl Store {
             changes.expect.extend(of_count.expect);
             changes.put.extend(of_count.put);
             if self.commit_with_mails(changes, added.as_slice()).await? == Committed::Yes {
-                return Ok(());
+                return Ok(true);
             }
         }
         Err(StoreError::Contended)
@@ -147,5 +147,17 @@ mod tests {
         }
         told(&store, 20_000, 6).await;
         assert_eq!(waiting(&store).await, [(20_000, 1)]);
+    }
+
+    #[tokio::test]
+    async fn after_a_restore_the_first_is_told_at_once() {
+        let store = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
+        let store = store.sealing_with(Sealer::new(&[7; 32]).unwrap(), 0).await.unwrap();
+        told(&store, 1000, 1).await;
+        told(&store, 1001, 2).await;
+        store.take_back_after_restore(at(1002)).await.unwrap();
+        assert_eq!(waiting(&store).await, []);
+        told(&store, 1003, 3).await;
+        assert_eq!(waiting(&store).await, [(1003, 1)]);
     }
 }

@@ -32,6 +32,13 @@ pub struct OutboxCounts {
     pub oldest: Option<UnixTime>,
 }
 
+/// How full the outbox is, mails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutboxRoom {
+    pub waiting: usize,
+    pub free: usize,
+}
+
 impl Store {
     /// A mail that is due at once, sealed. `nonce`: random.
     ///
@@ -71,7 +78,12 @@ impl Store {
 
     /// Whether there is room for so many more.
     pub fn has_room_for_mail(&self, more: usize) -> bool {
-        self.outbox.load(Ordering::Relaxed).saturating_add(more) <= MOST_WAITING
+        more <= self.outbox_room().free
+    }
+
+    pub fn outbox_room(&self) -> OutboxRoom {
+        let waiting = self.outbox.load(Ordering::Relaxed);
+        OutboxRoom { waiting, free: MOST_WAITING.saturating_sub(waiting) }
     }
 
     /// Puts mails into the outbox that have no other cause. False when there is no room.
@@ -121,6 +133,27 @@ impl Store {
             }
         }
         Ok(due)
+    }
+
+    /// Up to `most` mails that are due behind this one and for which somebody waits. Reads all that is due behind it.
+    pub async fn awaited_mail_behind(
+        &self,
+        after: &Loaded<WaitingMail>,
+        now: UnixTime,
+        most: usize,
+    ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let (mut awaited, mut after) = (Vec::new(), after.value.clone());
+        loop {
+            let page = self.waiting_mails(Some(&after), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(awaited) };
+            after = last.value.clone();
+            let is_end = after.due_at > now;
+            awaited.extend(page.into_iter().filter(|mail| mail.value.due_at <= now && mail.value.kind.is_awaited()));
+            if is_end || awaited.len() >= most {
+                awaited.truncate(most);
+                return Ok(awaited);
+            }
+        }
     }
 
     /// Takes a mail to send it within `lease`. `None` when somebody else has it.
@@ -209,20 +242,37 @@ impl Store {
         after: Option<&WaitingMail>,
         limit: usize,
     ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
-        let after = after.map(|mail| table::waiting_mail(mail.due_at, mail.id));
+        self.waiting_mails_after(after.map(|mail| (mail.due_at, mail.id)), limit).await
+    }
+
+    /// The same after the one that was due then.
+    pub async fn waiting_mails_after(
+        &self,
+        after: Option<(UnixTime, MailId)>,
+        limit: usize,
+    ) -> Result<Vec<Loaded<WaitingMail>>, StoreError> {
+        let after = after.map(|(due_at, id)| table::waiting_mail(due_at, id));
         self.readable(&table::all(Table::Outbox), after, limit).await
     }
 
-    /// Up to `limit` mails that were given up, the oldest first, after `after`.
-    pub async fn dead_mails(&self, after: Option<&DeadMail>, limit: usize) -> Result<Vec<DeadMail>, StoreError> {
-        let after = after.map(|dead| table::dead_mail(dead.at, dead.mail.id));
+    /// Up to `limit` mails that were given up, the oldest first, after the one that was given up then.
+    pub async fn dead_mails(
+        &self,
+        after: Option<(UnixTime, MailId)>,
+        limit: usize,
+    ) -> Result<Vec<DeadMail>, StoreError> {
+        let after = after.map(|(at, id)| table::dead_mail(at, id));
         let page: Vec<Loaded<DeadMail>> = self.readable(&table::all(Table::DeadMail), after, limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
 
-    /// Up to `limit` mails that were sent, the newest first, after `after`.
-    pub async fn sent_mails(&self, after: Option<&SentMail>, limit: usize) -> Result<Vec<SentMail>, StoreError> {
-        let after = after.map(|sent| table::sent_mail(sent.at, sent.id));
+    /// Up to `limit` mails that were sent, the newest first, after the one that was sent then.
+    pub async fn sent_mails(
+        &self,
+        after: Option<(UnixTime, MailId)>,
+        limit: usize,
+    ) -> Result<Vec<SentMail>, StoreError> {
+        let after = after.map(|(at, id)| table::sent_mail(at, id));
         let page: Vec<Loaded<SentMail>> = self.readable(&table::all(Table::SentMail), after, limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
     }
@@ -394,6 +444,25 @@ mod tests {
         assert_eq!(store.sent_mails(None, 10).await.unwrap(), [sent]);
         let counts = store.count_outbox().await.unwrap();
         assert_eq!(counts, OutboxCounts { waiting: 1, dead: 0, oldest: Some(at(100)) });
+    }
+
+    #[tokio::test]
+    async fn awaited_mails_are_found_behind_all_others_that_are_due() {
+        let store = store().await;
+        let notice = |number: u64| {
+            let id = MailId::from_bytes((1000 + u128::from(number)).to_be_bytes());
+            WaitingMail { id, kind: MailKind::Notice, ..waiting(&store, 1, at(100 + number)) }
+        };
+        let notices: Vec<WaitingMail> = (0..250).map(notice).collect();
+        assert!(store.add_mail(&notices).await.unwrap());
+        let awaited = [waiting(&store, 1, at(100)), waiting(&store, 2, at(345)), waiting(&store, 3, at(400))];
+        assert!(store.add_mail(&awaited).await.unwrap());
+        assert!(store.add_mail(&[waiting(&store, 4, at(501))]).await.unwrap());
+        let due = store.due_mail(at(500), 32).await.unwrap();
+        let behind = store.awaited_mail_behind(due.last().unwrap(), at(500), 10).await.unwrap();
+        assert_eq!(behind.iter().map(|mail| mail.value.id).collect::<Vec<_>>(), [awaited[1].id, awaited[2].id]);
+        let behind = store.awaited_mail_behind(due.last().unwrap(), at(500), 1).await.unwrap();
+        assert_eq!(behind.len(), 1);
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use crate::domain::user::{Email, Subject, User};
 use crate::domain::username::Username;
 use crate::store::engine::{Changes, Expect, Key};
 use crate::store::record::{self, Loaded};
+use crate::store::revocations::{Revocation, opened};
 use crate::store::table::{self, Table};
 use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
 
@@ -185,18 +186,7 @@ impl Store {
         subject: Subject,
         change: impl Fn(&mut User) + Send,
     ) -> Result<Option<User>, StoreError> {
-        for _ in 0..MOST_CONFLICTS {
-            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(None) };
-            let mut next = loaded.value.clone();
-            change(&mut next);
-            next.sub = loaded.value.sub;
-            next.email = loaded.value.email.clone();
-            next.username.clone_from(&loaded.value.username);
-            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
-                return Ok(Some(next));
-            }
-        }
-        Err(StoreError::Contended)
+        self.change_user_and(subject, None, change).await
     }
 
     /// Changes a person with what they are found by, whatever races with it; their `sub` stays. A name that they give up is
@@ -211,17 +201,10 @@ impl Store {
             let mut next = loaded.value.clone();
             change(&mut next);
             next.sub = subject;
-            let mut changes = record::replace(&loaded, &next)?;
-            let (before, after) = (names(&loaded.value), names(&next));
-            for name in after.iter().filter(|name| !before.contains(name)) {
-                if self.load::<Subject>(name.clone()).await?.is_some() {
-                    let is_address = *name == table::email(&next.email.lookup_key());
-                    return Ok(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken });
-                }
-                changes.expect.push(Expect::Absent(name.clone()));
-                changes.put.push((name.clone(), record::encode(&subject)?));
-            }
-            changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
+            let changes = match self.rename_changes(&loaded, &next).await? {
+                Ok(changes) => changes,
+                Err(taken) => return Ok(taken),
+            };
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(RenameOutcome::Renamed(Box::new(next)));
             }
@@ -229,17 +212,38 @@ impl Store {
         Err(StoreError::Contended)
     }
 
+    /// What makes one person of the other, with the entries by which they are found; or who has a name that they are to have.
+    pub(super) async fn rename_changes(
+        &self,
+        loaded: &Loaded<User>,
+        next: &User,
+    ) -> Result<Result<Changes, RenameOutcome>, StoreError> {
+        let mut changes = record::replace(loaded, next)?;
+        let (before, after) = (names(&loaded.value), names(next));
+        for name in after.iter().filter(|name| !before.contains(name)) {
+            if self.load::<Subject>(name.clone()).await?.is_some() {
+                let is_address = *name == table::email(&next.email.lookup_key());
+                return Ok(Err(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken }));
+            }
+            changes.expect.push(Expect::Absent(name.clone()));
+            changes.put.push((name.clone(), record::encode(&next.sub)?));
+        }
+        changes.delete.extend(before.into_iter().filter(|name| !after.contains(name)));
+        Ok(Ok(changes))
+    }
+
     /// Removes a person with their sessions, grants and consents.
     ///
     /// # Errors
     /// When the store fails; the call can be repeated.
     pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
-        if !self.remove_user(subject).await? {
+        let revocation = self.new_revocation(subject, EndReason::Administrator, now);
+        if !self.remove_user(&revocation).await? {
             return Ok(false);
         }
         self.remove_factors(subject).await?;
         self.remove_account_links(subject).await?;
-        self.revoke_person(subject, EndReason::Administrator, now).await?;
+        self.carry_out(&revocation).await?;
         loop {
             let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;
             if rows.is_empty() {
@@ -252,12 +256,12 @@ impl Store {
 
     /// Removes a person's record and the names that lead to it, whatever races with it: a name that was given at this very
     /// moment must not lead nowhere for ever.
-    async fn remove_user(&self, subject: Subject) -> Result<bool, StoreError> {
+    async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
         for _ in 0..MOST_CONFLICTS {
-            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(false) };
+            let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
             let delete = [loaded.key().clone()].into_iter().chain(names(&loaded.value)).collect();
             let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-            if self.commit(changes).await? == Committed::Yes {
+            if self.commit(opened(changes, Some(revocation))?).await? == Committed::Yes {
                 return Ok(true);
             }
         }

@@ -45,6 +45,8 @@ impl Store {
             Table::AppPasswords,
             Table::Outbox,
             Table::DeadMail,
+            // Of mails that wait no more: they would keep notices back.
+            Table::NoticeCount,
             Table::AccountLinks,
             Table::PendingRegistration,
         ];

@@ -13,6 +13,7 @@ use crate::domain::time::UnixTime;
 use crate::store::engine::{Changes, EngineError, Expect, Key, Value};
 use crate::store::interactions::kept_until;
 use crate::store::record;
+use crate::store::revocations::Revocation;
 use crate::store::table::{self, Table};
 use crate::store::{Committed, PAGE, Store, StoreError, grants, sessions};
 
@@ -75,6 +76,9 @@ impl Store {
                 swept.removed += usize::from(gone.is_some());
                 swept.kept += usize::from(gone.is_none());
                 swept.clients.extend(gone);
+            } else if record.first() == Some(&(Table::Revocation as u8)) {
+                self.sweep_revocation(entry, record, now).await?;
+                swept.removed += 1;
             } else {
                 judged.push(self.judge(entry, record, now).await?);
             }
@@ -167,6 +171,24 @@ impl Store {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// A revocation that was begun and not carried out: whoever began it met a store that failed, or was stopped.
+    async fn sweep_revocation(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<(), StoreError> {
+        let mut changes = Changes { delete: vec![entry.to_owned()], ..Changes::default() };
+        match self.load::<Revocation>(record.to_owned()).await {
+            Ok(Some(revocation)) => {
+                self.carry_out(&revocation.value).await?;
+                return Ok(());
+            }
+            Ok(None) => {}
+            Err(error) if is_of_record(&error) => {
+                skipped(record, &error);
+                changes.put.push((table::expiry(now.plus(LATER), record), Vec::new()));
+            }
+            Err(error) => return Err(error),
+        }
+        self.write(changes).await
     }
 
     async fn judge(&self, entry: &[u8], record: &[u8], now: UnixTime) -> Result<Judged, StoreError> {

@@ -62,10 +62,12 @@ pub enum Table {
     AccountLinks = b'A',
     /// Accounts that strangers have asked for and not proven an address for.
     PendingRegistration = b'R',
+    /// Revocations that are to be carried out.
+    Revocation = b'O',
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 28] = [
+    pub(super) const ALL: [Self; 29] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -94,6 +96,7 @@ impl Table {
         Self::NoticeCount,
         Self::AccountLinks,
         Self::PendingRegistration,
+        Self::Revocation,
     ];
 
     /// The name in exports. Part of their format.
@@ -127,6 +130,7 @@ impl Table {
             Self::NoticeCount => "notice_count",
             Self::AccountLinks => "account_links",
             Self::PendingRegistration => "pending_registration",
+            Self::Revocation => "revocation",
         }
     }
 
@@ -318,6 +322,11 @@ pub(super) fn account_links(subject: Subject) -> Key {
     key(Table::AccountLinks, &[subject.as_bytes()])
 }
 
+/// A revocation that is to be carried out.
+pub(super) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
+    key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
+}
+
 /// How often a person was told of something.
 pub(super) fn notice_count(subject: Subject, notice: &str) -> Key {
     key(Table::NoticeCount, &[subject.as_bytes(), notice.as_bytes()])
@@ -385,10 +394,12 @@ pub(super) fn expiry(at: UnixTime, record: &[u8]) -> Key {
 }
 
 /// How long an expired record is kept: clocks differ, and a replay of a code is worth seeing a little longer. What
-/// strangers can make goes at once: it takes up the place of others.
+/// strangers can make goes at once: it takes up the place of others. A revocation that is due is work, and waits for nothing.
 fn grace_minutes(record: &[u8]) -> u64 {
     match record.first().copied().and_then(Table::from_byte) {
-        Some(Table::Interaction | Table::SignInAttempt | Table::Form | Table::PendingRegistration) => 0,
+        Some(
+            Table::Interaction | Table::SignInAttempt | Table::Form | Table::PendingRegistration | Table::Revocation,
+        ) => 0,
         _ => 10,
     }
 }

@@ -28,6 +28,22 @@ fn section(relay: &MailServer) -> String {
     )
 }
 
+/// Asks for a reset of the password of Anna, whom each instance has.
+async fn ask_for_reset(instance: &Instance) {
+    let browser = Browser::new(instance);
+    let page = browser.open(&instance.url("/account")).await;
+    let (_, link) = page.body.split_once("id=\"forgot-password\" href=\"").expect("a link");
+    let link = link.split('"').next().unwrap().replace("&#38;", "&");
+    let page = browser.open(&instance.url(&link)).await;
+    assert_eq!(browser.submit(&page, &[("email", "anna@example.test")]).await.status, 200);
+}
+
+/// Invites so many people.
+fn invite(instance: &Instance, count: usize) {
+    let people = (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<Vec<_>>().concat();
+    instance.run_with_input(&["user", "invite", "--from", "-"], &format!("email,name\n{people}"));
+}
+
 /// Has a person be told that an administrator has changed their account.
 fn act_on(instance: &Instance, person: &str) {
     instance.run(&["user", "set", person, "--name", "Somebody Else"]);
@@ -161,4 +177,74 @@ fn a_mail_server_that_a_reload_brings_is_used_at_once() {
     assert!(mail.link().starts_with(&instance.url("/oauth/invitation?token=")), "{mail:?}");
     act_on(&instance, "one@example.test");
     wait_until("both were sent", || sent(&instance) == 2);
+}
+
+#[test]
+fn an_answer_about_one_recipient_keeps_nobody_else_waiting() {
+    for line in ["421 4.7.0 too many", "554 5.7.1 <one@example.test>: Relay access denied"] {
+        let relay = MailServer::start();
+        relay.is_now(Illness::about("one@example.test", line));
+        let instance = instance(&relay, &["one@example.test", "two@example.test", "three@example.test"]);
+        for person in ["one@example.test", "two@example.test", "three@example.test"] {
+            act_on(&instance, person);
+        }
+        wait_until("the others were sent", || sent(&instance) == 2);
+        wait_until("the one was tried", || listed(&instance, &[])[0]["attempts"] == 1);
+        let waiting = listed(&instance, &[]);
+        assert_eq!((waiting.len(), waiting[0]["state"].as_str()), (1, Some("waiting")), "{waiting:?}");
+        assert!(!instance.log().contains("the mail server cannot be used"), "{line}");
+    }
+}
+
+#[test]
+fn a_server_that_takes_no_mail_to_anybody_is_left_alone_and_no_mail_is_lost() {
+    let relay = MailServer::start();
+    relay.is_now(Illness::answering("RCPT", "554 5.7.1 Relay access denied"));
+    let people =
+        ["a@example.test", "b@example.test", "c@example.test", "d@example.test", "e@example.test", "f@example.test"];
+    let instance = instance(&relay, &people);
+    for person in people {
+        act_on(&instance, person);
+    }
+    instance.tells("it takes no mail to 5 people in a row (554 5.7.1 Relay access denied)");
+    let tried = || listed(&instance, &[]).iter().filter(|mail| mail["attempts"] != 0).count();
+    assert_eq!((tried(), listed(&instance, &[]).len()), (5, people.len()));
+    relay.is_now(Illness::default());
+    let waiting = listed(&instance, &[]);
+    assert!(waiting.iter().all(|mail| mail["state"] == "waiting"), "{waiting:?}");
+    for mail in &waiting {
+        instance.run(&["mail", "retry", mail["id"].as_str().unwrap()]);
+    }
+    // Not before the pause is over, or a reload has brought another configuration.
+    assert_eq!(sent(&instance), 0);
+    let section = section(&relay).replace("per_minute = 6000", "per_minute = 5999");
+    instance.configure(&Settings { sections: section, ..Settings::default() });
+    instance.run(&["reload"]);
+    wait_until("all were sent", || sent(&instance) == people.len());
+    assert_eq!(relay.mails().len(), people.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_that_somebody_waits_for_goes_before_hundreds_that_nobody_does() {
+    let relay = MailServer::start();
+    let sections = section(&relay).replace("per_minute = 6000", "per_minute = 180");
+    let instance = Instance::started(&Settings { sections, ..Settings::default() });
+    invite(&instance, 200);
+    wait_until("the first has left", || !relay.mails().is_empty());
+    ask_for_reset(&instance).await;
+    wait_until("it has left", || !relay.mails_to("anna@example.test").is_empty());
+    let before = relay.mails().len();
+    assert!(before < 150, "after {before} of 201");
+}
+
+#[test]
+fn all_mails_are_listed_however_many_they_are() {
+    let relay = MailServer::start();
+    relay.is_now(Illness { silent: true, ..Illness::default() });
+    let instance = instance(&relay, &[]);
+    invite(&instance, 1_200);
+    instance.tells("the mail server cannot be used");
+    let listed = listed(&instance, &[]);
+    let ids: std::collections::HashSet<&str> = listed.iter().map(|mail| mail["id"].as_str().unwrap()).collect();
+    assert_eq!((listed.len(), ids.len()), (1_200, 1_200));
 }

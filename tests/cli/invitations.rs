@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::mail_server::MailServer;
 use crate::serve::Server;
 use crate::site::{Site, stderr};
 
@@ -60,4 +61,171 @@ fn where_no_mail_is_sent_nobody_is_invited_and_it_is_said_what_is_missing() {
     let errors = site.errors(&invite, "");
     let told = "this server sends no mail, so nobody can be invited: configure [mail], and make a wrapping key";
     assert!(errors.len() == 1 && errors[0].starts_with(told), "{errors:?}");
+}
+
+const FROM: [&str; 4] = ["user", "invite", "--from", "-"];
+const APP: &str = "\n[[app]]\nname = \"wiki\"\ntitle = \"Ortak Wiki\"\nhost = \"wiki.localhost\"\n\
+    upstreams = [\"http://127.0.0.1:9\"]\n[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n";
+
+fn with<'a>(arguments: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [arguments, more].concat()
+}
+
+/// A site whose server sends mails to this one.
+fn sending_to(mail_server: &MailServer) -> Site {
+    let site = site();
+    let mail = MAIL.replace("port = 9", &format!("port = {}\nper_minute = 6000", mail_server.port));
+    fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + &mail + APP).unwrap();
+    site
+}
+
+fn people(site: &Site) -> usize {
+    site.json(&["user", "list"])["users"].as_array().unwrap().len()
+}
+
+#[test]
+fn the_people_of_a_file_are_invited_each_as_their_line_says() {
+    let mail_server = MailServer::start();
+    let site = sending_to(&mail_server);
+    let _server = Server::start(&site);
+    let file = "name;email;groups;username;phone_number;app;language\n\
+                Ceren Kaya;ceren@example.test;staff, night shift;ceren;'+90 212 555 01 01;wiki;tr\n\
+                Dan;dan@example.test;;;;;\n";
+    let invite = with(&FROM, &["--group", "new", "--language", "en"]);
+    let expected = json!({
+        "dry_run": true, "people": 2, "groups": { "new": 2, "night shift": 1, "staff": 1 }, "apps": { "wiki": 1 },
+        "languages": { "tr": 1, "en": 1 }, "mailed_within_minutes": 1,
+    });
+    assert_eq!(site.json_with(&with(&invite, &["--dry-run"]), file), expected);
+    let events = site.json(&["audit"])["events"].clone();
+    assert_eq!((people(&site), events.as_array().map(Vec::len)), (0, Some(0)), "a dry run writes nothing");
+
+    let mut answer = site.json_with(&invite, file);
+    let expires_at = answer.as_object_mut().unwrap().remove("invitation_expires_at").unwrap();
+    answer["dry_run"] = json!(true);
+    assert_eq!(answer, expected);
+    let ceren = site.json(&["user", "show", "ceren"]);
+    let expected = json!({
+        "sub": ceren["sub"], "email": "ceren@example.test", "email_verified": false, "name": "Ceren Kaya", "username": "ceren",
+        "phone_number": "+90 212 555 01 01", "roles": [], "groups": ["new", "night shift", "staff"], "state": "enabled",
+        "created_at": ceren["created_at"], "updated_at": ceren["created_at"], "invitation": "invited",
+        "invitation_sent_at": ceren["created_at"], "invitation_expires_at": expires_at, "invitation_app": "wiki",
+    });
+    assert_eq!(ceren, expected);
+    let to_ceren = mail_server.await_mail_to("ceren@example.test");
+    let to_dan = mail_server.await_mail_to("dan@example.test");
+    assert!(to_ceren.text().contains("Ortak Wiki") && to_ceren.text().contains("Davet"), "{}", to_ceren.text());
+    assert!(to_dan.text().contains("invite") && !to_dan.text().contains("Wiki"), "{}", to_dan.text());
+    assert_ne!(to_ceren.link(), to_dan.link());
+    let trail = site.json(&["audit", "--user", "dan@example.test"]);
+    let kinds: Vec<_> = trail["events"].as_array().unwrap().iter().map(|event| event["kind"].clone()).collect();
+    assert_eq!(kinds, [json!("invitation_sent"), json!("user_created")]);
+    // Another link is in the same language.
+    site.text(&["user", "invitation", "ceren", "resend"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let again = runtime.block_on(mail_server.wait_for_mails_to("ceren@example.test", 2));
+    assert_eq!(again.subject(), to_ceren.subject());
+    // A dry run of the same file would now refuse it.
+    let twice = site.errors(&with(&invite, &["--dry-run"]), file);
+    assert_eq!(twice, site.errors(&invite, file));
+    assert_eq!(twice[0], "line 2: email: a person with this address exists already; remove the line");
+}
+
+#[test]
+fn every_line_that_cannot_be_invited_is_told_and_nobody_is() {
+    let mail_server = MailServer::start();
+    let site = sending_to(&mail_server);
+    let _server = Server::start(&site);
+    site.add_user("there@example.test");
+    let file = [
+        "email,name,username,groups,phone_number,app,language",
+        "good@example.test,Good,good,staff,,wiki,tr",
+        "no address,A,,,,,",
+        ",B,,,,,",
+        "There@example.test,C,,,,,",
+        "GOOD@example.test,D,,,,,",
+        "a..b@example.test,E,,,,,",
+        "f@example.test,F,good,,,,",
+        "g@example.test,,,,,,",
+        "h@example.test,H,,,0555,,",
+        "i@example.test,I,,,,wikki,",
+        "j@example.test,J,,,,,de",
+        "k@example.test,K",
+    ]
+    .join("\n");
+    let errors = site.errors(&FROM, &file);
+    let told: Vec<_> = errors.iter().map(|error| error.splitn(3, ": ").take(2).collect::<Vec<_>>().join(" ")).collect();
+    let expected = [
+        "line 3 email",
+        "line 4 email",
+        "line 5 email",
+        "line 6 email",
+        "line 7 email",
+        "line 8 username",
+        "line 9 name",
+        "line 10 phone_number",
+        "line 11 app",
+        "line 12 language",
+    ];
+    assert_eq!(told[..10], expected, "{errors:#?}");
+    assert!(errors[8].ends_with("no application is called that; the configuration has wiki"), "{}", errors[8]);
+    assert!(errors[10].starts_with("line 13: it has 2 fields") && errors[11] == "nobody was invited", "{errors:#?}");
+    // Whoever is invited has no password yet, and shows that the address is theirs.
+    for column in ["password_hash", "email_verified", "roles"] {
+        let errors = site.errors(&FROM, &format!("email,name,{column}\na@example.test,A,x\n"));
+        assert!(errors[0].starts_with("line 1: column 3 has a name that is not known"), "{errors:?}");
+    }
+    let wiki = with(&FROM, &["--app", "wikki"]);
+    let errors = site.errors(&wiki, "email,name\na@example.test,A\n");
+    assert_eq!(errors, ["no application is called \"wikki\"; the configuration has wiki"]);
+    let group = site.errors(&with(&FROM, &["--group", "a,b"]), "email,name\na@example.test,A\n");
+    assert!(group[0].starts_with("line 2: groups: a group has 1 to 100"), "{group:?}");
+    assert_eq!((people(&site), site.json(&["mail", "list"])["mails"].clone()), (1, json!([])));
+    assert_eq!(mail_server.mails().len(), 0);
+}
+
+#[test]
+fn there_is_an_end_to_those_who_are_invited_at_once() {
+    let site = site();
+    fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + MAIL).unwrap();
+    let _server = Server::start(&site);
+    let file = site.config().with_file_name("people.csv");
+    let path = file.to_str().unwrap();
+    let invite = ["user", "invite", "--from", path];
+    fs::File::create(&file).unwrap().set_len((4 << 20) + 1).unwrap();
+    assert_eq!(site.errors(&invite, ""), [format!("{path}: the file has more than 4 MiB; split it")]);
+    let many =
+        |count: usize| (0..count).map(|number| format!("p{number}@example.test,P\n")).collect::<Vec<_>>().concat();
+    fs::write(&file, "email,name\n".to_owned() + &many(5_001)).unwrap();
+    let errors = site.errors(&invite, "");
+    assert_eq!(errors, ["line 5002: more than 5000 people; split the file", "nobody was invited"]);
+    fs::write(&file, "email,name\n").unwrap();
+    assert_eq!(site.errors(&invite, ""), ["the file holds nobody"]);
+    assert!(site.errors(&["user", "invite", "--from", "/nowhere.csv"], "")[0].starts_with("/nowhere.csv: "));
+    // At 60 mails a minute the 48 hours are enough for those, and they are one commit.
+    let answer = site.json_with(&FROM, &("email,name\n".to_owned() + &many(5_000)));
+    assert_eq!((answer["people"].clone(), answer["mailed_within_minutes"].clone()), (json!(5_000), json!(84)));
+    assert_eq!(people(&site), 5_000);
+}
+
+#[test]
+fn one_person_and_a_file_are_not_invited_at_once() {
+    let site = site();
+    for arguments in [
+        &["user", "invite"][..],
+        &["user", "invite", "--email", "a@example.test"],
+        &["user", "invite", "--from", "-", "--email", "a@example.test"],
+        &["user", "invite", "--from", "-", "--role", "admin"],
+        &["user", "invite", "--email", "a@example.test", "--name", "A", "--dry-run"],
+        &["user", "invite", "--email", "a@example.test", "--name", "A", "--language", "de"],
+    ] {
+        let output = site.run(arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    }
+    let help = site.text(&["user", "invite", "--help"]);
+    for word in ["--from <FILE|->", "--dry-run", "5,000", "by line", "phone_number", "language"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    let errors = site.errors(&FROM, "email,name\na@example.test,A\n");
+    assert!(errors.len() == 1 && errors[0].starts_with("a running server sends invitations, and none runs"));
 }

@@ -1,8 +1,11 @@
 //! The account's address: proven by a code that is typed in the browser that asked for it, and changed in the same way.
 
+use sealgate::facade::admin::command::Command;
+use sealgate::facade::admin::{Directory, execute};
 use sealgate::facade::domain::account_links::AccountLinks;
 use sealgate::facade::domain::mail::{CodePurpose, Mail, Notice};
 use sealgate::facade::domain::user::{Email, PasswordHash, User, UserState};
+use serde_json::json;
 
 use crate::mailbox;
 use crate::mails::MAIL;
@@ -231,7 +234,7 @@ async fn an_address_of_somebody_else_gets_word_and_whoever_typed_it_learns_nothi
     let browser = with_anna(&provider).await;
     let known = move_to(&browser, "BEN@example.test").await;
     let told = mailbox::take(&provider.sealgate).await;
-    assert_eq!((told.len(), &told[0].mail), (1, &Mail::AccountExists));
+    assert_eq!((told.len(), &told[0].mail), (1, &Mail::AccountExists { purpose: CodePurpose::NewAddress }));
     assert_eq!(mailbox::address(&told[0]), "ben@example.test", "the address that the account has, not the one typed");
     let unknown = move_to(&browser, "BEM@example.test").await;
     assert_eq!(
@@ -334,4 +337,22 @@ async fn what_was_mailed_to_the_old_address_dies_with_the_change_but_for_the_way
     let back: Vec<&str> = links.undos.iter().map(|undo| undo.address.as_str()).collect();
     assert_eq!(back, ["anna@example.test", "anna1@new.test"]);
     assert!(links.resets.is_empty() && links.verification.is_none());
+}
+
+#[tokio::test]
+async fn a_mail_for_which_there_is_no_room_is_counted_whatever_it_is_about() {
+    let provider = provider().await;
+    let browser = with_anna(&provider).await;
+    mailbox::fill(&provider.sealgate).await;
+    move_to(&browser, "anna@new.test").await;
+    assert_eq!(mailbox::dropped(&provider.sealgate, "address_wanted"), 1);
+    let set = json!({ "user": { "set": {
+        "person": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
+    } } });
+    let command: Command = serde_json::from_value(set).unwrap();
+    execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    // The change stands without word of it to the old address, and the trail's notice finds no room either.
+    assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 1);
+    sealgate::facade::app::notices::write(&provider.sealgate).await;
+    assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 2);
 }

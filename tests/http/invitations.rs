@@ -167,3 +167,38 @@ async fn of_two_who_invite_one_address_at_once_one_does() {
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
     assert_eq!(mails(&provider).await.len(), 1);
 }
+
+/// An invitation of so many people, by a file.
+async fn invite_many(provider: &Provider, name: &str, count: usize) -> Result<Value, Vec<String>> {
+    let row = |number: usize| {
+        json!({ "line": number + 2, "email": format!("{name}{number}@example.test"), "email_verified": false, "name": "P",
+            "username": "", "phone_number": "", "groups": [], "password_hash": "" })
+    };
+    let rows: Vec<Value> = (0..count).map(row).collect();
+    let file = json!({ "rows": rows, "faults": [], "skipped": 0 });
+    let invitees = json!({ "file": file, "groups": [], "app": null, "language": null, "dry_run": false });
+    command(provider, json!({ "invite_many": invitees })).await
+}
+
+#[tokio::test]
+async fn invitations_leave_room_in_the_outbox_for_what_people_wait_for() {
+    let provider = Provider::with(&format!("{MAIL}per_minute = 6000\n")).await;
+    invite_many(&provider, "a", 4_500).await.unwrap();
+    let refused = invite_many(&provider, "b", 4_501).await.unwrap_err();
+    let told = "the outbox has room for 4500 invitations now, and the file asks for 4501: split the file, or wait";
+    assert!(refused.len() == 1 && refused[0].starts_with(told), "{refused:?}");
+    assert!(user(&provider, "b0@example.test").await.is_none());
+    invite_many(&provider, "b", 4_500).await.unwrap();
+    assert!(invite_many(&provider, "c", 1).await.is_err());
+    // One by one it is an administrator who waits for it.
+    invite(&provider, NEW).await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_is_invited_whose_mail_would_not_leave_in_time() {
+    let provider = Provider::with(&format!("{MAIL}per_minute = 1\n")).await;
+    let refused = invite_many(&provider, "a", 48 * 60 + 1).await.unwrap_err();
+    assert!(refused[0].contains("an invitation is tried for 48: raise mail.per_minute"), "{refused:?}");
+    assert!(user(&provider, "a0@example.test").await.is_none());
+    invite_many(&provider, "a", 48 * 60).await.unwrap();
+}

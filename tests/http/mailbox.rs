@@ -2,7 +2,8 @@
 
 use sealgate::facade::app::address_lookup;
 use sealgate::facade::app::state::Sealgate;
-use sealgate::facade::domain::mail::{Mail, MailKind, MailMessage, WaitingMail};
+use sealgate::facade::config::Language;
+use sealgate::facade::domain::mail::{Mail, MailId, MailKind, MailMessage, WaitingMail};
 use sealgate::facade::domain::time::UnixTime;
 use sealgate::facade::store::{Committed, Store};
 
@@ -57,4 +58,26 @@ pub(crate) async fn code(sealgate: &Sealgate) -> (String, String) {
         Mail::VerificationCode { code, .. } => (code.clone(), address(&mails[0])),
         other => panic!("no code: {other:?}"),
     }
+}
+
+/// Fills the outbox: there is room for nothing more.
+pub(crate) async fn fill(sealgate: &Sealgate) {
+    let (store, now) = (&sealgate.store, sealgate.clock.now());
+    let (to, language, mail) = (None, Language::English, Mail::Test);
+    let message = MailMessage { to, language, at: now, origin: None, mail };
+    let one = store.new_mail((MailId::from_bytes([7; 16]), [7; 12]), None, &message, now).unwrap();
+    let many: Vec<WaitingMail> = (0..store.outbox_room().free)
+        .map(|number| WaitingMail {
+            id: MailId::from_bytes(u128::try_from(number).unwrap().to_be_bytes()),
+            ..one.clone()
+        })
+        .collect();
+    assert!(store.add_mail(&many).await.unwrap());
+}
+
+/// How many mails of this kind found no room.
+pub(crate) fn dropped(sealgate: &Sealgate, kind: &str) -> u64 {
+    let series = format!("sealgate_mails_total{{kind=\"{kind}\",outcome=\"dropped\"}} ");
+    let text = sealgate.metrics.text();
+    text.lines().find_map(|line| line.strip_prefix(&series)).map_or(0, |count| count.parse().unwrap())
 }

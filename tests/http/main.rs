@@ -48,6 +48,7 @@ mod groups;
 mod home;
 mod imported;
 mod interaction;
+mod interrupted;
 mod invitation_page;
 mod invitations;
 mod jwks;

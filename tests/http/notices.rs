@@ -45,6 +45,20 @@ async fn what_a_thief_would_add_or_take_away_is_told_its_owner() {
     assert_eq!(told(&provider).await, (vec![once(Notice::RecoveryCodesMade)], 0));
 }
 
+/// Both open the account past its second step: the one to whoever copied it, the other by design.
+#[tokio::test]
+async fn a_key_that_may_be_copied_and_a_new_application_password_are_told() {
+    let provider = Provider::with(MAIL).await;
+    for (kind, actor, notice) in [
+        (AuditKind::KeyMayBeCopied, Actor::Stranger, Notice::KeyMayBeCopied),
+        (AuditKind::AppPasswordCreated, Actor::Person, Notice::AppPasswordCreated),
+    ] {
+        let event = AuditEvent::new(provider.clock.now(), kind, actor);
+        provider.sealgate.audit.note(event.of(provider.anna.sub));
+        assert_eq!(told(&provider).await, (vec![once(notice)], 0));
+    }
+}
+
 #[tokio::test]
 async fn several_wrong_second_steps_after_the_right_password_are_told_once() {
     let provider = Provider::with(MAIL).await;

@@ -1,5 +1,6 @@
 //! A forgotten password: asking for a link, whose it is, and what it does.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::facade::app::reset_lookup::{LONGEST_DELAY, look_up};
@@ -14,6 +15,7 @@ use sealgate::facade::domain::mail::{Mail, MailId, MailMessage, Notice, WaitingM
 use sealgate::facade::domain::user::{Email, Subject, User, UserState};
 use sealgate::facade::domain::username::Username;
 use sealgate::facade::password::hash_blocking;
+use sealgate::facade::store::engine::Engine;
 use sealgate::facade::store::{Committed, RenameOutcome};
 use secrecy::SecretString;
 
@@ -22,7 +24,7 @@ use crate::meddler::At;
 use crate::second_factor::with_key;
 use crate::security::{between, with_app};
 use crate::steps::{assert_code, assert_login, with_anna};
-use crate::support::{Browser, Provider, Reply, form_action, is_consent, is_login};
+use crate::support::{Browser, Provider, Reply, form_action, is_consent, is_login, token_device};
 use crate::totp::code;
 
 static NETWORK: AtomicU32 = AtomicU32::new(1);
@@ -197,6 +199,60 @@ async fn every_asker_gets_the_same_answer_and_leaves_the_same_record() {
     }
     assert!(answers[0].1.2.contains("If there is an account"), "{answers:?}");
     assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
+}
+
+/// Strangers must not keep somebody's resets away. Whether a browser is the owner's is not looked at in the request.
+#[tokio::test]
+async fn a_browser_that_has_signed_in_before_has_a_count_of_its_own() {
+    let provider = mailing().await;
+    let own = with_anna(&provider).await;
+    let known = own.cookie("__Host-sealgate-known").unwrap();
+    let ask = async |cookie: Option<&str>| {
+        let mut browser = provider.browser();
+        browser.address = format!("198.51.100.{}", NETWORK.fetch_add(1, Ordering::Relaxed) % 250);
+        if let Some(cookie) = cookie {
+            browser.set_cookie("__Host-sealgate-known", cookie);
+        }
+        let page = forgot_page(&provider, &browser).await;
+        let before = mails::due(&provider.sealgate.store, provider.clock.now()).await.len();
+        let answer = browser.submit(&page, &[("email", ANNA)]).await;
+        let asked = mails::due(&provider.sealgate.store, provider.clock.now()).await.len() - before;
+        (asked, (answer.status, answer.text().len()))
+    };
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        let (asked, answer) = ask(None).await;
+        assert_eq!(asked, 1);
+        answers.push(answer);
+    }
+    assert_eq!(work(&provider).await.len(), 3);
+    for mail in provider.sealgate.store.waiting_mails(None, 10).await.unwrap() {
+        let _ = provider.sealgate.store.replace_mail(&mail, &[]).await.unwrap();
+    }
+    let events = asked_events(&provider).await.len();
+    let forged = "AAAAAAAAAAAAAAAAAAAAAA.BBBBBBBBBBBBBBBBBBBBBB";
+    for (cookie, asked, mailed) in [
+        (None, 0, 0),
+        (Some(forged.to_owned()), 1, 0),
+        (Some(known.clone()), 1, 1),
+        (Some(format!("{known}.{forged}")), 1, 1),
+        (Some(known.clone()), 1, 1),
+        // It is used up too, whatever stands beside it.
+        (Some(known.clone()), 0, 0),
+        (Some(format!("CCCCCCCCCCCCCCCCCCCCCC.{known}")), 1, 0),
+    ] {
+        let (found, answer) = ask(cookie.as_deref()).await;
+        assert_eq!(found, asked, "{cookie:?}");
+        answers.push(answer);
+        let links = work(&provider).await;
+        assert_eq!(links.len(), mailed, "{cookie:?}: {links:?}");
+        assert!(links.iter().all(|(_, message)| matches!(message.mail, Mail::Reset { .. })), "{links:?}");
+        for mail in provider.sealgate.store.waiting_mails(None, 10).await.unwrap() {
+            let _ = provider.sealgate.store.replace_mail(&mail, &[]).await.unwrap();
+        }
+    }
+    assert_eq!(asked_events(&provider).await.len(), events + 3);
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
 }
 
 #[tokio::test]
@@ -429,6 +485,7 @@ async fn a_token_that_was_not_mailed_for_this_opens_nothing() {
         expires_at: provider.clock.now().plus(RESET_LIFE),
         app: None,
         inviter: None,
+        language: None,
         accepted_at: None,
     };
     let invite = |links: &mut AccountLinks| links.invitation = Some(invitation.clone());
@@ -584,9 +641,8 @@ async fn a_sign_in_with_the_old_password_does_not_outlive_the_reset() {
 }
 
 #[tokio::test]
-async fn a_crash_before_the_password_is_set_leaves_a_good_link_and_nothing_open() {
+async fn a_crash_before_the_password_is_set_leaves_a_good_link() {
     let (provider, meddler) = Provider::meddled_with(MAIL).await;
-    let thief = with_anna(&provider).await;
     let token = link_of(&provider, ANNA).await;
     let browser = provider.browser();
     let page = open(&browser, &token).await;
@@ -594,9 +650,25 @@ async fn a_crash_before_the_password_is_set_leaves_a_good_link_and_nothing_open(
     let failed = browser.submit(&page, &[("new-password", NEW)]).await;
     assert!(failed.status >= 500, "{failed:?}");
     meddler.fail(None);
-    assert!(is_login(&thief.open("/account").await), "the sessions have ended already");
     let page = browser.get("/oauth/reset").await;
     assert_done(&browser.submit(&page, &[("new-password", NEW)]).await);
+}
+
+#[tokio::test]
+async fn a_crash_after_the_password_is_set_leaves_nobody_in_after_the_next_start() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let thief = with_anna(&provider).await;
+    let token = link_of(&provider, ANNA).await;
+    let browser = provider.browser();
+    let page = open(&browser, &token).await;
+    meddler.fail(Some(b's'));
+    browser.submit(&page, &[("new-password", NEW)]).await;
+    meddler.fail(None);
+    assert_eq!(thief.get("/account").await.status, 200);
+    let engine = Arc::clone(&meddler) as Arc<dyn Engine>;
+    provider.again_with(MAIL, engine, token_device::signer()).await;
+    assert!(is_login(&thief.open("/account").await));
+    assert_over(&open(&browser, &token).await);
 }
 
 #[tokio::test]

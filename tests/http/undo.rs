@@ -196,6 +196,22 @@ async fn an_administrators_change_is_told_to_the_old_address_and_not_taken_back_
     assert!(provider.browser().open(&link).await.text().contains(OVER));
 }
 
+#[tokio::test]
+async fn an_administrators_change_without_word_of_it_is_none() {
+    let (provider, meddler) = Provider::meddled_with(MAIL).await;
+    let set = json!({ "user": { "set": {
+        "person": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
+    } } });
+    let command: Command = serde_json::from_value(set).unwrap();
+    // The outbox cannot be written.
+    meddler.fail(Some(b'q'));
+    assert!(execute(&Directory::of(&provider.sealgate), command.clone()).await.is_err());
+    meddler.fail(None);
+    assert_eq!(anna(&provider).await, provider.anna);
+    execute(&Directory::of(&provider.sealgate), command).await.unwrap();
+    assert_eq!(mailbox::take(&provider.sealgate).await.len(), 1);
+}
+
 fn email(text: &str) -> Email {
     Email::parse(text).unwrap()
 }

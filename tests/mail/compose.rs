@@ -34,7 +34,8 @@ pub(crate) fn every_mail() -> Vec<(String, Mail)> {
         ("code-address", code(CodePurpose::Address)),
         ("code-new-address", code(CodePurpose::NewAddress)),
         ("code-registration", code(CodePurpose::Registration)),
-        ("account-exists", Mail::AccountExists),
+        ("account-exists", Mail::AccountExists { purpose: CodePurpose::Registration }),
+        ("account-exists-new-address", Mail::AccountExists { purpose: CodePurpose::NewAddress }),
         ("address-changed", Mail::AddressChanged { token: token(), new_address: "m…@example.net".to_owned() }),
         ("test", Mail::Test),
         ("notice-many-times", Mail::Notice { notice: Notice::FactorFailed, count: 7 }),
@@ -183,7 +184,7 @@ fn what_no_flow_makes_is_an_error() {
     let issuer = issuer();
     let sender = Sender { issuer: &issuer, operator: "Example", accent: None };
     let fault = |mail| compose(&message(mail, Language::English), &sender, MailId::from_bytes([7; 16])).unwrap_err();
-    assert_eq!(fault(Mail::ResetWanted { account: SecretHash::of(b"x") }), ComposeError::NotSent);
+    assert_eq!(fault(Mail::ResetWanted { account: SecretHash::of(b"x"), browser: Vec::new() }), ComposeError::NotSent);
     let wanted = Mail::AddressWanted { code: "12345678".to_owned(), purpose: CodePurpose::Registration };
     assert_eq!(fault(wanted), ComposeError::NotSent);
     for token in ["", "a b", "a&b=c", "a\r\nb", "ğ", "a/../b"] {

@@ -197,12 +197,25 @@ async fn answers_say_whose_fault_it_was() {
     let refused = "5.1.1 <anna@example.net> unknown; see https://example.net/anna";
     for (command, line, expected) in [
         ("RCPT", format!("550 {refused}"), SendError::Refused("550 5.1.1 … unknown; see …".to_owned())),
-        ("DATA", "554 5.7.1 no".to_owned(), SendError::Refused("554 5.7.1 no".to_owned())),
+        ("RCPT", "550 5.7.26 no".to_owned(), SendError::Refused("550 5.7.26 no".to_owned())),
+        ("DATA", "554 5.6.0 no".to_owned(), SendError::Refused("554 5.6.0 no".to_owned())),
         ("END", "552 5.3.4 too big".to_owned(), SendError::Refused("552 5.3.4 too big".to_owned())),
         ("MAIL", "451 4.3.0 later".to_owned(), SendError::Later("451 4.3.0 later".to_owned())),
         ("RCPT", "450 4.2.0 grey".to_owned(), SendError::Later("450 4.2.0 grey".to_owned())),
         ("DATA", "452 4.3.1 full".to_owned(), SendError::Later("452 4.3.1 full".to_owned())),
         ("END", "451 4.3.0 later".to_owned(), SendError::Later("451 4.3.0 later".to_owned())),
+        // Nobody knows whether others would be taken.
+        ("RCPT", "421 4.7.0 too many".to_owned(), SendError::Unclear("421 4.7.0 too many".to_owned())),
+        ("END", "421 4.3.2 later".to_owned(), SendError::Unclear("421 4.3.2 later".to_owned())),
+        ("RCPT", "550 5.7.1 no".to_owned(), SendError::Unclear("550 5.7.1 no".to_owned())),
+        (
+            "RCPT",
+            "554 5.7.1 <anna@example.net>: Relay access denied".to_owned(),
+            SendError::Unclear("554 5.7.1 … Relay access denied".to_owned()),
+        ),
+        ("RCPT", "550 relay not permitted".to_owned(), SendError::Unclear("550 relay not permitted".to_owned())),
+        ("DATA", "554 5.7.0 no".to_owned(), SendError::Unclear("554 5.7.0 no".to_owned())),
+        ("END", "550 5.7.1 spam".to_owned(), SendError::Unclear("550 5.7.1 spam".to_owned())),
     ] {
         server.is_now(Illness::answering(command, &line));
         assert_eq!(fault(&transport).await, expected, "{command} {line}");
@@ -213,8 +226,11 @@ async fn answers_say_whose_fault_it_was() {
         ("GREETING", "421 4.3.2 later"),
         ("EHLO", "550 5.7.1 who"),
         ("MAIL", "553 5.7.1 not your address"),
-        ("RCPT", "421 4.7.0 too many"),
+        ("MAIL", "421 4.7.0 too many"),
+        ("MAIL", "550 relay not permitted"),
         ("RCPT", "530 5.7.0 sign in first"),
+        ("RCPT", "550 5.7.8 who are you"),
+        ("END", "535 5.7.8 sign in again"),
     ] {
         server.is_now(Illness::answering(command, line));
         let SendError::Relay(told) = fault(&transport).await else { panic!("{command} {line}: the relay is at fault") };

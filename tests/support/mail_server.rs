@@ -38,6 +38,8 @@ pub(crate) struct Illness {
     pub(crate) slow: Option<Duration>,
     /// What it answers instead, by the command: `GREETING`, `EHLO`, `AUTH`, `MAIL`, `RCPT`, `DATA`, `END` (of the mail).
     pub(crate) answers: Vec<(&'static str, String)>,
+    /// What it answers to `RCPT` of one address.
+    pub(crate) recipient: Option<(&'static str, String)>,
     /// It closes the connection when it has the mail, before it says so. It keeps the mail.
     pub(crate) closes_after_data: bool,
     /// It offers no STARTTLS.
@@ -49,6 +51,10 @@ pub(crate) struct Illness {
 }
 
 impl Illness {
+    pub(crate) fn about(address: &'static str, line: &str) -> Self {
+        Self { recipient: Some((address, line.to_owned())), ..Self::default() }
+    }
+
     pub(crate) fn answering(command: &'static str, line: &str) -> Self {
         Self { answers: vec![(command, line.to_owned())], ..Self::default() }
     }
@@ -344,8 +350,11 @@ impl Session {
                     self.say(&mut stream, "MAIL", "250 2.1.0 ok").await?;
                 }
                 "RCPT" => {
-                    to.push(address());
-                    self.say(&mut stream, "RCPT", "250 2.1.5 ok").await?;
+                    let address = address();
+                    let about = self.illness().recipient.filter(|(other, _)| *other == address);
+                    let answer = about.map_or_else(|| "250 2.1.5 ok".to_owned(), |(_, line)| line);
+                    to.push(address);
+                    self.say(&mut stream, "RCPT", &answer).await?;
                 }
                 "DATA" => {
                     let is_refusing = self.illness().answers.iter().any(|(command, _)| *command == "DATA");

@@ -15,9 +15,15 @@ enum Column {
     PasswordHash,
     EmailVerified,
     PhoneNumber,
+    App,
+    Language,
 }
 
-const COLUMNS: [(&str, Column); 7] = [
+/// What columns of a file are called. The first two must be there.
+pub(super) struct Columns(&'static [(&'static str, Column)]);
+
+/// People who are imported.
+pub(super) const IMPORTED: Columns = Columns(&[
     ("email", Column::Email),
     ("name", Column::Name),
     ("username", Column::Username),
@@ -25,9 +31,20 @@ const COLUMNS: [(&str, Column); 7] = [
     ("password_hash", Column::PasswordHash),
     ("email_verified", Column::EmailVerified),
     ("phone_number", Column::PhoneNumber),
-];
+]);
 
-pub(super) fn read(text: &str, file: &mut PeopleFile) {
+/// People who are invited: they choose what they sign in with, and show that the address is theirs.
+pub(super) const INVITED: Columns = Columns(&[
+    ("email", Column::Email),
+    ("name", Column::Name),
+    ("username", Column::Username),
+    ("groups", Column::Groups),
+    ("phone_number", Column::PhoneNumber),
+    ("app", Column::App),
+    ("language", Column::Language),
+]);
+
+pub(super) fn read(text: &str, known: &Columns, file: &mut PeopleFile) {
     let header = text.lines().next().unwrap_or_default();
     let delimiter = if header.contains(';') && !header.contains(',') { b';' } else { b',' };
     // Rows of another length are told apart below, with their line.
@@ -44,7 +61,7 @@ pub(super) fn read(text: &str, file: &mut PeopleFile) {
         let at = record.position().and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or_default();
         let line = lines.number_at(at);
         let Some(columns) = &columns else {
-            match self::columns(&record, line) {
+            match known.of(&record, line) {
                 Ok(found) => columns = Some(found),
                 Err(faults) => return file.faults.extend(faults),
             }
@@ -63,31 +80,36 @@ pub(super) fn read(text: &str, file: &mut PeopleFile) {
     }
 }
 
-fn columns(header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
-    let (mut columns, mut faults) = (Vec::new(), Vec::new());
-    for (number, cell) in (1..).zip(header) {
-        let found = COLUMNS.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
-        match found {
-            Some(column) if !columns.contains(&column) => columns.push(column),
-            Some(_) => faults.push(LineFault::new(line, format_args!("column {number} is there twice; remove one"))),
-            None => faults.push(LineFault::new(
-                line,
-                format_args!(
-                    "column {number} has a name that is not known; remove it, or call it one of {}",
-                    COLUMNS.map(|(name, _)| name).join(", ")
-                ),
-            )),
+impl Columns {
+    /// The columns that a header names.
+    fn of(&self, header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
+        let (mut columns, mut faults) = (Vec::new(), Vec::new());
+        for (number, cell) in (1..).zip(header) {
+            let found = self.0.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
+            match found {
+                Some(column) if !columns.contains(&column) => columns.push(column),
+                Some(_) => {
+                    faults.push(LineFault::new(line, format_args!("column {number} is there twice; remove one")));
+                }
+                None => faults.push(LineFault::new(
+                    line,
+                    format_args!(
+                        "column {number} has a name that is not known; remove it, or call it one of {}",
+                        self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+                    ),
+                )),
+            }
         }
-    }
-    for (name, column) in COLUMNS.iter().take(2) {
-        if faults.is_empty() && !columns.contains(column) {
-            faults.push(LineFault::new(
-                line,
-                format_args!("there is no column {name}; the first line names the columns"),
-            ));
+        for (name, column) in self.0.iter().take(2) {
+            if faults.is_empty() && !columns.contains(column) {
+                faults.push(LineFault::new(
+                    line,
+                    format_args!("there is no column {name}; the first line names the columns"),
+                ));
+            }
         }
+        if faults.is_empty() { Ok(columns) } else { Err(faults) }
     }
-    if faults.is_empty() { Ok(columns) } else { Err(faults) }
 }
 
 fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonRow, LineFault> {
@@ -119,6 +141,8 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<PersonR
                 };
             }
             Column::PhoneNumber => cell.clone_into(&mut row.phone_number),
+            Column::App => cell.clone_into(&mut row.app),
+            Column::Language => cell.clone_into(&mut row.language),
         }
     }
     Ok(row)

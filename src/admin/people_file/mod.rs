@@ -8,7 +8,7 @@ mod reading;
 mod row;
 mod table;
 
-pub(crate) use reading::{MOST_BYTES, PeopleFormat, PeopleSource, read};
+pub(crate) use reading::{MOST_BYTES, MOST_INVITEE_BYTES, PeopleFormat, PeopleSource, read, read_invitees};
 pub(super) use row::PersonRow;
 pub(crate) use row::{LineFault, MOST_PEOPLE, PeopleFile};
 pub(crate) use table::{write_header, write_row};

@@ -12,6 +12,9 @@ use crate::domain::user::Email;
 /// The largest file, bytes.
 pub(crate) const MOST_BYTES: usize = 32 << 20;
 
+/// The largest file of people who are to be invited, bytes: they have no hashes.
+pub(crate) const MOST_INVITEE_BYTES: usize = 4 << 20;
+
 /// The file, and what it does not say itself. The command line reads it; it does not travel.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PeopleSource {
@@ -44,6 +47,23 @@ pub(crate) enum PeopleFormat {
 
 /// Reads a file. Faults are part of what was read, so that one report has all.
 pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
+    let mut file = of_text(bytes, |text, file| match source.format {
+        PeopleFormat::Csv => csv::read(text, &csv::IMPORTED, file),
+        PeopleFormat::Ldif => ldif::read(text, file),
+        PeopleFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), file),
+    });
+    for row in &mut file.rows {
+        row.email_verified |= source.email_verified;
+    }
+    file
+}
+
+/// Reads a CSV file of people who are to be invited.
+pub(crate) fn read_invitees(bytes: &[u8]) -> PeopleFile {
+    of_text(bytes, |text, file| csv::read(text, &csv::INVITED, file))
+}
+
+fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut PeopleFile)) -> PeopleFile {
     let mut file = PeopleFile::default();
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
@@ -52,14 +72,7 @@ pub(crate) fn read(bytes: &[u8], source: &PeopleSource) -> PeopleFile {
             let line = 1 + memchr_iter(b'\n', before).count();
             file.faults.push(LineFault::new(line, "the file is not UTF-8 from here on; save it as UTF-8"));
         }
-        Ok(text) => match source.format {
-            PeopleFormat::Csv => csv::read(text, &mut file),
-            PeopleFormat::Ldif => ldif::read(text, &mut file),
-            PeopleFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), &mut file),
-        },
-    }
-    for row in &mut file.rows {
-        row.email_verified |= source.email_verified;
+        Ok(text) => read(text, &mut file),
     }
     file
 }

@@ -22,6 +22,11 @@ pub(crate) struct PersonRow {
     pub(in crate::admin) username: String,
     pub(in crate::admin) phone_number: String,
     pub(in crate::admin) groups: Vec<String>,
+    /// Of an invitation: the application to go to afterwards, and the mail's language.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(in crate::admin) app: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(in crate::admin) language: String,
     /// No hash is ever printed.
     #[serde(serialize_with = "in_clear")]
     pub(in crate::admin) password_hash: Secret,
@@ -37,6 +42,8 @@ impl PersonRow {
             username: String::new(),
             phone_number: String::new(),
             groups: Vec::new(),
+            app: String::new(),
+            language: String::new(),
             password_hash: Secret::new(""),
         }
     }

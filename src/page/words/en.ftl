@@ -1000,6 +1000,9 @@ mail-code-not-you = If it was not you, you need not do anything: without the cod
 
 mail-exists-title = You already have an account
 mail-exists-lead = Someone wanted to create an account at <bdi>{ $operator }</bdi> with this address. It already has one. If it was you, sign in; if you have forgotten your password, the sign-in page lets you reset it:
+mail-exists-title-new = Your email address was entered for another account
+mail-exists-lead-new = Someone wanted to make this the address of another <bdi>{ $operator }</bdi> account. It is the address of your account, so nothing was changed. If it was you, sign in to the account that has this address; to use the address elsewhere, change it there first:
+mail-exists-not-you-new = If it was not you, you need not do anything: your account and its address stay as they are.
 mail-exists-button = Sign in
 mail-exists-not-you = If it was not you, you need not do anything: no account was created and nothing was changed.
 
@@ -1017,6 +1020,7 @@ mail-notice-count =
 mail-notice-button = Check your account
 mail-notice-not-you = If it was you, you need not do anything. If it was not you, change your password, end all other sessions and tell your administrator:
 mail-notice-not-you-password = If it was not you, someone knows your password. Change it now and tell your administrator:
+mail-notice-remove-key = If you did not just use the key in two windows at once, remove it from your account, add another one and tell your administrator:
 mail-notice-administrator = If you did not expect this, ask your administrator. Here you can see what your account looks like now:
 mail-notice-locked-out = Until you set up a new second step with the link that your administrator gives you, you cannot sign in. If you did not ask for this, tell your administrator at once.
 
@@ -1036,6 +1040,10 @@ notice-recovery-used-title = A recovery code was used
 notice-recovery-used = Someone signed in to your <bdi>{ $operator }</bdi> account with a recovery code.
 notice-recovery-made-title = New recovery codes were made
 notice-recovery-made = New recovery codes were made for your <bdi>{ $operator }</bdi> account. The previous ones no longer work.
+notice-key-copied-title = A key may have been copied
+notice-key-copied = A key of your <bdi>{ $operator }</bdi> account was refused, because its usage counter went back. Someone may have a copy of it.
+notice-app-password-title = An application password was made
+notice-app-password = An application password was made for your <bdi>{ $operator }</bdi> account. Whoever knows it can use one application as you, without a second step.
 notice-address-changed-title = Your email address was changed
 notice-address-changed = This is now the email address of your <bdi>{ $operator }</bdi> account.
 notice-administrator-title = An administrator changed your account

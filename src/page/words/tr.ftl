@@ -952,6 +952,9 @@ mail-code-not-you = İşlemi siz başlatmadıysanız bir şey yapmanıza gerek y
 
 mail-exists-title = Zaten bir hesabınız var
 mail-exists-lead = Birisi bu adresle <bdi>{ $operator }</bdi> hesabı oluşturmak istedi. Bu adresin zaten bir hesabı var. İsteği siz yaptıysanız oturum açın; parolanızı unuttuysanız oturum açma sayfasından sıfırlayabilirsiniz:
+mail-exists-title-new = E-posta adresiniz başka bir hesap için yazıldı
+mail-exists-lead-new = Birisi bu adresi başka bir <bdi>{ $operator }</bdi> hesabının adresi yapmak istedi. Bu adres sizin hesabınıza ait olduğundan hiçbir şey değişmedi. İsteği siz yaptıysanız bu adresin ait olduğu hesapla oturum açın; adresi başka bir hesapta kullanmak için önce bu hesabın adresini değiştirin:
+mail-exists-not-you-new = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesabınız ve adresi olduğu gibi kalıyor.
 mail-exists-button = Oturum aç
 mail-exists-not-you = İsteği siz yapmadıysanız bir şey yapmanıza gerek yok: hesap oluşturulmadı ve hiçbir şey değişmedi.
 
@@ -969,6 +972,7 @@ mail-notice-count =
 mail-notice-button = Hesabınızı kontrol edin
 mail-notice-not-you = İşlemi siz yaptıysanız bir şey yapmanıza gerek yok. Siz yapmadıysanız parolanızı değiştirin, diğer bütün oturumları kapatın ve yöneticinize haber verin:
 mail-notice-not-you-password = Bunu siz yapmadıysanız birisi parolanızı biliyor. Parolanızı hemen değiştirin ve yöneticinize haber verin:
+mail-notice-remove-key = Anahtarı az önce iki pencerede aynı anda kullanmadıysanız hesabınızdan kaldırın, yerine başka bir anahtar ekleyin ve yöneticinize haber verin:
 mail-notice-administrator = Bunu beklemiyorsanız yöneticinize sorun. Hesabınızın şimdiki durumunu burada görebilirsiniz:
 mail-notice-locked-out = Yöneticinizin vereceği bağlantıyla yeni bir ikinci adım ayarlayana kadar oturum açamazsınız. Bunu siz istemediyseniz hemen yöneticinize haber verin.
 
@@ -988,6 +992,10 @@ notice-recovery-used-title = Kurtarma kodu kullanıldı
 notice-recovery-used = Birisi <bdi>{ $operator }</bdi> hesabınızda kurtarma koduyla oturum açtı.
 notice-recovery-made-title = Yeni kurtarma kodları oluşturuldu
 notice-recovery-made = <bdi>{ $operator }</bdi> hesabınız için yeni kurtarma kodları oluşturuldu. Eskileri artık kullanılamaz.
+notice-key-copied-title = Bir anahtar kopyalanmış olabilir
+notice-key-copied = <bdi>{ $operator }</bdi> hesabınızın bir anahtarı, kullanım sayacı geri gittiği için kabul edilmedi. Birisinde anahtarın bir kopyası olabilir.
+notice-app-password-title = Uygulama parolası oluşturuldu
+notice-app-password = <bdi>{ $operator }</bdi> hesabınız için bir uygulama parolası oluşturuldu. Bu parolayı bilen herkes, bir uygulamayı ikinci adım olmadan sizin adınıza kullanabilir.
 notice-address-changed-title = E-posta adresiniz değiştirildi
 notice-address-changed = Bu adres artık <bdi>{ $operator }</bdi> hesabınızın e-posta adresi.
 notice-administrator-title = Bir yönetici hesabınızı değiştirdi

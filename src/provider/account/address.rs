@@ -11,7 +11,7 @@ use crate::domain::account_links::{
     AccountLinks, AccountMark, AddressUndo, CODE_LIFE, CodeVerdict, LinkToken, PendingVerification, UNDO_LIFE,
 };
 use crate::domain::audit::AuditKind;
-use crate::domain::mail::{CodePurpose, Mail, Notice, WaitingMail, partly_hidden};
+use crate::domain::mail::{CodePurpose, Mail, MailKind, Notice, WaitingMail, partly_hidden};
 use crate::domain::mail_address::MailAddress;
 use crate::domain::secret::SecretHash;
 use crate::domain::user::{Email, User};
@@ -114,7 +114,7 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
     if !may_send(ctx, user) {
         return Ok(Err(AddressProblem::TooMany));
     }
-    if !ctx.sealgate.store.has_room_for_mail(1) {
+    if !ctx.sealgate.has_room_for(MailKind::VerificationCode) {
         return Ok(Err(AddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
@@ -135,7 +135,7 @@ async fn send_to_new(
     if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address.lookup_key()) {
         return Ok(Err(NewAddressProblem::TooMany));
     }
-    if !ctx.sealgate.store.has_room_for_mail(1) {
+    if !ctx.sealgate.has_room_for(MailKind::AddressWanted) {
         return Ok(Err(NewAddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
@@ -221,7 +221,7 @@ async fn take_code(
             CodeVerdict::Wrong => (Vec::new(), Err(AddressProblem::WrongCode)),
             CodeVerdict::Over => (Vec::new(), Err(AddressProblem::Over)),
         };
-        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails).await?;
+        let written = store.put_user_and_links((&user, &next), (links.as_ref(), &next_links), &mails, None).await?;
         if written == Committed::Yes {
             if let Ok(done) = done {
                 let kind =

@@ -17,6 +17,7 @@ use crate::password::{Line, Owner, check_password};
 use crate::provider::guesses::Guesses;
 use crate::provider::known_browser;
 use crate::provider::visitor::{self, Visitor};
+use crate::store::Revocation;
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
 use crate::web::response::Response;
@@ -42,10 +43,12 @@ pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure
             return Ok(page.with(RETRY_AFTER, &seconds.to_string()));
         }
     };
-    match change(ctx, guesses.line(ctx), &visitor.user, &current, &new).await {
+    // Open from the commit that sets the password on: a crash before the end of it leaves nobody in with the old one.
+    let revocation = ctx.sealgate.store.new_revocation(visitor.user.sub, EndReason::PasswordChanged, ctx.now);
+    match change(ctx, guesses.line(ctx), &visitor.user, &revocation, (&current, &new)).await {
         Ok(true) => {
             guesses.give_back(ctx);
-            finish(ctx, &visitor).await
+            finish(ctx, &visitor, &revocation).await
         }
         Ok(false) => {
             let event = visitor.event(ctx, AuditKind::SignInFailed).with_detail("wrong, at the password change");
@@ -83,8 +86,8 @@ async fn change(
     ctx: &RequestContext<'_>,
     line: Line,
     user: &User,
-    current: &Secret,
-    new: &Secret,
+    revocation: &Revocation,
+    (current, new): (&Secret, &Secret),
 ) -> Result<bool, Failure> {
     let passwords = &ctx.sealgate.passwords;
     let Some(old) = &user.password else { return Ok(false) };
@@ -98,13 +101,17 @@ async fn change(
             user.password = Some(hash.clone());
         }
     };
-    let changed = ctx.sealgate.store.change_user(user.sub, replace).await?;
-    Ok(changed.is_some_and(|user| user.password.as_ref() == Some(&hash)))
+    let changed = ctx.sealgate.store.change_user_with(revocation, replace).await?;
+    let is_set = changed.is_some_and(|user| user.password.as_ref() == Some(&hash));
+    if !is_set {
+        ctx.sealgate.store.close_revocation(revocation).await?;
+    }
+    Ok(is_set)
 }
 
 /// Ends all that hangs on the old password, and gives this browser a new session: the cookie of the old one may be in other
 /// hands too, and may have opened applications there.
-async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
+async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revocation) -> Result<Response, Failure> {
     let subject = visitor.user.sub;
     let change = |session: &mut Session| {
         let mut sign_in = visitor.sign_in.clone();
@@ -116,6 +123,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response,
     ctx.sealgate.store.forget_browsers(subject, None).await?;
     ctx.sealgate.store.end_app_passwords(subject).await?;
     ctx.sealgate.store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
+    ctx.sealgate.store.close_revocation(revocation).await?;
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::PasswordChanged));
     let response = Response::see_other(&visitor::done(ctx, PAGE, Done::Password));
     let marked = known_browser::learn(ctx, subject, None).await;

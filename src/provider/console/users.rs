@@ -126,7 +126,8 @@ pub(super) async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser) ->
     if by_mail {
         let app = Some(typed.app).filter(|app| !app.is_empty());
         let (name, phone, picture) = (typed.name, None, None);
-        let invitee = Invitee { email: email.clone(), username, name, phone, picture, roles, groups, app };
+        let (to, language) = (email.clone(), None);
+        let invitee = Invitee { email: to, username, name, phone, picture, roles, groups, app, language };
         execute(ctx, console_user, Command::User(UserCommand::InvitePerson(Box::new(invitee)))).await?;
         let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
         return Ok(user::back(ctx, &added, Done::UserInvited));

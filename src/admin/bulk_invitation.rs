@@ -1,0 +1,178 @@
+//! `user invite --from`: many people at once. All of them or nobody: everything is judged first, with a report by line, and one
+//! commit writes the accounts, their invitations and the mails.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::answer::{Answer, InvitedAnswer};
+use super::directory::{CommandError, Directory};
+use super::invitations::{InvitationSender, no_mail_goes_to};
+use super::people_check::{Judged, STEP, existing, judge, refused};
+use super::people_file::{LineFault, PersonRow};
+use super::user_settings::Invitees;
+use crate::clock::random;
+use crate::domain::account_links::{AccountLinks, INVITATION_LIFE};
+use crate::domain::audit::AuditKind;
+use crate::domain::language::Language;
+use crate::domain::mail::MailKind;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Email, Subject, User};
+use crate::store::AddOutcome;
+
+/// People who are invited at once.
+const MOST_INVITED: usize = 5_000;
+
+/// Places in the outbox that are left for what people wait for, such as reset links.
+const LEFT_FREE: usize = 1_000;
+
+/// What a report of faults ends with.
+const NOBODY: &str = "nobody was invited";
+
+/// What is chosen for one of them beside the account.
+struct Choice {
+    app: Option<String>,
+    language: Option<Language>,
+}
+
+pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Result<Answer, CommandError> {
+    let Invitees { mut file, groups, app, language, dry_run } = invitees;
+    let sender = InvitationSender::find(directory, 0).await?;
+    if let Some(fault) = app.as_deref().and_then(|app| sender.app_fault(app)) {
+        return Err(CommandError::invalid(fault));
+    }
+    let (mut choices, mut faults) = (Vec::with_capacity(file.rows.len()), Vec::new());
+    for row in &mut file.rows {
+        row.groups.extend(groups.iter().cloned());
+        let choice = Choice {
+            app: Some(row.app.clone()).filter(|app| !app.is_empty()).or_else(|| app.clone()),
+            language: Language::parse(&row.language).or(language),
+        };
+        faults.extend(faults_of(&sender, row, &choice));
+        choices.push(choice);
+    }
+    file.faults.extend(faults);
+    let now = directory.clock.now();
+    let mut judged = judge(file, MOST_INVITED, now).await?;
+    judged.faults.extend(existing(directory, &judged.people).await?);
+    if !judged.faults.is_empty() {
+        return Err(refused(judged.faults, NOBODY));
+    }
+    if judged.people.is_empty() {
+        return Err(CommandError::invalid("the file holds nobody"));
+    }
+    let minutes = minutes(directory, &sender, judged.people.len())?;
+    let answer = answer(dry_run, minutes, now, &sender, &judged, &choices);
+    if dry_run {
+        return Ok(Answer::Invited(answer));
+    }
+    // Without a fault each row has become a person.
+    let (mut invited, mut mails) = (Vec::with_capacity(judged.people.len()), Vec::with_capacity(judged.people.len()));
+    for (number, ((_, user), choice)) in judged.people.iter().zip(choices).enumerate() {
+        if number % STEP == STEP - 1 {
+            tokio::task::yield_now().await;
+        }
+        let user = User { sub: Subject::from_random(random(directory.entropy)), ..user.clone() };
+        let (invitation, mail) = sender.invitation(&user, choice.app, choice.language)?;
+        let links = AccountLinks { invitation: Some(invitation), ..AccountLinks::none(user.sub) };
+        invited.push((user, links));
+        mails.push(mail);
+    }
+    match directory.store.add_invited(&invited, &mails).await? {
+        AddOutcome::Added => {}
+        // Somebody was added at this very moment.
+        AddOutcome::Exists => {
+            let mut faults = existing(directory, &judged.people).await?;
+            if faults.is_empty() {
+                faults.push(LineFault::new(0, "people were added meanwhile; invite again"));
+            }
+            return Err(refused(faults, NOBODY));
+        }
+    }
+    record(directory, invited.iter().map(|(user, _)| user.sub)).await;
+    Ok(Answer::Invited(answer))
+}
+
+/// What is asked of somebody who is invited, and not of one who is imported.
+fn faults_of(sender: &InvitationSender<'_>, row: &PersonRow, choice: &Choice) -> Vec<LineFault> {
+    let mut faults = Vec::new();
+    if let Some(fault) = Email::parse(&row.email).as_ref().and_then(no_mail_goes_to) {
+        faults.push(LineFault::of(row.line, "email", fault));
+    }
+    if choice.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
+        faults.push(LineFault::of(row.line, "app", sender.known_apps("no application is called that")));
+    }
+    if !row.language.is_empty() && Language::parse(&row.language).is_none() {
+        faults.push(LineFault::of(row.line, "language", "write tr or en, or nothing"));
+    }
+    faults
+}
+
+/// How many minutes pass until the last of them is mailed.
+///
+/// # Errors
+/// When the outbox has no room for all of them, or not all would be mailed in time.
+fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
+    let outbox = directory.store.outbox_room();
+    let room = outbox.free.saturating_sub(LEFT_FREE);
+    if people > room {
+        return Err(CommandError::invalid(format!(
+            "the outbox has room for {room} invitations now, and the file asks for {people}: split the file, or wait until more \
+             mails were sent (see: sealgate mail list); {NOBODY}"
+        )));
+    }
+    let pace = usize::try_from(sender.per_minute()).unwrap_or(usize::MAX).max(1);
+    let minutes = (outbox.waiting + people).div_ceil(pace);
+    let tried_for = MailKind::Invitation.tried_for();
+    if Duration::from_mins(minutes as u64) > tried_for {
+        return Err(CommandError::invalid(format!(
+            "at {pace} mails a minute the last of them would leave after {} hours, and an invitation is tried for {}: raise \
+             mail.per_minute, or split the file; {NOBODY}",
+            minutes / 60,
+            tried_for.as_secs() / 3600
+        )));
+    }
+    Ok(minutes)
+}
+
+fn answer(
+    dry_run: bool,
+    minutes: usize,
+    now: UnixTime,
+    sender: &InvitationSender<'_>,
+    judged: &Judged,
+    choices: &[Choice],
+) -> InvitedAnswer {
+    let (mut apps, mut languages) = (BTreeMap::new(), BTreeMap::new());
+    for choice in choices {
+        if let Some(app) = &choice.app {
+            *apps.entry(app.clone()).or_default() += 1;
+        }
+        *languages.entry(sender.language(choice.language)).or_default() += 1;
+    }
+    let expires_at = now.plus(INVITATION_LIFE);
+    InvitedAnswer {
+        dry_run,
+        people: judged.people.len(),
+        groups: judged.groups.clone(),
+        apps,
+        languages,
+        mailed_within_minutes: minutes,
+        invitation_expires_at: (!dry_run).then_some(expires_at),
+    }
+}
+
+/// Takes down that each of them was added and invited.
+async fn record(directory: &Directory<'_>, invited: impl Iterator<Item = Subject>) {
+    let invited: Vec<Subject> = invited.collect();
+    for some in invited.chunks(STEP / 2) {
+        if let Some((last, others)) = some.split_last() {
+            let event = |kind, sub: &Subject| directory.event(kind).of(*sub);
+            for sub in others {
+                directory.trail.note(event(AuditKind::UserCreated, sub));
+                directory.trail.note(event(AuditKind::InvitationSent, sub));
+            }
+            directory.trail.note(event(AuditKind::UserCreated, last));
+            directory.record(event(AuditKind::InvitationSent, last)).await;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Revocations: all that opens an account ends. That is many records, and a crash may come between them and the commit that
+//! causes it: a password that is set, an account that is disabled. So that commit also says that a revocation is open, and
+//! whoever starts or sweeps next carries it out.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::grant::EndReason;
+use crate::domain::time::UnixTime;
+use crate::domain::user::{Subject, User};
+use crate::store::engine::{Changes, Key};
+use crate::store::grants::Ended;
+use crate::store::record::{self, Loaded};
+use crate::store::table::{self, Table};
+use crate::store::{Committed, MOST_CONFLICTS, PAGE, Store, StoreError};
+
+/// When the sweeper carries out what whoever began it has not: long enough for many thousands of records.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// That all of somebody's sessions, grants, application passwords and mailed links are to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revocation {
+    pub subject: Subject,
+    pub why: EndReason,
+    pub at: UnixTime,
+    /// Tells two of the same second apart: who is done first must not close the other one.
+    pub(super) number: u64,
+}
+
+impl Revocation {
+    pub(super) fn key(&self) -> Key {
+        table::revocation(self.subject, self.at, self.number)
+    }
+
+    pub(super) fn due_at(&self) -> UnixTime {
+        self.at.plus(PATIENCE)
+    }
+}
+
+impl Store {
+    /// A revocation that begins with the commit that it is given to, and is then to be carried out.
+    pub fn new_revocation(&self, subject: Subject, why: EndReason, at: UnixTime) -> Revocation {
+        Revocation { subject, why, at, number: self.revocations.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Ends a person's sessions and grants everywhere: they and whoever else holds something of theirs have to sign in
+    /// anew. Consents stay. What it was caused by was committed with it.
+    ///
+    /// # Errors
+    /// When the store fails; what was ended stays ended, and the sweeper goes on with the rest.
+    pub async fn carry_out(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
+        let (user, at) = (revocation.subject, revocation.at);
+        // Sessions first: a live one could make a new grant while the old ones are being ended.
+        let sessions = self.end_sessions_of_user(user).await?;
+        let grants = self.end_grants_of_user(user, revocation.why, at).await?;
+        self.end_app_passwords(user).await?;
+        // A link that was mailed before opens the account to whoever reads the mailbox.
+        self.take_links_back(user).await?;
+        self.close_revocation(revocation).await?;
+        Ok(Ended { sessions, grants })
+    }
+
+    /// Notes that nothing is left to do.
+    pub async fn close_revocation(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        let key = revocation.key();
+        let entry = table::expiry(revocation.due_at(), &key);
+        self.write(Changes { delete: vec![key, entry], ..Changes::default() }).await
+    }
+
+    /// A revocation with no other cause than that somebody wants it.
+    ///
+    /// # Errors
+    /// See [`Store::carry_out`].
+    pub async fn revoke_person(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
+        let revocation = self.new_revocation(user, why, now);
+        self.write(opened(Changes::default(), Some(&revocation))?).await?;
+        self.carry_out(&revocation).await
+    }
+
+    /// Changes a person as [`Store::change_user`] does, and opens the revocation in the same commit.
+    pub async fn change_user_with(
+        &self,
+        revocation: &Revocation,
+        change: impl Fn(&mut User) + Send,
+    ) -> Result<Option<User>, StoreError> {
+        self.change_user_and(revocation.subject, Some(revocation), change).await
+    }
+
+    /// Carries out what was open when the process before this one stopped. For a store that nobody serves yet. Yields how many
+    /// there were.
+    ///
+    /// # Errors
+    /// When the store fails; the call can be repeated.
+    pub async fn carry_out_open_revocations(&self) -> Result<usize, StoreError> {
+        let mut count = 0;
+        loop {
+            let open: Vec<Loaded<Revocation>> = self.page(&table::all(Table::Revocation), None, PAGE).await?;
+            if open.is_empty() {
+                return Ok(count);
+            }
+            for revocation in &open {
+                self.carry_out(&revocation.value).await?;
+                count += 1;
+            }
+        }
+    }
+
+    pub(super) async fn change_user_and(
+        &self,
+        subject: Subject,
+        revocation: Option<&Revocation>,
+        change: impl Fn(&mut User) + Send,
+    ) -> Result<Option<User>, StoreError> {
+        for _ in 0..MOST_CONFLICTS {
+            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(None) };
+            let mut next = loaded.value.clone();
+            change(&mut next);
+            next.sub = loaded.value.sub;
+            next.email = loaded.value.email.clone();
+            next.username.clone_from(&loaded.value.username);
+            if self.commit(opened(record::replace(&loaded, &next)?, revocation)?).await? == Committed::Yes {
+                return Ok(Some(next));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+}
+
+/// The changes, and with them that the revocation is open.
+pub(super) fn opened(mut changes: Changes, revocation: Option<&Revocation>) -> Result<Changes, StoreError> {
+    if let Some(revocation) = revocation {
+        let key = revocation.key();
+        changes.put.push((table::expiry(revocation.due_at(), &key), Vec::new()));
+        changes.put.push((key, record::encode(revocation)?));
+    }
+    Ok(changes)
+}

@@ -1,0 +1,107 @@
+//! Revocations that a crash interrupts: what causes one is written, and what it ends is not ended yet. The next start ends it, or
+//! the sweeper of a process that goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealgate::facade::admin::command::{Command, FactorCommand, UserCommand};
+use sealgate::facade::admin::{Directory, Person, execute};
+use sealgate::facade::clock::Clock as _;
+use sealgate::facade::domain::secret::Secret;
+use sealgate::facade::store::engine::Engine;
+
+use crate::meddler::Meddler;
+use crate::steps::with_anna;
+use crate::support::{PASSWORD, Provider, is_login, token_device};
+
+const SESSION: u8 = b's';
+const NEW: &str = "a longer password than before";
+
+/// Another process starts over what this one left.
+async fn start_again(provider: &Provider, meddler: &Arc<Meddler>) {
+    meddler.fail(None);
+    provider.again(Arc::clone(meddler) as Arc<dyn Engine>, token_device::signer()).await;
+}
+
+async fn open_revocations(provider: &Provider) -> usize {
+    provider.sealgate.store.carry_out_open_revocations().await.unwrap()
+}
+
+/// Runs the command while no session can be ended, and starts again.
+async fn interrupted(command: impl FnOnce(Person) -> UserCommand) -> (Provider, Arc<Meddler>) {
+    let (provider, meddler) = Provider::meddled().await;
+    {
+        let thief = with_anna(&provider).await;
+        meddler.fail(Some(SESSION));
+        let command = Command::User(command(Person::Sub(provider.anna.sub)));
+        assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+        start_again(&provider, &meddler).await;
+        let enable = Command::User(UserCommand::Enable(Person::Sub(provider.anna.sub)));
+        execute(&Directory::of(&provider.sealgate), enable).await.unwrap();
+        assert!(is_login(&thief.open("/account").await), "the session goes on");
+    }
+    (provider, meddler)
+}
+
+#[tokio::test]
+async fn a_password_that_an_administrator_sets() {
+    interrupted(|person| UserCommand::SetPassword { person, password: Secret::new(NEW).into() }).await;
+}
+
+#[tokio::test]
+async fn an_account_that_is_disabled() {
+    interrupted(UserCommand::Disable).await;
+}
+
+#[tokio::test]
+async fn factors_that_are_reset() {
+    interrupted(|person| UserCommand::Factors { person, command: FactorCommand::Reset }).await;
+}
+
+#[tokio::test]
+async fn a_revocation_by_itself() {
+    let (provider, _) = interrupted(UserCommand::Revoke).await;
+    assert_eq!(open_revocations(&provider).await, 0, "what is done is not done at each start");
+}
+
+#[tokio::test]
+async fn a_password_that_its_owner_changes() {
+    let (provider, meddler) = Provider::meddled().await;
+    let (thief, owner) = (with_anna(&provider).await, with_anna(&provider).await);
+    let page = owner.get("/account/password").await;
+    meddler.fail(Some(SESSION));
+    let failed = owner.submit(&page, &[("current", PASSWORD), ("new", NEW), ("again", NEW)]).await;
+    assert!(failed.status >= 500, "{failed:?}");
+    start_again(&provider, &meddler).await;
+    assert!(is_login(&thief.open("/account").await));
+}
+
+#[tokio::test]
+async fn a_change_of_password_that_is_done_or_refused_leaves_nothing_to_do() {
+    let provider = Provider::new().await;
+    let owner = with_anna(&provider).await;
+    for current in ["wrong", PASSWORD] {
+        let page = owner.get("/account/password").await;
+        owner.submit(&page, &[("current", current), ("new", NEW), ("again", NEW)]).await;
+        assert_eq!(open_revocations(&provider).await, 0);
+        assert_eq!(owner.get("/account").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_goes_on_ends_it_by_its_sweeper() {
+    let (provider, meddler) = Provider::meddled().await;
+    let thief = with_anna(&provider).await;
+    meddler.fail(Some(SESSION));
+    let person = Person::Sub(provider.anna.sub);
+    let command = Command::User(UserCommand::SetPassword { person, password: Secret::new(NEW).into() });
+    assert!(execute(&Directory::of(&provider.sealgate), command).await.is_err());
+    meddler.fail(None);
+    let sweep = async || provider.sealgate.store.sweep(provider.clock.now(), 64).await.unwrap();
+    sweep().await;
+    assert_eq!(thief.get("/account").await.status, 200, "whoever began it has some time");
+    provider.wait(Duration::from_mins(2).as_secs());
+    sweep().await;
+    assert!(is_login(&thief.open("/account").await));
+    assert_eq!(open_revocations(&provider).await, 0);
+}
