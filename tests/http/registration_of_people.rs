@@ -27,6 +27,9 @@ use crate::security::{between, key_of, send};
 use crate::steps::{assert_code, assert_consent, assert_login, with_anna};
 use crate::support::{Browser, Provider, Reply, Tokens, form_action, jwt_claims, settings};
 
+/// The mail to whoever has an account already.
+const EXISTS: Mail = Mail::AccountExists { purpose: CodePurpose::Registration };
+
 const NEW: &str = "ceren@example.test";
 const ANNA: &str = "anna@example.test";
 const CHOSEN: &str = "purple lantern under seven bridges";
@@ -306,7 +309,7 @@ async fn every_address_gets_the_same_answer_and_the_same_work() {
     assert_eq!(count(&provider, PENDING).await, 4);
     // Who has an account is told that they have, to the address that it has; a disabled one is told nothing.
     let mails = mailbox::take(&provider.sealgate).await;
-    let told: Vec<_> = mails.iter().map(|mail| (mailbox::address(mail), mail.mail == Mail::AccountExists)).collect();
+    let told: Vec<_> = mails.iter().map(|mail| (mailbox::address(mail), mail.mail == EXISTS)).collect();
     assert_eq!(told, [(ANNA.to_owned(), true), (ANNA.to_owned(), true), ("nobody@example.test".to_owned(), false)]);
     // Too many for an address, then from a network: no mail and no record, and nobody sees it.
     for (address, typed, kept) in [("198.51.100.200", ANNA, 1), ("198.51.100.201", ANNA, 0)] {
@@ -705,7 +708,7 @@ async fn hijack_5_an_address_that_somebody_else_has_vouched_for_is_neither_taken
     let browser = provider.browser();
     let page = ask(&provider, &browser, "ben@example.test").await;
     let mails = mailbox::take(&provider.sealgate).await;
-    assert_eq!((mails.len(), &mails[0].mail), (1, &Mail::AccountExists), "no code goes to it");
+    assert_eq!((mails.len(), &mails[0].mail), (1, &EXISTS), "no code goes to it");
     assert!(browser.submit(&page, &[("code", "12345678")]).await.text().contains("The code is not right"));
     assert!(!user(&provider, "ben@example.test").await.unwrap().email_verified);
     for state in [UserState::Enabled, UserState::Disabled] {
