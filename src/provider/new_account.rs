@@ -1,25 +1,27 @@
 //! `/oauth/create-account/finish`: somebody who has proven an address says what they are called and with what they sign in. The
-//! account is made by that form and not before, so nothing in it was chosen by anybody else. Nobody is signed in by it: they go on
-//! in the sign-in that was under way, with what they have just chosen, and what it asks for otherwise, it asks for then.
+//! account is made by that form and not before, so nothing in it was chosen by anybody else. What they have chosen there counts as
+//! their first step in the sign-in that was under way, in this browser alone; what it asks for otherwise, it asks for then.
 
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 
+use crate::domain::assurance::AuthenticationSteps;
 use crate::domain::audit::{Actor, AuditKind};
 use crate::domain::pending_registration::{PendingPasskey, PendingRegistration};
 use crate::domain::profile::{LONGEST_NAME, is_line};
+use crate::domain::session::SignIn;
 use crate::domain::user::{PasswordHash, Subject, User, UserState};
 use crate::factors::{FactorKind, Factors};
 use crate::metrics::RegistrationOutcome;
-use crate::oauth::next_step::Interaction;
+use crate::oauth::next_step::CredentialMark;
 use crate::oauth::params::Params;
 use crate::page::{CredentialChoice, EnrolProblem, NewAccountPage, NewPasswordProblem, Problem, html};
 use crate::password::Owner;
 use crate::provider::ceremony::relying_party;
 use crate::provider::create_account::{FINISH, MOST_TRIES, Registering, forgotten, require_open};
-use crate::provider::enrolment::{key_options, new_factor_name, refusal, verified};
+use crate::provider::enrolment::{Enrolled, key_options, new_factor_name, refusal, verified};
 use crate::provider::new_password;
-use crate::provider::sign_in::SIGN_IN;
+use crate::provider::sign_in::{self, Proof};
 use crate::store::{Committed, Loaded};
 use crate::web::context::RequestContext;
 use crate::web::failure::Failure;
@@ -35,8 +37,7 @@ struct Proven {
 /// With what they sign in from then on.
 enum Chosen {
     Password(PasswordHash),
-    /// The record with the passkey, and what the trail says of it.
-    Passkey(Box<Factors>, String),
+    Passkey(Enrolled),
 }
 
 pub(super) async fn answer(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
@@ -106,9 +107,9 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     let subject = Subject::from_random(ctx.random());
     let mut factors = Factors::none(subject, UserHandle::from_random(waiting.handle));
     let called = new_factor_name(ctx, &factors, FactorKind::Passkey, typed);
-    let _ = factors.add_key(&called, credential, ctx.now);
-    let detail = format!("{} {called}", FactorKind::Passkey.as_str());
-    create(ctx, proven, name, subject, Chosen::Passkey(Box::new(factors), detail)).await
+    let id = factors.add_key(&called, credential, ctx.now);
+    let enrolled = Enrolled { id, kind: FactorKind::Passkey, name: called, factors: Box::new(factors) };
+    create(ctx, proven, name, subject, Chosen::Passkey(enrolled)).await
 }
 
 /// Makes the account, in one commit with the end of what was pending: of two who have proven the same address, one does.
@@ -119,9 +120,9 @@ async fn create(
     subject: Subject,
     chosen: Chosen,
 ) -> Result<Response, Failure> {
-    let (password, factors, detail) = match &chosen {
-        Chosen::Password(hash) => (Some(hash.clone()), None, "password"),
-        Chosen::Passkey(factors, detail) => (None, Some(&**factors), detail.as_str()),
+    let (password, factors) = match &chosen {
+        Chosen::Password(hash) => (Some(hash.clone()), None),
+        Chosen::Passkey(enrolled) => (None, Some(&*enrolled.factors)),
     };
     let user = User {
         sub: subject,
@@ -145,7 +146,7 @@ async fn create(
         if let Some(pending) = &pending
             && store.finish_registration(pending, &user, factors).await? == Committed::Yes
         {
-            return created(ctx, registering, &user, detail).await;
+            return created(ctx, registering, user, &chosen).await;
         }
         if store.user_by_email(&user.email).await?.is_some() {
             return registering.taken(ctx, pending.as_ref().unwrap_or(&proven.pending)).await;
@@ -157,23 +158,27 @@ async fn create(
     Err(Failure::Unavailable)
 }
 
-/// They go on to sign in, with their address filled in.
+/// They go on in the sign-in that was under way.
 async fn created(
     ctx: &RequestContext<'_>,
     registering: &Registering,
-    user: &User,
-    detail: &str,
+    user: User,
+    chosen: &Chosen,
 ) -> Result<Response, Failure> {
     let waiting = &registering.waiting;
+    let (steps, detail, factors) = match chosen {
+        Chosen::Password(_) => (SignIn::by_password(user.sub, ctx.now).steps, "password".to_owned(), None),
+        Chosen::Passkey(enrolled) => {
+            (AuthenticationSteps::of(enrolled.step(ctx.now)), enrolled.detail(), Some(&*enrolled.factors))
+        }
+    };
     let event = ctx.event(AuditKind::SelfRegistered, Actor::Person).of(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(detail));
     ctx.sealgate.metrics.registered(RegistrationOutcome::Created);
-    let mut request = waiting.interaction().request.clone();
-    request.login_hint = Some(user.email.as_str().to_owned());
-    let next = Interaction { request, ..waiting.interaction().clone() };
-    // A conflict means that another tab has gone on with the same request: what it did stands.
-    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
-    Ok(Response::see_other(&waiting.address(ctx, SIGN_IN)).with_cookie(forgotten(ctx)))
+    let credentials = CredentialMark::of(&user, factors.map_or(0, |factors| factors.generation));
+    let proof = Proof { user, steps, credentials, is_step_up: false };
+    let proceeded = sign_in::proceed(ctx, waiting, proof, factors).await?;
+    Ok(proceeded.respond_or_begin_again(ctx, waiting).with_cookie(forgotten(ctx)))
 }
 
 fn show_password(

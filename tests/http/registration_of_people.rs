@@ -173,18 +173,15 @@ async fn somebody_makes_an_account_and_goes_on_where_they_wanted() {
         }
         assert!(user(&provider, NEW).await.is_none());
         let made = finish(&browser, &page, " Ceren Kaya ", CHOSEN).await;
-        assert_eq!((made.status, browser.cookie(SESSION), browser.cookie(REGISTRATION)), (303, None, None));
+        assert_eq!((made.status, browser.cookie(REGISTRATION)), (303, None));
         let ceren = user(&provider, NEW).await.unwrap();
         assert_eq!((ceren.name.as_str(), ceren.email.as_str()), ("Ceren Kaya", "Ceren@Example.test"));
         assert!(ceren.email_verified && ceren.is_enabled() && ceren.username.is_none());
         assert!(ceren.groups.is_empty() && ceren.roles.is_empty() && ceren.phone_number.is_none());
         assert_eq!(count(&provider, PENDING).await, 0);
 
-        // The sign-in that was under way, with the address filled in.
-        let login = browser.follow(made).await;
-        assert_login(&login);
-        assert!(login.text().contains("value=\"Ceren@Example.test\""), "{login:?}");
-        let consent = browser.submit(&login, &[("email", NEW), ("password", CHOSEN)]).await;
+        // The sign-in that was under way goes on.
+        let consent = browser.follow(made).await;
         assert_consent(&consent);
         let code = assert_code(&browser.allow(&consent).await);
         let claims = jwt_claims(&Tokens::of(&provider.c1().redeem(&code).await).id);
@@ -228,23 +225,23 @@ async fn who_chooses_a_passkey_has_no_password_and_signs_in_with_it() {
     let again = answers(&page, &late).await;
     assert!(again.text().contains("role=\"alert\"") && user(&provider, NEW).await.is_none(), "{again:?}");
     let made = key_of(&again, &key, |ceremony| ceremony);
-    let login = answers(&again, &made).await;
-    assert_login(&login);
+    assert_consent(&answers(&again, &made).await);
     let ceren = user(&provider, NEW).await.unwrap();
     assert!(ceren.password.is_none() && ceren.email_verified && ceren.name == "Ceren Kaya", "{ceren:?}");
     let factors = provider.sealgate.store.factors(ceren.sub).await.unwrap().unwrap().value;
     assert!(factors.has_passkey() && factors.pending.is_empty());
     key.handle = UserHandle::parse(&factors.handle.to_string()).unwrap();
-    assert_consent(&passkey(&browser, &login, &answer(&login, &key, |ceremony| ceremony)).await);
+    let elsewhere = provider.browser();
+    let login = elsewhere.open(&provider.c1().authorize(&[])).await;
+    assert_consent(&passkey(&elsewhere, &login, &answer(&login, &key, |ceremony| ceremony)).await);
 }
 
 #[tokio::test]
-async fn the_duty_to_add_a_second_step_follows_at_the_sign_in() {
+async fn the_duty_to_add_a_second_step_follows_at_once() {
     let provider = Provider::with(&opened("[factors]\nlevel = \"2\"\n")).await;
     let browser = provider.browser();
     let page = prove(&provider, &browser, NEW).await;
-    let login = browser.follow(finish(&browser, &page, "Ceren", CHOSEN).await).await;
-    let next = browser.submit(&login, &[("email", NEW), ("password", CHOSEN)]).await;
+    let next = browser.follow(finish(&browser, &page, "Ceren", CHOSEN).await).await;
     assert!(next.text().contains("/oauth/enrol") && browser.cookie(SESSION).is_none(), "{next:?}");
 }
 
@@ -465,7 +462,7 @@ async fn a_code_that_is_typed_in_another_browser_does_nothing_and_signs_nobody_i
     let page = victim.submit(&page, &[("code", &own)]).await;
     finish(&victim, &page, "Ceren Kaya", CHOSEN).await;
     // The thief's browser has nothing of it.
-    assert!(thief.cookie(SESSION).is_none() && victim.cookie(SESSION).is_none());
+    assert!(thief.cookie(SESSION).is_none() && victim.cookie(SESSION).is_some());
     assert!(thief.get("/account").await.location().starts_with("/oauth/authorize?"));
 }
 
@@ -609,8 +606,7 @@ async fn hijack_2_no_session_from_before_the_proof_is_one_afterwards() {
     let waiting = ask(&provider, &thief, NEW).await;
     let (code, _) = mailbox::code(&provider.sealgate).await;
     let page = prove(&provider, &victim, NEW).await;
-    let login = victim.follow(finish(&victim, &page, "Ceren", CHOSEN).await).await;
-    assert_consent(&victim.submit(&login, &[("email", NEW), ("password", CHOSEN)]).await);
+    assert_consent(&victim.follow(finish(&victim, &page, "Ceren", CHOSEN).await).await);
     assert!(victim.cookie(SESSION).is_some());
     let query = form_action(waiting.text()).split_once('?').unwrap().1.to_owned();
     for path in ["/oauth/resume", "/oauth/consent", "/oauth/login", PAGES[0], PAGES[1], PAGES[2], "/account"] {
