@@ -52,6 +52,11 @@ impl MailAddress {
     pub fn domain(&self) -> &str {
         &self.domain
     }
+
+    /// Whether the domain has letters that are not ASCII to mail servers either.
+    pub fn is_international(&self) -> bool {
+        self.domain.split('.').any(|label| label.starts_with("xn--"))
+    }
 }
 
 impl fmt::Display for MailAddress {

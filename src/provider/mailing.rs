@@ -48,10 +48,13 @@ pub(super) fn new_mail(
     })
 }
 
-/// Whether a stranger may cause one more mail to the address with this lookup key. Asked before anybody looks whose address it
-/// is, so that a refusal says nothing of that; and what is refused gets the same answer as all others.
-pub(super) fn stranger_may(ctx: &RequestContext<'_>, account: &SecretHash) -> bool {
-    from_network(ctx) && to_account(ctx, account) && in_all(ctx)
+/// Whether a stranger may cause one more mail to this address. Asked before anybody looks whose address it is, so that a refusal
+/// says nothing of that; and what is refused gets the same answer as all others.
+pub(super) fn stranger_may(ctx: &RequestContext<'_>, to: &Email) -> bool {
+    // A domain with letters beyond ASCII has many spellings, which are one to mail servers.
+    let mailbox = MailAddress::of(to).map_or_else(|| to.as_str().to_owned(), |mailbox| mailbox.to_string());
+    let account = SecretHash::of(mailbox.to_ascii_lowercase().as_bytes());
+    from_network(ctx) && to_account(ctx, &account) && in_all(ctx)
 }
 
 /// The same for a reset, asked for in a browser with these marks. Where strangers have used up what may be sent to the address,
@@ -104,14 +107,19 @@ pub(super) enum AddressFault {
     NotAscii,
 }
 
-/// The address that was typed, if mail can be sent to it.
+/// The address that was typed, if mail can be sent to it. A domain that mail servers know in plain ASCII is written so: with
+/// full-width letters, for instance, one mailbox had as many addresses, and as many accounts, as there are spellings.
 pub(super) fn mailable(typed: &str) -> Result<Email, AddressFault> {
     let local = typed.rsplit_once('@').map_or(typed, |(local, _)| local);
     if !local.is_ascii() {
         return Err(AddressFault::NotAscii);
     }
-    let address = Email::parse(typed).filter(|address| is_seen(address.as_str()) && MailAddress::of(address).is_some());
-    address.ok_or(AddressFault::Malformed)
+    let address = Email::parse(typed).filter(|address| is_seen(address.as_str())).ok_or(AddressFault::Malformed)?;
+    let mailbox = MailAddress::of(&address).ok_or(AddressFault::Malformed)?;
+    if typed.is_ascii() || mailbox.is_international() {
+        return Ok(address);
+    }
+    Email::parse(&mailbox.to_string()).ok_or(AddressFault::Malformed)
 }
 
 /// The digits of a code that was typed, however they are grouped.

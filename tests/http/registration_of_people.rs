@@ -363,6 +363,34 @@ async fn an_address_that_cannot_be_used_is_told_at_once() {
     assert!(user(&provider, NEW).await.is_none());
 }
 
+/// Mail servers know the full-width letters `ｅ` and `ａ` as `e` and `a`.
+#[tokio::test]
+async fn one_mailbox_is_one_address_however_its_domain_is_written() {
+    let provider = Provider::with(&opened("domains = [\"example.test\", \"örnek.test\"]\n")).await;
+    provider.change_user(provider.ben.sub, |ben| ben.state = UserState::Disabled).await;
+    let mut browser = provider.browser();
+    let page = begin(&provider, &browser).await;
+    // Whoever has an account is told so, and whoever is disabled does not come back under another spelling.
+    for typed in ["anna@exａmple.test", "ben@ｅxample.test", "ceren@ｅxａmple.test"] {
+        assert!(browser.submit(&page, &[("email", typed)]).await.text().contains("id=\"code\""), "{typed}");
+    }
+    let mails = mailbox::take(&provider.sealgate).await;
+    let told: Vec<_> = mails.iter().map(|mail| (mailbox::address(mail), mail.mail == EXISTS)).collect();
+    assert_eq!(told, [(ANNA.to_owned(), true), (NEW.to_owned(), false)]);
+    // No spelling has a count of its own.
+    for (number, typed) in ["d@örnek.test", "d@ÖRNEK.test", "d@xn--rnek-4qa.test", "d@örnｅk.test"].iter().enumerate()
+    {
+        browser.address = format!("198.51.100.{}", 100 + number);
+        assert!(browser.submit(&page, &[("email", typed)]).await.text().contains("id=\"code\""), "{typed}");
+    }
+    assert_eq!(mailbox::take(&provider.sealgate).await.len(), 3);
+    // Nor has somebody's new address another spelling.
+    let anna = with_anna(&provider).await;
+    let page = anna.get("/account/address/new").await;
+    anna.submit(&page, &[("address", "deniz@exａmple.test")]).await;
+    assert_eq!(mailbox::code(&provider.sealgate).await.1, "deniz@example.test");
+}
+
 #[tokio::test]
 async fn looking_changes_nothing() {
     let provider = open().await;

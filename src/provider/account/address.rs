@@ -132,7 +132,7 @@ async fn send_to_new(
 ) -> Result<Result<(), NewAddressProblem>, Failure> {
     let user = &visitor.user;
     // It may be anybody's: nobody is flooded with codes from here either.
-    if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address.lookup_key()) {
+    if !may_send(ctx, user) || !mailing::stranger_may(ctx, &address) {
         return Ok(Err(NewAddressProblem::TooMany));
     }
     if !ctx.sealgate.has_room_for(MailKind::AddressWanted) {
