@@ -6,7 +6,7 @@
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::domain::mail::{CodePurpose, Mail};
+use crate::domain::mail::{CodePurpose, Mail, MailKind};
 use crate::domain::pending_registration::{PendingRegistration, REGISTRATION_LIFE, RegistrationVerdict};
 use crate::domain::secret::{Secret, SecretHash, base64url, constant_time_eq};
 use crate::domain::user::Email;
@@ -244,6 +244,9 @@ impl Registering {
 }
 
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: &str) -> Response {
+    if !ctx.sealgate.store.has_room_for_mail(1) {
+        ctx.sealgate.mail_dropped(MailKind::AddressWanted);
+    }
     tracing::warn!(
         "too many registrations are pending, or too many mails wait: somebody who wanted an account is put off"
     );

@@ -584,6 +584,18 @@ async fn nobody_begins_where_too_many_are_pending_and_the_oldest_go_after_an_hou
 }
 
 #[tokio::test]
+async fn a_code_that_finds_no_room_in_the_outbox_is_counted_as_dropped() {
+    let provider = open().await;
+    let browser = provider.browser();
+    let page = begin(&provider, &browser).await;
+    mailbox::fill(&provider.sealgate).await;
+    assert_eq!(mailbox::dropped(&provider.sealgate, "address_wanted"), 0);
+    let full = browser.submit(&page, &[("email", NEW)]).await;
+    assert_eq!((full.status, count(&provider, PENDING).await), (503, 0), "{full:?}");
+    assert_eq!(mailbox::dropped(&provider.sealgate, "address_wanted"), 1);
+}
+
+#[tokio::test]
 async fn what_is_proven_lives_for_an_hour() {
     let provider = open().await;
     let browser = provider.browser();
