@@ -121,6 +121,10 @@ pub(super) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
     let (store, id) = (&ctx.sealgate.store, registering.id());
     for _ in 0..MOST_TRIES {
         let Some(pending) = store.pending_registration(&id).await? else { return Ok(registering.over(ctx)) };
+        // A reload has taken its domain off the list: the right code would lead back to this page.
+        if !ctx.sealgate.config.registration_of_people.takes(&pending.value.address) {
+            return Ok(registering.over(ctx));
+        }
         if pending.value.is_proven() && pending.value.is_live(ctx.now) {
             return Ok(Response::see_other(&registering.waiting.address(ctx, FINISH)));
         }
